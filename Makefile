@@ -1,0 +1,51 @@
+# The two commands of the README are `make lab` and `make test`. PYTHON picks the Python that makes .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LEARNER := $(VENV)/.installed
+TESTER := $(VENV)/.installed-tests
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: lab test validate bench verified notebooks pictures lint clean
+
+lab: $(LEARNER)  ## open the course in JupyterLab
+	@$(BIN)/python -m course_lib.lab $(ARGS)
+
+test: $(TESTER)  ## run every test, as CI does
+	$(BIN)/python -m pytest $(ARGS)
+
+validate: $(LEARNER)  ## for instructors: re-run every notebook and compare every output
+	$(BIN)/python -m pytest notebooks $(ARGS)
+
+bench: $(TESTER)  ## measure explorers, notebooks and imports
+	$(BIN)/python -m tests.benchmarks
+
+verified: $(TESTER)  ## print the verification ledger and write it into the README
+	$(BIN)/python -m pytest tests/unit -m verifies -q --ledger README.md
+
+notebooks: $(TESTER)  ## execute all notebooks (or NAMES=...) and bring them to normal form
+	$(BIN)/python -m course_lib.workshop.normal_form $(NAMES)
+
+pictures: $(TESTER)  ## draw img/ anew
+	$(BIN)/python -m course_lib.workshop.pictures
+
+lint: $(TESTER)
+	$(BIN)/ruff check course_lib tests
+	$(BIN)/ruff format --check course_lib tests
+
+clean:  ## remove .venv
+	rm -rf $(VENV)
+
+$(BIN)/python:
+	@$(PYTHON) course_lib/environment.py || { echo "The course was not installed. See the lines above."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(LEARNER): requirements.txt pyproject.toml | $(BIN)/python
+	@$(BIN)/python -c "" || { echo ".venv is broken, perhaps because its folder was moved: make clean, then try again"; exit 1; }
+	@echo "Installing the course into .venv; this happens once and takes a minute or two."
+	$(PIP) -r requirements.txt
+	@touch $@
+
+$(TESTER): tests/requirements.txt $(LEARNER)
+	$(PIP) -r tests/requirements.txt
+	@touch $@

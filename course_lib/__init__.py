@@ -1,0 +1,33 @@
+"""Verified reference code for the course on attention and the Transformer.
+
+Four floors. A module imports from earlier rooms of its own floor and from the floors below::
+
+    exercises/   checks, hints, solutions, mistakes       4th floor
+    widgets/     explorers: controls and a live figure    3rd floor
+    plots/       pure drawing: arrays in, Axes out        2nd floor
+    data/        series to learn from
+    pooling      kernel regression, where attention starts
+
+`notebook` prepares a notebook and shows its figures. `lab` starts JupyterLab, `environment` says
+what is missing, and `workshop` holds what the maintainers run.
+
+`import course_lib` loads none of them; `course_lib.pooling` loads when it is first used.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_ROOMS = ("data", "environment", "exercises", "notebook", "plots", "pooling", "widgets")
+
+
+def __getattr__(name: str):
+    if name in _ROOMS:
+        return import_module(f"course_lib.{name}")
+    raise AttributeError(
+        f"module 'course_lib' has no attribute {name!r}; it has {', '.join(_ROOMS)}"
+    )
+
+
+def __dir__():
+    return [*globals(), *_ROOMS]

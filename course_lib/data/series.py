@@ -1,0 +1,77 @@
+"""One-dimensional series: keys (where) and values (what was seen there)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from course_lib.inputs import require_positive
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Keys and values with the words to label them.
+
+    Attributes:
+        keys: where something was seen, ascending, shape (key,), float32.
+        values: what was seen there, shape (key,), float32.
+        key_label, value_label: axis labels, with units.
+        name: one short phrase for captions.
+        truth: the function behind the values, where it is known.
+    """
+
+    keys: Float[Tensor, " key"]
+    values: Float[Tensor, " key"]
+    name: str
+    key_label: str
+    value_label: str
+    truth: Callable[[Tensor], Tensor] | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def wave(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    r"""The function behind the synthetic series: $f(x) = \sin(2x) + x/2$."""
+    return torch.sin(2 * x) + x / 2
+
+
+def wave_series(count: int = 50, noise: float = 0.4, seed: int = 0) -> Series:
+    r"""Noisy samples of `wave` at `count` random places in $[0, 5]$.
+
+    Args:
+        count: how many keys, at least 2.
+        noise: standard deviation $\sigma$ of the Gaussian noise, at least 0.
+        seed: the same seed gives the same series on every machine.
+
+    Raises:
+        ValueError: if `count` is below 2 or `noise` is negative.
+    """
+    if count < 2:
+        raise ValueError(f"count={count} is too few; a series needs at least 2 points")
+    if noise != 0:
+        require_positive(noise=noise)
+    random = np.random.default_rng(seed)  # NumPy's draws do not depend on the processor
+    keys = torch.from_numpy(np.sort(random.uniform(0, 5, count)))
+    values = wave(keys) + noise * torch.from_numpy(random.standard_normal(count))
+    return Series(keys.float(), values.float(), "noisy wave", "x", "y", wave)
+
+
+def nile_series() -> Series:
+    """Return the yearly flow of the Nile at Aswan, 1871-1970, in 10⁸ m³ (shipped with statsmodels).
+
+    G. W. Cobb, "The problem of the Nile", Biometrika 65 (1978). 100 years; the flow drops near 1899.
+    """
+    from statsmodels.datasets import nile  # half a second: only who asks for it pays
+
+    table = nile.load_pandas().data
+    return Series(
+        torch.from_numpy(table["year"].to_numpy(dtype="float32", copy=True)),
+        torch.from_numpy(table["volume"].to_numpy(dtype="float32", copy=True)),
+        "flow of the Nile",
+        "year",
+        "flow (10⁸ m³)",
+    )

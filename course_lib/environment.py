@@ -1,0 +1,63 @@
+"""Say in plain words what is missing on this machine.
+
+Run as a script before anything is installed (``python3 course_lib/environment.py``), so it uses only
+the standard library and only syntax that an old Python can read.
+"""
+
+import sys
+
+OLDEST = (3, 11)
+DISTRIBUTION = "attention-course"
+
+
+def python_problems():
+    """List what is wrong with this Python: too old, or without the modules that make a .venv."""
+    problems = []
+    if sys.version_info[:2] < OLDEST:
+        problems.append(
+            "This is Python {0}.{1}; the course needs {2}.{3} or newer. If you have one, name it: "
+            "make PYTHON=/path/to/python3.12 lab".format(*(tuple(sys.version_info[:2]) + OLDEST))
+        )
+    for module in ("venv", "ensurepip"):
+        try:
+            __import__(module)
+        except ImportError:
+            problems.append(
+                "This Python has no {0} module, so no .venv can be made. "
+                "On Debian or Ubuntu: apt-get install python3-venv".format(module)
+            )
+            break
+    return problems
+
+
+def package_problems():
+    """List the packages that are missing, or older than the course can use."""
+    from importlib import metadata
+
+    try:
+        needed = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        return ["The course itself is not installed in this Python ({0}).".format(sys.executable)]
+    from packaging.requirements import Requirement
+
+    problems = []
+    for requirement in map(Requirement, needed):
+        try:
+            found = metadata.version(requirement.name)
+        except metadata.PackageNotFoundError:
+            problems.append("{0} is not installed.".format(requirement.name))
+            continue
+        if not requirement.specifier.contains(found, prereleases=True):
+            problems.append(
+                "{0} is version {1}; the course needs {2}.".format(
+                    requirement.name, found, requirement.specifier
+                )
+            )
+    return problems
+
+
+if __name__ == "__main__":
+    found_problems = python_problems()
+    for problem in found_problems:
+        sys.stderr.write(problem + "\n")
+    sys.exit(1 if found_problems else 0)

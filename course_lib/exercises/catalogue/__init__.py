@@ -1,0 +1,11 @@
+"""The exercises, one module per notebook, in the order of the course."""
+
+from types import MappingProxyType
+
+from course_lib.exercises.catalogue import kernel_regression
+from course_lib.exercises.exercise import Exercise
+
+#: Every exercise and bug hunt by name.
+EXERCISES: MappingProxyType[str, Exercise] = MappingProxyType(
+    {exercise.name: exercise for module in (kernel_regression,) for exercise in module.EXERCISES}
+)

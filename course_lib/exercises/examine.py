@@ -1,0 +1,196 @@
+"""From an attempt to a report."""
+
+import dis
+import html
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from torch import Tensor
+
+from course_lib import texts
+from course_lib.exercises.catalogue import EXERCISES
+from course_lib.exercises.exercise import Case, Exercise
+from course_lib.exercises.guard import TimeIsUp, nothing_lasts, time_limit
+from course_lib.exercises.outcome import (
+    Outcome,
+    close,
+    difference,
+    first_difference,
+    own_line,
+    plain,
+    run,
+    same,
+)
+
+_MARKS = {"passed": "✓", "new": "○", "tried": "✗"}
+_COLOURS = {"passed": "#3f8f5f", "new": "#6b7280", "tried": "#d9650a"}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a check has to say.
+
+    Attributes:
+        name: the exercise.
+        state: "passed", "tried", or "new" (not attempted yet).
+        says: the verdict, one or two sentences.
+        details: lines below it.
+        mistake: the name of the known mistake that the attempt repeats, if any.
+    """
+
+    name: str
+    state: str
+    says: str
+    details: tuple[str, ...] = ()
+    mistake: str | None = None
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                f"{_MARKS[self.state]} {self.name}: {self.says}",
+                *(f"  {line}" for line in self.details),
+            ]
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = f"<b>{_MARKS[self.state]} {html.escape(self.name)}</b> {html.escape(self.says)}"
+        rest = html.escape("\n".join(self.details))
+        below = f'<pre style="margin:4px 0 0; white-space:pre-wrap">{rest}</pre>' if rest else ""
+        return (
+            f'<div role="status" style="border-left:4px solid {_COLOURS[self.state]}; '
+            f'padding:4px 10px; line-height:1.5">{head}{below}</div>'
+        )
+
+
+def examine(name: object, attempt: object, *, seconds: float = 5.0) -> Report:
+    """Hold an attempt against the exercise called `name`. Never raises.
+
+    Args:
+        name: a key of `EXERCISES`.
+        attempt: the learner's function; anything else is answered in words.
+        seconds: how long all cases together may take.
+    """
+    exercise = EXERCISES.get(name) if isinstance(name, str) else None
+    if exercise is None:
+        return Report(str(name), "new", unknown(name))
+    if attempt is ... or attempt is None or _is_empty(attempt):
+        return _not_attempted(exercise)
+    if not callable(attempt):
+        came = texts.NOT_A_FUNCTION.format(name=name, came=f"a {type(attempt).__name__}")
+        return Report(name, "tried", came)
+    with nothing_lasts():
+        try:
+            with time_limit(seconds):
+                outcomes = [run(attempt, case) for case in exercise.cases]
+                report = _judge(exercise, attempt, outcomes)
+                if report.state == "passed" and exercise.differentiable:
+                    report = _judge_gradients(exercise, attempt) or report
+        except TimeIsUp:
+            return _tried(exercise, "time", {"seconds": seconds})
+    return report
+
+
+def unknown(name: object) -> str:
+    """Say that there is no such exercise, and which one may have been meant."""
+    near = get_close_matches(str(name), EXERCISES, n=1)
+    meant = texts.DID_YOU_MEAN.format(name=near[0]) if near else ""
+    return texts.UNKNOWN_EXERCISE.format(name=name, meant=meant)
+
+
+def _judge(exercise: Exercise, attempt: Callable, outcomes: list[Outcome]) -> Report:
+    if any(
+        outcome.output is ... or isinstance(outcome.error, NotImplementedError)
+        for outcome in outcomes
+    ):
+        return _not_attempted(exercise)
+    wanted = [run(exercise.reference, case) for case in exercise.cases]
+    for case, came, right in zip(exercise.cases, outcomes, wanted, strict=True):
+        if isinstance(came.error, KeyboardInterrupt):
+            return _tried(exercise, "interrupted", {})
+        if came.error is None and came.changed is None and same(came, right):
+            continue
+        details = _details(case, came, right)
+        if exercise.given and _repeats(exercise.given, exercise, outcomes):
+            return Report(exercise.name, "tried", texts.STILL_AS_GIVEN, details)
+        for mistake in exercise.mistakes:
+            if _repeats(mistake.wrong, exercise, outcomes):
+                return Report(exercise.name, "tried", mistake.says, details, mistake.name)
+        return _describe(exercise, attempt, came, right, details)
+    says = texts.PASSED if exercise.differentiable else texts.PASSED_WITHOUT_GRADIENTS
+    return Report(exercise.name, "passed", says.format(cases=len(exercise.cases)))
+
+
+def _repeats(wrong: Callable, exercise: Exercise, outcomes: list[Outcome]) -> bool:
+    return all(
+        same(came, run(wrong, case)) for case, came in zip(exercise.cases, outcomes, strict=True)
+    )
+
+
+def _describe(
+    exercise: Exercise, attempt: Callable, came: Outcome, right: Outcome, details: tuple[str, ...]
+) -> Report:
+    if came.error is not None:
+        line = own_line(came.error, attempt)
+        if line:
+            details = (texts.YOUR_LINE.format(number=line[0], text=line[1]), *details)
+        return _tried(
+            exercise, "exception", {"came": f"{type(came.error).__name__}: {came.error}"}, details
+        )
+    found = difference(came.output, right.output)
+    if found is None:
+        return _tried(exercise, "changed_input", {"argument": came.changed}, details)
+    return _tried(exercise, *found, details)
+
+
+def _judge_gradients(exercise: Exercise, attempt: Callable) -> Report | None:
+    for case in exercise.cases:
+        came = run(attempt, case, gradients=True)
+        right = run(exercise.reference, case, gradients=True)
+        if came.error is not None:
+            return _describe(exercise, attempt, came, right, _details(case, came, right))
+        for argument, wanted in right.gradients.items():
+            if wanted is None:
+                continue
+            gradient = came.gradients[argument]
+            if gradient is None:
+                return _tried(exercise, "no_gradient", {}, _details(case, came, right))
+            if not close(gradient, wanted).all():
+                return _tried(
+                    exercise, "gradient", {"argument": argument}, _details(case, came, right)
+                )
+    return None
+
+
+def _details(case: Case, came: Outcome, right: Outcome) -> tuple[str, ...]:
+    lines = [texts.SMALLEST_INPUT, *(f"  {name} = {plain(value)}" for name, value in case.items())]
+    parts = difference(came.output, right.output) if came.error is None else None
+    if parts and parts[0] in ("values", "nan"):
+        where, wanted, yours = first_difference(came.output, right.output)
+        lines.append(texts.FIRST_DIFFERENCE.format(where=where).replace(", :", ":"))
+        lines += [f"  {texts.EXPECTED} {wanted}", f"  {texts.YOURS:8} {yours}"]
+    elif parts and isinstance(right.output, Tensor):
+        lines.append(f"  {texts.EXPECTED} {plain(right.output)}")
+    if came.printed:
+        lines.append(texts.PRINTED.format(text=came.printed.rstrip()))
+    return tuple(lines)
+
+
+def _tried(exercise: Exercise, kind: str, words: dict, details: tuple[str, ...] = ()) -> Report:
+    return Report(exercise.name, "tried", texts.DIFFERENCES[kind].format(**words), details)
+
+
+def _not_attempted(exercise: Exercise) -> Report:
+    return Report(exercise.name, "new", texts.NOT_ATTEMPTED)
+
+
+def _is_empty(function: object) -> bool:
+    """Whether a function's body does nothing at all (only ..., pass or a docstring)."""
+    if not hasattr(function, "__code__"):
+        return False
+    steps = list(dis.get_instructions(function))
+    idle = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
+    constants = [step.argval for step in steps if step.opname in ("LOAD_CONST", "RETURN_CONST")]
+    return all(step.opname in idle for step in steps) and constants == [None]

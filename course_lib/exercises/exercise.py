@@ -1,0 +1,53 @@
+"""What an exercise is: a reference, cases, the mistakes people make, hints and a solution."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+class Case(dict[str, Any]):
+    """One input, argument name → value, passed by position: `Case(keys=tensor, bandwidth=0.5)`."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """An implementation that runs and is wrong, and what to say to whoever wrote the same.
+
+    Attributes:
+        name: a short name, unique within the exercise.
+        wrong: takes what the reference takes.
+        says: the diagnosis, one or two sentences to the learner.
+    """
+
+    name: str
+    wrong: Callable
+    says: str
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A function to write, or to repair.
+
+    Attributes:
+        name: what the learner passes to `check`.
+        notebook: the stem of the notebook that sets it.
+        title: a few words for the list of exercises.
+        reference: right on every case, and built on `course_lib`.
+        solution: right as well, written as a learner would write it; its source is shown.
+        cases: the smallest first.
+        mistakes: told apart from each other and from the reference by the cases.
+        hints: from a nudge to nearly the answer.
+        given: for a bug hunt, the wrong implementation that stands in the notebook.
+        differentiable: whether gradients must flow to every floating-point tensor in the cases.
+    """
+
+    name: str
+    notebook: str
+    title: str
+    reference: Callable
+    solution: Callable
+    cases: tuple[Case, ...]
+    mistakes: tuple[Mistake, ...]
+    hints: tuple[str, ...]
+    given: Callable | None = None
+    differentiable: bool = True

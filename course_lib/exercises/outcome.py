@@ -1,0 +1,166 @@
+"""What a function did with one case, and where two outcomes differ."""
+
+import contextlib
+import copy
+import linecache
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from course_lib.exercises.exercise import Case
+from course_lib.exercises.guard import Overheard, TimeIsUp
+
+_TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 2e-2, torch.float32: 1e-4, torch.float64: 1e-6}
+
+
+@dataclass
+class Outcome:
+    """What came of calling a function on a case.
+
+    Attributes:
+        output: what it returned; None where it raised.
+        error: what it raised, if it did.
+        changed: the first argument that was changed in place, if any.
+        gradients: argument name → gradient (None where none flowed), if they were asked for.
+        printed: what it wrote to standard output.
+    """
+
+    output: Any = None
+    error: BaseException | None = None
+    changed: str | None = None
+    gradients: dict[str, Tensor | None] | None = None
+    printed: str = ""
+
+
+def run(function: Callable, case: Case, *, gradients: bool = False) -> Outcome:
+    """Call `function` on a copy of the case; keep whatever happens. Only `TimeIsUp` comes through.
+
+    Gradients are taken in float64, so that two ways to write one formula do not part by rounding.
+    """
+    inputs = {name: _copied(value, gradients) for name, value in case.items()}
+    outcome, overheard = Outcome(), Overheard()
+    try:
+        with contextlib.redirect_stdout(overheard):
+            outcome.output = function(*inputs.values())
+            if gradients:
+                outcome.gradients = _gradients(outcome.output, inputs)
+    except TimeIsUp:
+        raise
+    except BaseException as error:  # SystemExit and KeyboardInterrupt too: the kernel lives on
+        outcome.error = error
+    outcome.printed = overheard.getvalue()
+    outcome.changed = next(
+        (
+            name
+            for name, value in inputs.items()
+            if not gradients and not _untouched(value, case[name])
+        ),
+        None,
+    )
+    return outcome
+
+
+def same(mine: Outcome, other: Outcome) -> bool:
+    """Whether two outcomes are alike: equal values, or errors of one kind."""
+    if mine.error or other.error:
+        return type(mine.error) is type(other.error)
+    return difference(mine.output, other.output) is None
+
+
+def difference(came: Any, wanted: Any) -> tuple[str, dict[str, str]] | None:
+    """Return the kind of difference (a key of `texts.DIFFERENCES`) with its words, or None."""
+    if came is None:
+        return "none", {}
+    if not isinstance(came, Tensor):
+        return "kind", {"came": _called(came), "wanted": _called(wanted)}
+    if came.shape != wanted.shape:
+        return "shape", {"came": str(tuple(came.shape)), "wanted": str(tuple(wanted.shape))}
+    if came.dtype != wanted.dtype:
+        return "dtype", {"came": str(came.dtype), "wanted": str(wanted.dtype)}
+    if came.device != wanted.device:
+        return "device", {"came": str(came.device), "wanted": str(wanted.device)}
+    if close(came, wanted).all():
+        return None
+    return ("values" if came.isfinite().all() else "nan"), {}
+
+
+def close(came: Tensor, wanted: Tensor) -> Tensor:
+    """Elementwise: equal up to the rounding of the dtype at the size of the tensor; NaN equals NaN."""
+    tolerance = _TOLERANCE.get(wanted.dtype, 0.0)
+    size = wanted.abs().nan_to_num(posinf=0.0).max().item() if wanted.numel() else 0.0
+    return torch.isclose(came, wanted, rtol=tolerance, atol=tolerance * size / 10, equal_nan=True)
+
+
+def first_difference(came: Tensor, wanted: Tensor) -> tuple[str, str, str]:
+    """Say where two tensors part for the first time, and what each holds there: (where, expected, yours)."""
+    if wanted.dim() == 0:
+        return "", plain(wanted), plain(came)
+    index = tuple((~close(came, wanted)).nonzero()[0].tolist())
+    row = index[:-1] if wanted.dim() > 1 else index
+    where = f"row {', '.join(map(str, row))}" if wanted.dim() > 1 else f"element {row[0]}"
+    return where, plain(wanted[row]), plain(came[row])
+
+
+def plain(value: Any) -> str:
+    """A short form of an input or output for a report."""
+    if not isinstance(value, Tensor):
+        return repr(value)
+    if value.numel() > 12:
+        return f"tensor of shape {tuple(value.shape)}"
+    return str(_rounded(value.detach().tolist()))
+
+
+def own_line(error: BaseException, function: Callable) -> tuple[int, str] | None:
+    """Return number and text of the last line of the learner's code that the error went through."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file
+    ]
+    if not frames:
+        return None
+    number = frames[-1].lineno
+    return number, linecache.getline(file, number).strip()
+
+
+def _copied(value: Any, gradients: bool) -> Any:
+    if isinstance(value, Tensor):
+        if gradients and value.is_floating_point():
+            return value.detach().double().requires_grad_()
+        return value.detach().clone()
+    return copy.deepcopy(value)
+
+
+def _untouched(value: Any, original: Any) -> bool:
+    if isinstance(original, Tensor):
+        return value.shape == original.shape and torch.equal(value, original)
+    return value == original
+
+
+def _gradients(output: Any, inputs: dict[str, Any]) -> dict[str, Tensor | None]:
+    """Gradients of a fixed weighted sum of the output with respect to every floating-point tensor."""
+    leaves = {
+        name: value
+        for name, value in inputs.items()
+        if isinstance(value, Tensor) and value.requires_grad
+    }
+    if not isinstance(output, Tensor) or not output.requires_grad:
+        return dict.fromkeys(leaves)
+    mix = torch.linspace(0.5, 1.5, output.numel(), dtype=output.dtype).reshape(output.shape)
+    found = torch.autograd.grad((output * mix).sum(), list(leaves.values()), allow_unused=True)
+    return dict(zip(leaves, found, strict=True))
+
+
+def _called(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"a tensor of shape {tuple(value.shape)}"
+    return f"a {type(value).__name__}"
+
+
+def _rounded(nested: Any) -> Any:
+    if isinstance(nested, list):
+        return [_rounded(item) for item in nested]
+    return float(f"{nested:.3g}") if isinstance(nested, float) else nested

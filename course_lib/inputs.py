@@ -1,0 +1,117 @@
+"""Bad input is refused at the door, by name.
+
+Every function here raises a `ValueError` that says which argument is wrong, what came, and what
+would be right. `course_lib` calls them first thing in a public function.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+import torch
+from torch import Tensor
+
+
+def require_floating(**tensors: Tensor) -> None:
+    """Refuse what is not a floating-point tensor, what is empty, and what is not finite."""
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise ValueError(
+                f"{name} is a {type(tensor).__name__}; a tensor is needed, "
+                f"e.g. torch.tensor([0.0, 1.0])"
+            )
+        if not tensor.is_floating_point():
+            raise ValueError(
+                f"{name} has dtype {_short(tensor.dtype)}; a floating-point tensor is needed, "
+                f"e.g. {name}.float()"
+            )
+        if tensor.numel() == 0:
+            raise ValueError(
+                f"{name} is empty (shape {tuple(tensor.shape)}); it needs at least one element"
+            )
+        broken = (~tensor.isfinite()).nonzero()
+        if len(broken):
+            where = tuple(broken[0].tolist())
+            raise ValueError(
+                f"{name} holds {tensor[where].item()} at index {where if len(where) > 1 else where[0]}; "
+                f"every element must be finite"
+            )
+
+
+def require_dimensions(allowed: Mapping[int, str], **tensors: Tensor) -> None:
+    """Refuse tensors whose number of dimensions is not a key of `allowed` (its values say the shape)."""
+    for name, tensor in tensors.items():
+        if tensor.dim() not in allowed:
+            raise ValueError(
+                f"{name} has shape {tuple(tensor.shape)}; it must be {' or '.join(allowed.values())}"
+            )
+
+
+def require_alike(**tensors: Tensor) -> None:
+    """Refuse tensors that do not share one dtype and one device."""
+    (first_name, first), *others = tensors.items()
+    for name, tensor in others:
+        for what in ("dtype", "device"):
+            mine, theirs = getattr(first, what), getattr(tensor, what)
+            if mine != theirs:
+                raise ValueError(
+                    f"{first_name} has {what} {_short(mine)} but {name} has {what} {_short(theirs)}; "
+                    f"they must be the same, e.g. {name}.to({first_name}.{what})"
+                )
+
+
+def require_same_length(**tensors: Tensor) -> None:
+    """Refuse tensors whose first axes differ in length."""
+    lengths = {name: len(tensor) for name, tensor in tensors.items()}
+    if len(set(lengths.values())) > 1:
+        said = " and ".join(f"{name} has length {length}" for name, length in lengths.items())
+        raise ValueError(f"{said}; they must be equally long")
+
+
+def require_positive(**numbers: float | Tensor) -> None:
+    """Refuse numbers (or tensors of one number) that are not finite and above zero."""
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int | float | Tensor):
+            raise ValueError(f"{name} is a {type(number).__name__}; it must be a number above 0")
+        if isinstance(number, Tensor) and number.numel() != 1:
+            raise ValueError(
+                f"{name} has shape {tuple(number.shape)}; it must be one number above 0"
+            )
+        number = number.item() if isinstance(number, Tensor) else number
+        if not (math.isfinite(number) and number > 0):
+            raise ValueError(f"{name}={number:g} is not a finite number above 0")
+
+
+def require_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
+    """Refuse a mask that is not boolean or does not broadcast to `shape`."""
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        came = _short(mask.dtype) if isinstance(mask, Tensor) else type(mask).__name__
+        raise ValueError(
+            f"mask is {came}; it must be a boolean tensor where True means 'may attend', "
+            f"e.g. mask.bool()"
+        )
+    try:
+        fits = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"mask has shape {tuple(mask.shape)}; it must broadcast to (query, key) = {shape}"
+        )
+
+
+def require_one_of(allowed: Iterable[str], **choices: str) -> None:
+    """Refuse a name that is not in `allowed`, and suggest the nearest one that is."""
+    allowed = list(allowed)
+    for name, choice in choices.items():
+        if choice not in allowed:
+            near = get_close_matches(str(choice), allowed, n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"{name}={choice!r} is unknown; it must be one of "
+                f"{', '.join(map(repr, allowed))}.{meant}"
+            )
+
+
+def _short(thing) -> str:
+    return str(thing).removeprefix("torch.")

@@ -1,0 +1,1 @@
+"""`python -m course_lib.lab` opens the course in JupyterLab."""

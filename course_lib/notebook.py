@@ -1,0 +1,83 @@
+"""What a notebook calls: `start` in its first cell, then `show`, `show_source` and `agree`."""
+
+import inspect
+import random
+import sys
+import textwrap
+from collections.abc import Sequence
+
+import matplotlib
+import numpy as np
+import torch
+from IPython.display import display
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from course_lib import texts
+from course_lib.environment import package_problems, python_problems
+from course_lib.plots.panel import Panel
+from course_lib.plots.style import STYLE
+from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.picture import Picture
+
+
+def start(seed: int = 0) -> None:
+    """Prepare a notebook: check the environment, seed every random generator, set the course's style.
+
+    Args:
+        seed: for Python, NumPy and PyTorch alike.
+    """
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+    torch.set_printoptions(precision=3, sci_mode=False, linewidth=100)
+    np.set_printoptions(precision=3, suppress=True, linewidth=100)
+    matplotlib.rcParams.update(STYLE)
+    problems = python_problems() + package_problems()
+    if problems:
+        command = f"{sys.executable} -m pip install -r requirements.txt"
+        print(texts.ENVIRONMENT_MISSING.format(problems=" ".join(problems), command=command))
+    else:
+        print(texts.ENVIRONMENT_READY)
+
+
+def show(figure: Figure, panels: Sequence[Panel], summary: str, *, name: str = "figure") -> None:
+    """Show a still figure with exact values under the pointer.
+
+    Args:
+        figure: as made by `course_lib.plots.figure`.
+        panels: what is drawn on it.
+        summary: the data drawn, in words and rounded numbers. It is compared when the notebook is
+            tested, and read out to those who cannot see the picture.
+        name: stem of the names of saved files.
+    """
+    display(Picture(LiveFigure(figure, panels), summary, name=name))
+
+
+def show_source(thing: object) -> None:
+    """Show the verified source of a function or class of `course_lib`."""
+    source = textwrap.dedent(inspect.getsource(thing)).rstrip()
+    display({"text/markdown": f"```python\n{source}\n```", "text/plain": source}, raw=True)
+
+
+def agree(what: str, ours: Tensor, theirs: Tensor, *, within: float = 1e-6) -> None:
+    """Print whether two tensors agree, and the largest difference if they do not.
+
+    The bound and not the difference is printed where they agree, because the last digits of a
+    difference depend on the processor.
+
+    Args:
+        what: which two things are compared.
+        ours, theirs: tensors of one shape.
+        within: the largest absolute difference allowed.
+
+    Raises:
+        ValueError: if the shapes differ.
+    """
+    if ours.shape != theirs.shape:
+        raise ValueError(f"ours has shape {tuple(ours.shape)} but theirs has {tuple(theirs.shape)}")
+    largest = (ours - theirs).abs().max().item()
+    if largest <= within:
+        print(f"{what}: agree, largest difference below {within:.0e}")
+    else:
+        print(f"{what}: DIFFER by up to {largest:.3g}")

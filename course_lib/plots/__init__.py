@@ -1,0 +1,21 @@
+"""Pure drawing: arrays in, artists on Axes out. Nothing here knows of widgets, models or notebooks.
+
+A *panel* owns what moves on one Axes. It draws the still parts once, when it is made; `update`
+moves the artists listed in `artists`; `hover` says which exact values stand where.
+"""
+
+from course_lib.plots.fit import FitPanel
+from course_lib.plots.heat_map import HeatMapPanel
+from course_lib.plots.lines import LinesPanel
+from course_lib.plots.stems import StemsPanel
+from course_lib.plots.style import COLOURS, STYLE, figure
+
+__all__ = [
+    "COLOURS",
+    "STYLE",
+    "FitPanel",
+    "HeatMapPanel",
+    "LinesPanel",
+    "StemsPanel",
+    "figure",
+]

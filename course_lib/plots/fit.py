@@ -1,0 +1,78 @@
+"""Data, the curve fitted to them, and one query."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from course_lib.plots.panel import Panel
+from course_lib.plots.style import COLOURS
+
+
+class FitPanel(Panel):
+    """A scatter of keys and values, a fitted curve over it, and the query whose output is looked at.
+
+    Args:
+        axes: where to draw.
+        keys, values: the data, shape (key,).
+        grid: where the fitted curve is drawn, shape (points,).
+        truth: the function behind the data on the grid, if it is known.
+        key_label, value_label, title: words on the Axes.
+    """
+
+    def __init__(
+        self,
+        axes: Axes,
+        keys: ArrayLike,
+        values: ArrayLike,
+        grid: ArrayLike,
+        *,
+        truth: ArrayLike | None = None,
+        key_label: str = "key",
+        value_label: str = "value",
+        title: str = "",
+    ) -> None:
+        super().__init__(axes)
+        self.grid, self.fit, self.truth = np.asarray(grid), np.full(len(grid), np.nan), truth
+        self._points = np.column_stack([keys, values])
+        axes.scatter(keys, values, s=14, color=COLOURS["data"], label="keys and values")
+        if truth is not None:
+            axes.plot(grid, truth, ":", color=COLOURS["truth"], label="truth")
+        (self._fit,) = axes.plot(grid, self.fit, color=COLOURS["main"], linewidth=2, label="fit")
+        self._query = axes.axvline(grid[0], color=COLOURS["second"], linestyle="--", linewidth=1.4)
+        self._attended = axes.scatter(keys, values, s=0, color=COLOURS["second"], alpha=0.55)
+        (self._output,) = axes.plot(
+            [],
+            [],
+            "D",
+            color=COLOURS["second"],
+            markeredgecolor="white",
+            markersize=9,
+            label="output at the query",
+        )
+        axes.set(xlabel=key_label, ylabel=value_label, title=title)
+        axes.margins(x=0.02)
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high + 0.28 * (high - low))  # room for the legend above the data
+        axes.legend(loc="upper left", ncols=2, fontsize=8)
+        self.artists = [self._attended, self._fit, self._query, self._output]
+
+    def update(
+        self,
+        fit: ArrayLike,
+        query: float | None = None,
+        output: float | None = None,
+        weights: ArrayLike | None = None,
+    ) -> None:
+        """Move the curve; with a query, grow each key's dot with its weight and mark the output."""
+        self.fit = np.asarray(fit)
+        self._fit.set_ydata(self.fit)
+        self._query.set_visible(query is not None)
+        if query is not None:
+            self._query.set_xdata([query, query])
+            self._output.set_data([query], [output])
+            self._attended.set_sizes(600 * np.sqrt(np.asarray(weights)) ** 1.5)
+
+    def hover(self) -> dict:
+        """The fit (and the truth) at the x nearest to the pointer."""
+        lines = {"fit": self.fit} | ({} if self.truth is None else {"truth": self.truth})
+        return self._hover_lines(self.grid, lines, self.axes.get_xlabel())

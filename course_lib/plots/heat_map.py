@@ -1,0 +1,81 @@
+"""Attention weights as a map: one row per query, one column per key."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from numpy.typing import ArrayLike
+
+from course_lib.plots.panel import Panel
+from course_lib.plots.style import COLOURS
+
+
+class HeatMapPanel(Panel):
+    """A query-by-key map in viridis, brighter for larger weights.
+
+    Args:
+        axes: where to draw.
+        weights: shape (query, key).
+        title: words above the map.
+        largest: the weight at the bright end of the colour bar; the largest present where left out.
+        query_names, key_names: what stands at the rows and columns; their indices where left out.
+    """
+
+    def __init__(
+        self,
+        axes: Axes,
+        weights: ArrayLike,
+        *,
+        title: str = "",
+        largest: float | None = None,
+        query_names: Sequence[str] | None = None,
+        key_names: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(axes)
+        self.weights = np.asarray(weights)
+        rows, columns = self.weights.shape
+        self.query_names = list(query_names or map(str, range(rows)))
+        self.key_names = list(key_names or map(str, range(columns)))
+        self._image = axes.imshow(
+            self.weights,
+            cmap="viridis",
+            vmin=0,
+            vmax=self.weights.max() if largest is None else largest,
+            aspect="auto",
+            interpolation="nearest",
+        )
+        self._frame = Rectangle(
+            (-0.5, -0.5), columns, 1, fill=False, edgecolor=COLOURS["second"], linewidth=2
+        )
+        self._frame.set_visible(False)
+        axes.add_patch(self._frame)
+        axes.grid(False)
+        axes.set(xlabel="key", ylabel="query", title=title)
+        axes.figure.colorbar(self._image, ax=axes, label="weight")
+        if key_names:
+            axes.set_xticks(range(columns), key_names)
+        if query_names:
+            axes.set_yticks(range(rows), query_names)
+        self.artists = [self._image, self._frame]
+
+    def update(self, weights: ArrayLike, query: int | None = None) -> None:
+        """Show other weights; frame the row of `query`."""
+        self.weights = np.asarray(weights)
+        self._image.set_data(self.weights)
+        self._frame.set_visible(query is not None)
+        if query is not None:
+            self._frame.set_y(query - 0.5)
+
+    def hover(self) -> dict:
+        """The exact weight in each cell, as float32 bytes."""
+        return {
+            "kind": "grid",
+            "box": self._box(),
+            "shape": list(self.weights.shape),
+            "values": np.ascontiguousarray(self.weights, dtype="<f4").tobytes(),
+            "row_name": self.axes.get_ylabel(),
+            "column_name": self.axes.get_xlabel(),
+            "rows": self.query_names,
+            "columns": self.key_names,
+        }

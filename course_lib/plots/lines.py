@@ -1,0 +1,72 @@
+"""Named curves over one x axis."""
+
+from collections.abc import Mapping
+
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from course_lib.plots.panel import Panel
+from course_lib.plots.style import COLOURS
+
+_STYLES = ("-", "--", "-.", ":")  # never colour alone
+
+
+class LinesPanel(Panel):
+    """Curves that can be moved by name, and a marker that can be put anywhere.
+
+    Args:
+        axes: where to draw.
+        x: shared by all curves, shape (points,).
+        lines: name → y, shape (points,); the first four differ in colour and in dash.
+        x_label, y_label, title: words on the Axes.
+        log_x: logarithmic x axis.
+        y_limits: fixed limits of the y axis; chosen from the data where left out.
+    """
+
+    def __init__(
+        self,
+        axes: Axes,
+        x: ArrayLike,
+        lines: Mapping[str, ArrayLike],
+        *,
+        x_label: str = "",
+        y_label: str = "",
+        title: str = "",
+        log_x: bool = False,
+        y_limits: tuple[float, float] | None = None,
+    ) -> None:
+        super().__init__(axes)
+        self.x, self.lines = x, dict(lines)
+        colours = [COLOURS[name] for name in ("main", "second", "third", "truth")]
+        self._drawn = {
+            name: axes.plot(x, y, _STYLES[i % 4], color=colours[i % 4], label=name)[0]
+            for i, (name, y) in enumerate(lines.items())
+        }
+        (self._marker,) = axes.plot([], [], "o", color=COLOURS["second"], markersize=8, zorder=5)
+        axes.set(xlabel=x_label, ylabel=y_label, title=title)
+        if log_x:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter("{x:g}")
+        if y_limits is not None:
+            axes.set_ylim(*y_limits)
+        if len(lines) > 1:
+            axes.legend()
+        self.artists = [*self._drawn.values(), self._marker]
+
+    def update(
+        self, marker: tuple[float, float] | None = None, emphasise: str | None = None, **lines
+    ) -> None:
+        """Move the named curves; put the marker; draw the `emphasise`d curve thick and the others faint."""
+        for name, y in lines.items():
+            self.lines[name] = y
+            self._drawn[name].set_ydata(y)
+        if emphasise is not None:
+            for name, line in self._drawn.items():
+                line.set(
+                    linewidth=2.4 if name == emphasise else 1, alpha=1 if name == emphasise else 0.4
+                )
+        self._marker.set_data(*([marker[0]], [marker[1]]) if marker else ([], []))
+
+    def hover(self) -> dict:
+        """Every curve's value at the x nearest to the pointer."""
+        return self._hover_lines(self.x, self.lines, self.axes.get_xlabel())

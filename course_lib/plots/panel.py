@@ -1,0 +1,49 @@
+"""What every panel offers."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+
+class Panel:
+    """One Axes with artists that move.
+
+    Attributes:
+        axes: where it draws.
+        artists: what `update` moves, in drawing order; everything else stands still.
+    """
+
+    def __init__(self, axes: Axes) -> None:
+        self.axes = axes
+        self.artists: list[Artist] = []
+
+    def hover(self) -> dict | None:
+        """Say which exact values stand where on the Axes, or None if nothing is worth reading off."""
+        return None
+
+    def _hover_lines(self, x: ArrayLike, lines: Mapping[str, ArrayLike], x_name: str) -> dict:
+        return {
+            "kind": "lines",
+            "box": self._box(),
+            "limits": [float(limit) for limit in self.axes.get_xlim()],
+            "log": self.axes.get_xscale() == "log",
+            "x_name": x_name,
+            "x": rounded(x),
+            "lines": [[name, rounded(y)] for name, y in lines.items()],
+        }
+
+    def _box(self) -> list[float]:
+        """Left, top, right, bottom of the Axes as fractions of the figure, measured from the top left."""
+        box = self.axes.get_position()
+        return rounded([box.x0, 1 - box.y1, box.x1, 1 - box.y0])
+
+
+def rounded(numbers: ArrayLike) -> list[float | None]:
+    """Four significant digits, enough to read and short to send; None where there is no finite number."""
+    return [
+        float(f"{number:.4g}") if np.isfinite(number) else None
+        for number in np.asarray(numbers, dtype=float)
+    ]

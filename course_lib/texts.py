@@ -1,0 +1,57 @@
+"""Words that code shows: one place, so that they can be translated.
+
+The words of an exercise stand with the exercise, in `course_lib/exercises/catalogue/`.
+"""
+
+# Pictures and explorers
+SAVE_PNG = "Save PNG"
+SAVE_SVG = "Save SVG"
+RESET = "Reset"
+PICTURE_HELP = "Point at the picture, or focus it and use the arrow keys, to read exact values."
+CANNOT_DRAW = (
+    "This setting cannot be drawn: {reason} The picture still shows the last one that could."
+)
+
+# The environment check
+ENVIRONMENT_READY = "Ready: everything this notebook needs is installed."
+ENVIRONMENT_MISSING = (
+    "Not ready. {problems}\nTo repair it, run `make lab` in the course's folder, or: {command}"
+)
+
+# Reports of checks
+NOT_A_FUNCTION = "check needs your function itself, e.g. check({name!r}, {name}). It got {came}."
+UNKNOWN_EXERCISE = "There is no exercise called {name!r}.{meant} progress() lists all of them."
+DID_YOU_MEAN = " Did you mean {name!r}?"
+NOT_ATTEMPTED = "Not attempted yet. Replace the ... with your code and run the cell again."
+PASSED = "Correct on all {cases} cases, values and gradients."
+PASSED_WITHOUT_GRADIENTS = "Correct on all {cases} cases."
+STUCK = "Stuck? hint({name!r})"
+STILL_AS_GIVEN = "The bug is still there."
+HINT = "Hint {number} of {count}. {hint}"
+NO_MORE_HINTS = "You have seen all {count} hints. solution({name!r}) shows a solution."
+SOLUTION = "One solution of {name}:"
+DIFFERENCES = {
+    "none": "Your function returned None. Is a return statement missing?",
+    "kind": "Your function returned {came}; {wanted} is expected.",
+    "shape": "The shape is wrong: yours is {came}, {wanted} is expected.",
+    "dtype": "The dtype is wrong: yours is {came}, {wanted} is expected.",
+    "device": "The device is wrong: yours is {came}, {wanted} is expected.",
+    "nan": "Your result holds NaN or infinity where finite numbers are expected.",
+    "values": "The values differ.",
+    "no_gradient": "The values are right, but no gradient flows back. .item(), .detach(), float() "
+    "and NumPy cut the path that a gradient would take.",
+    "gradient": "The values are right, but the gradient with respect to {argument} is not.",
+    "changed_input": "Your function changed its input {argument} in place. The caller still needs it; "
+    "work on a copy, or use operations without a trailing underscore.",
+    "exception": "Your code raised {came}.",
+    "time": "Stopped after {seconds:g} seconds. Is there a loop that never ends?",
+    "interrupted": "Stopped by you.",
+}
+SMALLEST_INPUT = "Smallest input that shows it:"
+FIRST_DIFFERENCE = "First difference, {where}:"
+EXPECTED = "expected"
+YOURS = "yours"
+YOUR_LINE = "line {number} of your code: {text}"
+PRINTED = "Your code printed: {text}"
+PROGRESS_TITLE = "{passed} of {count} exercises solved."
+PROGRESS_STATES = {"passed": "solved", "tried": "tried", "new": "not tried"}

@@ -1,0 +1,12 @@
+"""Explorers: controls and a live figure. Every explorer is built from the same four parts.
+
+`LiveFigure` redraws only what moved; `Picture` shows it in the browser, with exact values under the
+pointer; `Explorer` joins controls and picture; a function per explorer says what is drawn.
+"""
+
+from course_lib.widgets.explorer import Explorer
+from course_lib.widgets.kernel_regression import kernel_regression_explorer
+from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.picture import Picture
+
+__all__ = ["Explorer", "LiveFigure", "Picture", "kernel_regression_explorer"]

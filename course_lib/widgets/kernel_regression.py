@@ -1,0 +1,131 @@
+"""The explorer of notebook 01: one query, its weights, the fit and its error."""
+
+import ipywidgets
+import matplotlib
+import torch
+
+from course_lib.data.series import Series
+from course_lib.inputs import require_one_of
+from course_lib.plots import FitPanel, LinesPanel, StemsPanel, figure
+from course_lib.plots.style import STYLE
+from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
+from course_lib.widgets.explorer import Explorer, round_step, short
+from course_lib.widgets.live_figure import LiveFigure
+
+_GRID_POINTS = 200
+_CURVE_POINTS = 60
+_LOG_STEP = 0.02  # of log10 of the bandwidth: 4.7 % a step
+
+
+def kernel_regression_explorer(
+    series: Series,
+    *,
+    bandwidth: float | None = None,
+    query: float | None = None,
+    kernel: str = "gaussian",
+) -> Explorer:
+    """Move the bandwidth, the kernel and the query; watch the fit, the weights and the error.
+
+    Args:
+        series: at least two keys at different places, e.g. `nile_series()` or your own `Series`.
+        bandwidth: where the slider starts; a twentieth of the range of the keys where left out.
+        query: where the query starts; the middle of the keys where left out.
+        kernel: a name in `KERNELS`.
+
+    Raises:
+        ValueError: for a series that `attention_pooling` cannot pool, or whose keys are all equal.
+    """
+    keys, values = series.keys, series.values
+    require_one_of(KERNELS, kernel=kernel)
+    leave_one_out_error(keys, values)  # refuses what cannot be pooled
+    first, last = keys.min().item(), keys.max().item()
+    span = last - first
+    if span == 0:
+        raise ValueError(
+            f"series.keys are all {first:g}; the explorer needs keys at different places"
+        )
+    widths = torch.logspace(-2.3, 0, _CURVE_POINTS) * span  # from 0.5 % of the range to all of it
+    grid = torch.linspace(first, last, _GRID_POINTS)
+    errors = {
+        name: [leave_one_out_error(keys, values, kernel=name, bandwidth=h).item() for h in widths]
+        for name in KERNELS
+    }
+    lowest = min(map(min, errors.values()))
+    spread = values.var(correction=0).item()
+
+    with matplotlib.rc_context(STYLE):
+        drawn, (left, middle, right) = figure(10.4, 3.4, columns=3, width_ratios=(1.35, 1, 1))
+        fit = FitPanel(
+            left,
+            keys,
+            values,
+            grid,
+            truth=series.truth(grid) if series.truth else None,
+            key_label=series.key_label,
+            value_label=series.value_label,
+            title="fit",
+        )
+        stems = StemsPanel(middle, keys, key_label=series.key_label, title="weights of this query")
+        error = LinesPanel(
+            right,
+            widths,
+            errors,
+            x_label="bandwidth",
+            y_label="leave-one-out error",
+            title="error by bandwidth",
+            log_x=True,
+            y_limits=(0.9 * lowest, max(1.3 * spread, 1.2 * lowest)),
+        )
+        live = LiveFigure(drawn, [fit, stems, error])
+
+    def update(bandwidth: float, kernel: str, query: float) -> dict[str, str]:
+        asked = torch.tensor([query], dtype=keys.dtype)
+        output, weights = attention_pooling(asked, keys, values, kernel=kernel, bandwidth=bandwidth)
+        curve = attention_pooling(grid, keys, values, kernel=kernel, bandwidth=bandwidth)
+        fitted = torch.where(curve.weights.sum(-1) > 0, curve.output, torch.nan)  # a gap, not a 0
+        loss = leave_one_out_error(keys, values, kernel=kernel, bandwidth=bandwidth).item()
+        reached = weights.sum().item() > 0
+        fit.update(fitted, query, output.item() if reached else torch.nan, weights[0])
+        stems.update(weights[0], query)
+        error.update(marker=(bandwidth, loss), emphasise=kernel)
+        nearest = weights[0].argmax()
+        facts = {"kernel": kernel, "bandwidth": short(bandwidth), "query": f"{query:.5g}"}
+        if reached:
+            facts |= {
+                "output": short(output.item()),
+                "largest weight": f"{weights.max().item():.3g} at key {keys[nearest].item():.5g}",
+                "keys sharing the look": f"{1 / weights.square().sum().item():.3g} of {len(keys)}",
+            }
+        else:
+            facts["output"] = "none, because no key is inside the window"
+        return facts | {"leave-one-out error": short(loss)}
+
+    # The browser puts a slider on whole steps from its minimum, so the ends are whole steps too.
+    step = round_step(span)
+    controls = {
+        "bandwidth": ipywidgets.FloatLogSlider(
+            value=bandwidth or span / 20,
+            min=_whole(torch.log10(widths[0]).item(), _LOG_STEP),
+            max=_whole(torch.log10(widths[-1]).item(), _LOG_STEP),
+            step=_LOG_STEP,
+            description="bandwidth",
+            readout_format=".3g",
+        ),
+        "kernel": ipywidgets.Dropdown(value=kernel, options=list(KERNELS), description="kernel"),
+        "query": ipywidgets.FloatSlider(
+            value=_whole((first + last) / 2 if query is None else query, step),
+            min=_whole(first, step),
+            max=_whole(last, step),
+            step=step,
+            description="query",
+            readout_format=".5g",
+        ),
+    }
+    return Explorer(
+        f"Kernel regression of the {series.name}", controls, live, update, name="kernel-regression"
+    )
+
+
+def _whole(number: float, step: float) -> float:
+    """Return the nearest whole number of steps."""
+    return round(round(number / step) * step, 10)

@@ -1,0 +1,90 @@
+"""A picture in the browser: sharp, described, savable, with exact values under the pointer."""
+
+import base64
+from pathlib import Path
+
+import anywidget
+import traitlets
+
+from course_lib import texts
+from course_lib.widgets.live_figure import LiveFigure
+
+_HERE = Path(__file__).parent
+
+
+class Picture(anywidget.AnyWidget):
+    """Show a `LiveFigure`.
+
+    What the pointer reads off is looked up in the browser, with no way back to the kernel. Where
+    there is no kernel (a notebook on a web page, or not yet run), the PNG is shown instead; tests
+    compare the summary, which is also the picture's description for those who cannot see it.
+
+    Args:
+        figure: what to show.
+        summary: what the picture shows, in words and numbers.
+        name: the stem of the file names that the save buttons give.
+    """
+
+    _esm = _HERE / "picture.js"
+    _css = _HERE / "picture.css"
+
+    png = traitlets.Bytes().tag(sync=True)
+    summary = traitlets.Unicode().tag(sync=True)
+    hover = traitlets.List().tag(sync=True)
+    width = traitlets.Int().tag(sync=True)
+    height = traitlets.Int().tag(sync=True)
+    name = traitlets.Unicode("picture").tag(sync=True)
+    words = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, figure: LiveFigure, summary: str, *, name: str = "picture") -> None:
+        self.figure = figure
+        super().__init__(
+            png=figure.png(),
+            summary=summary,
+            hover=figure.hover(),
+            width=figure.width,
+            height=figure.height,
+            name=name,
+            words={"png": texts.SAVE_PNG, "svg": texts.SAVE_SVG, "help": texts.PICTURE_HELP},
+        )
+        self.on_msg(self._answer)
+
+    def refresh(self, summary: str) -> None:
+        """Draw the figure's present state and send it, in one message."""
+        png = self.figure.png()
+        with self.hold_sync():
+            self.png, self.summary, self.hover = png, summary, self.figure.hover()
+
+    def save(self, path: str | Path) -> Path:
+        """Write the present state to `path`, which ends in .png or .svg.
+
+        Raises:
+            ValueError: for any other ending.
+        """
+        path = Path(path)
+        if path.suffix == ".png":
+            path.write_bytes(self.figure.png())
+        elif path.suffix == ".svg":
+            path.write_bytes(self.figure.svg(self.summary))
+        else:
+            raise ValueError(f"path={str(path)!r} must end in .png or .svg")
+        return path
+
+    def _answer(self, _, content: dict, buffers: list) -> None:
+        if content.get("wanted") == "svg":
+            self.send({"answer": "svg"}, buffers=[self.figure.svg(self.summary)])
+
+    def _repr_mimebundle_(self, **kwargs):
+        data, metadata = fallback(self.figure, self.summary)
+        view, _ = super()._repr_mimebundle_(**kwargs)
+        return view | data, metadata
+
+    def __repr__(self) -> str:
+        return self.summary
+
+
+def fallback(figure: LiveFigure, summary: str) -> tuple[dict, dict]:
+    """Build what a place without a kernel shows: the PNG at its size, and the summary as text."""
+    png = base64.b64encode(figure.png()).decode("ascii")
+    size = {"width": figure.width, "height": figure.height}
+    return {"text/plain": summary, "image/png": png}, {"image/png": size}

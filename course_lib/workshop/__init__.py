@@ -1,0 +1,1 @@
+"""What the maintainers run: the notebooks' normal form, the ledger, pictures, run times, benchmarks."""

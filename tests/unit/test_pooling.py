@@ -1,0 +1,402 @@
+"""Kernel regression against scikit-learn, statsmodels, SciPy, PyTorch's fused attention and plain loops."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.integrate
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.neighbors import KernelDensity, RadiusNeighborsRegressor
+from statsmodels.nonparametric.kernel_regression import KernelReg
+
+from course_lib.pooling import (
+    KERNELS,
+    Attended,
+    NadarayaWatson,
+    attention_pooling,
+    boxcar_kernel,
+    epanechnikov_kernel,
+    gaussian_kernel,
+    leave_one_out_error,
+)
+
+DTYPES = [torch.float64, torch.float32]
+ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-5}
+
+
+def sample(queries=7, keys=11, value_size=None, dtype=torch.float64, seed=0):
+    random = np.random.default_rng(seed)
+    shape = (keys,) if value_size is None else (keys, value_size)
+    arrays = random.uniform(-2, 2, queries), random.uniform(-2, 2, keys), random.normal(size=shape)
+    return tuple(torch.tensor(array, dtype=dtype) for array in arrays)
+
+
+def by_loops(queries, keys, values, K, bandwidth, mask=None):
+    """The formula, one pair at a time, in Python floats."""
+    outputs, weights = [], []
+    for q, query in enumerate(queries.tolist()):
+        row = [
+            K((query - key) / bandwidth) if mask is None or mask[q][k] else 0.0
+            for k, key in enumerate(keys.tolist())
+        ]
+        total = sum(row) or 1.0
+        row = [kernel / total for kernel in row]
+        weights.append(row)
+        outputs.append(sum(w * value for w, value in zip(row, values.tolist(), strict=True)))
+    return torch.tensor(outputs, dtype=torch.float64), torch.tensor(weights, dtype=torch.float64)
+
+
+PLAIN_KERNELS = {
+    "gaussian": lambda u: math.exp(-u * u / 2) / math.sqrt(2 * math.pi),
+    "boxcar": lambda u: 0.5 if abs(u) <= 1 else 0.0,
+    "epanechnikov": lambda u: 0.75 * (1 - u * u) if abs(u) <= 1 else 0.0,
+}
+
+
+def by_fused_attention(queries, keys, values, bandwidth, mask=None):
+    """Gaussian pooling as PyTorch's own attention: -(x-k)²/2h² = (xk - k²/2)/h² + a constant of the row."""
+    query = torch.stack([queries, torch.ones_like(queries)], dim=-1) / bandwidth  # (query, 2)
+    key = torch.stack([keys, -keys.square() / 2], dim=-1) / bandwidth  # (key, 2)
+    pooled = F.scaled_dot_product_attention(
+        query[None], key[None], values[None, :, None], attn_mask=mask, scale=1.0
+    )
+    return pooled[0, :, 0]
+
+
+# --- the kernels -----------------------------------------------------------------------------
+
+
+def density(name, u):
+    """scikit-learn's kernel of that name, as the density estimated from one point at 0."""
+    tree = KernelDensity(kernel=name, bandwidth=1.0).fit([[0.0]])
+    return torch.from_numpy(np.exp(tree.score_samples(u.double().numpy()[:, None])))
+
+
+def check_kernel(ledger, kernel, name, dtype):
+    u = torch.linspace(-2.983, 2.983, 60, dtype=dtype).requires_grad_()
+    ours = kernel(u)
+    ledger.compare(ours, density(name, u.detach()), within=ROUNDING[dtype])
+    if ours.requires_grad:  # the boxcar is flat: it has no gradient to hold against anything
+        (slope,) = torch.autograd.grad(ours.sum(), u)
+        step = 1e-6
+        there = u.detach().double()
+        theirs = (density(name, there + step) - density(name, there - step)) / (2 * step)
+        ledger.compare(slope, theirs, within=1e-6, backward=True)
+
+
+@pytest.mark.verifies("course_lib.pooling.gaussian_kernel", against="scikit-learn `KernelDensity`")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gaussian_kernel_is_the_normal_density(ledger, dtype):
+    check_kernel(ledger, gaussian_kernel, "gaussian", dtype)
+
+
+@pytest.mark.verifies("course_lib.pooling.boxcar_kernel", against="scikit-learn `KernelDensity`")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_boxcar_kernel_is_the_top_hat(ledger, dtype):
+    check_kernel(ledger, boxcar_kernel, "tophat", dtype)
+
+
+@pytest.mark.verifies(
+    "course_lib.pooling.epanechnikov_kernel", against="scikit-learn `KernelDensity`"
+)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_epanechnikov_kernel_is_the_parabola(ledger, dtype):
+    check_kernel(ledger, epanechnikov_kernel, "epanechnikov", dtype)
+
+
+def test_the_windows_include_their_edges():
+    edges = torch.tensor([-1.0, 1.0, -1.001, 1.001])
+    assert boxcar_kernel(edges).tolist() == [0.5, 0.5, 0, 0]
+
+
+@pytest.mark.verifies("course_lib.pooling.KERNELS", against="SciPy `quad`: each integrates to 1")
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_integrates_to_one(ledger, name):
+    def at(u):
+        return KERNELS[name](torch.tensor(u, dtype=torch.float64)).item()
+
+    area, _ = scipy.integrate.quad(at, -30, 30, points=[-1, 1], limit=200)
+    ledger.compare(torch.tensor(area, dtype=torch.float64), torch.tensor(1.0), within=1e-9)
+
+
+def test_the_kernels_are_the_three_of_the_course_and_cannot_be_changed():
+    assert set(KERNELS) == {"gaussian", "boxcar", "epanechnikov"}
+    with pytest.raises(TypeError):
+        KERNELS["mine"] = gaussian_kernel
+
+
+# --- attention_pooling -----------------------------------------------------------------------
+
+
+@pytest.mark.verifies(
+    "course_lib.pooling.attention_pooling", against="PyTorch `F.scaled_dot_product_attention`"
+)
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gaussian_pooling_is_fused_attention(ledger, dtype, masked):
+    queries, keys, values = (tensor.requires_grad_() for tensor in sample(dtype=dtype))
+    bandwidth = torch.tensor(0.6, dtype=dtype, requires_grad=True)
+    mask = torch.rand(7, 11) < 0.7 if masked else None
+    leaves = [queries, keys, values, bandwidth]
+
+    ours = attention_pooling(queries, keys, values, bandwidth=bandwidth, mask=mask).output
+    theirs = by_fused_attention(*(leaf.double() for leaf in leaves), mask)
+    ledger.compare(ours, theirs, within=ROUNDING[dtype])
+    mix = torch.randn(7)
+    for mine, oracle in zip(
+        torch.autograd.grad((ours * mix).sum(), leaves),
+        torch.autograd.grad((theirs * mix).sum(), leaves),
+        strict=True,
+    ):
+        ledger.compare(mine, oracle, within=10 * ROUNDING[dtype], backward=True)
+
+
+@pytest.mark.verifies("course_lib.pooling.attention_pooling", against="statsmodels `KernelReg`")
+@pytest.mark.parametrize("bandwidth", [0.2, 0.7, 3.0])
+def test_gaussian_pooling_is_the_local_constant_regression_of_statsmodels(ledger, bandwidth):
+    queries, keys, values = sample(keys=30)
+    oracle = KernelReg(values.numpy(), keys.numpy(), "c", reg_type="lc", bw=[bandwidth], rng=0)
+    ours = attention_pooling(queries, keys, values, bandwidth=bandwidth).output
+    ledger.compare(ours, oracle.fit(queries.numpy())[0], within=1e-12)
+
+
+@pytest.mark.verifies(
+    "course_lib.pooling.attention_pooling", against="scikit-learn `RadiusNeighborsRegressor`"
+)
+def test_boxcar_pooling_averages_the_neighbours_within_a_radius(ledger):
+    queries, keys, values = sample(keys=60, value_size=3)
+    oracle = RadiusNeighborsRegressor(radius=0.5).fit(keys[:, None], values)
+    ours = attention_pooling(queries, keys, values, kernel="boxcar", bandwidth=0.5).output
+    ledger.compare(ours, oracle.predict(queries[:, None].numpy()), within=1e-12)
+
+
+@pytest.mark.verifies("course_lib.pooling.attention_pooling", against="an explicit double loop")
+@settings(deadline=None, max_examples=60)
+@given(
+    queries=st.integers(1, 6),
+    keys=st.integers(1, 9),
+    kernel=st.sampled_from(sorted(KERNELS)),
+    bandwidth=st.floats(0.05, 20),
+    masked=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_pooling_is_the_formula_one_pair_at_a_time(queries, keys, kernel, bandwidth, masked, seed):
+    tensors = sample(queries, keys, seed=seed)
+    mask = torch.rand(queries, keys) < 0.6 if masked else None
+    ours = attention_pooling(*tensors, kernel=kernel, bandwidth=bandwidth, mask=mask)
+    output, weights = by_loops(*tensors, PLAIN_KERNELS[kernel], bandwidth, mask)
+    unreached = weights.sum(-1) == 0  # plain exp underflows where the stable form does not
+    if kernel == "gaussian":
+        allowed = torch.ones(queries, keys, dtype=torch.bool) if mask is None else mask
+        unreached &= allowed.any(-1)
+        assert (ours.weights[unreached].sum(-1) - 1).abs().le(1e-12).all()
+    kept = ~unreached if kernel == "gaussian" else torch.ones(queries, dtype=torch.bool)
+    torch.testing.assert_close(ours.weights[kept], weights[kept], rtol=0, atol=1e-12)
+    torch.testing.assert_close(ours.output[kept], output[kept], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_gradients_are_those_of_finite_differences(kernel):
+    queries, keys, values = (tensor.requires_grad_() for tensor in sample(4, 6))
+    bandwidth = torch.tensor(1.3, dtype=torch.float64, requires_grad=True)
+
+    def pool(queries, keys, values, bandwidth):
+        return attention_pooling(queries, keys, values, kernel=kernel, bandwidth=bandwidth).output
+
+    assert torch.autograd.gradcheck(pool, (queries, keys, values, bandwidth))
+
+
+def test_a_far_query_gets_the_value_of_the_nearest_key_and_never_nan():
+    keys, values = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([5.0, 6.0, 7.0])
+    far = attention_pooling(torch.tensor([1e4, -1e4]), keys, values, bandwidth=1e-3)
+    assert far.output.tolist() == [7.0, 5.0]
+
+
+def test_a_query_without_a_key_in_reach_has_zero_weights_and_zero_gradient():
+    queries = torch.tensor([0.0, 9.0], requires_grad=True)
+    keys, values = torch.tensor([0.0, 1.0]), torch.tensor([5.0, 6.0])
+    nobody = torch.zeros(2, 2, dtype=torch.bool)
+    for kernel, mask in (("gaussian", nobody), ("boxcar", None), ("epanechnikov", None)):
+        pooled = attention_pooling(queries, keys, values, kernel=kernel, mask=mask)
+        assert pooled.weights[1].tolist() == [0, 0] and pooled.output[1] == 0
+        pooled.output.sum().backward() if pooled.output.requires_grad else None
+        assert queries.grad is None or queries.grad.isfinite().all()
+
+
+def test_a_masked_key_has_no_influence():
+    queries, keys, values = sample()
+    mask = torch.ones(11, dtype=torch.bool)
+    mask[3] = False
+    before = attention_pooling(queries, keys, values, mask=mask)
+    keys[3], values[3] = 1e6, -1e6
+    torch.testing.assert_close(attention_pooling(queries, keys, values, mask=mask), before)
+
+
+def test_order_of_the_keys_does_not_matter():
+    queries, keys, values = sample()
+    order = torch.randperm(11)
+    torch.testing.assert_close(
+        attention_pooling(queries, keys[order], values[order]).output,
+        attention_pooling(queries, keys, values).output,
+    )
+
+
+def test_your_own_kernel_can_be_handed_over():
+    queries, keys, values = sample()
+    ours = attention_pooling(
+        queries, keys, values, kernel=lambda u: torch.exp(-u.abs()), bandwidth=0.5
+    )
+    output, _ = by_loops(queries, keys, values, lambda u: math.exp(-abs(u)), 0.5)
+    torch.testing.assert_close(ours.output, output)
+
+
+def test_a_function_and_its_name_mean_the_same():
+    tensors = sample()
+    for name, function in KERNELS.items():
+        by_name = attention_pooling(*tensors, kernel=name, bandwidth=0.4)
+        by_function = attention_pooling(*tensors, kernel=function, bandwidth=0.4)
+        torch.testing.assert_close(by_name, by_function)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_works(dtype):
+    queries, keys, values = sample(dtype=dtype)
+    pooled = attention_pooling(queries, keys, values, bandwidth=0.5)
+    exact = attention_pooling(queries.double(), keys.double(), values.double(), bandwidth=0.5)
+    assert pooled.output.dtype == dtype
+    torch.testing.assert_close(pooled.output.double(), exact.output, rtol=0, atol=0.05)
+
+
+@pytest.mark.usefixtures("without_annotations")  # the checker itself cannot be compiled
+def test_it_compiles():
+    tensors = sample(dtype=torch.float32)
+    compiled = torch.compile(attention_pooling, backend="eager")
+    torch.testing.assert_close(
+        compiled(*tensors, bandwidth=0.5), attention_pooling(*tensors, bandwidth=0.5)
+    )
+
+
+@pytest.mark.verifies(
+    "course_lib.pooling.Attended", against="NumPy: output = weights @ values, rows sum to 1"
+)
+def test_attended_holds_output_and_weights_in_this_order(ledger):
+    queries, keys, values = sample(value_size=2)
+    output, weights = attended = attention_pooling(queries, keys, values)
+    assert isinstance(attended, Attended) and attended._fields == ("output", "weights")
+    ledger.compare(output, weights.numpy() @ values.numpy(), within=1e-14)
+    ledger.compare(weights.sum(-1), np.ones(7), within=1e-14)
+
+
+# --- learning the bandwidth ------------------------------------------------------------------
+
+
+@pytest.mark.verifies(
+    "course_lib.pooling.NadarayaWatson", against="PyTorch `F.scaled_dot_product_attention`"
+)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_learned_layer_is_fused_attention_with_a_learned_scale(ledger, dtype):
+    queries, keys, values = sample(dtype=dtype)
+    layer = NadarayaWatson(0.6).to(dtype)
+    others = torch.rand(7, 11) < 0.7
+    ours = layer(queries, keys, values, others).output
+    log_bandwidth = layer.log_bandwidth.detach().double().requires_grad_()
+    theirs = by_fused_attention(
+        queries.double(), keys.double(), values.double(), log_bandwidth.exp(), others
+    )
+    ledger.compare(ours, theirs, within=ROUNDING[dtype])
+    (mine,) = torch.autograd.grad(ours.square().sum(), layer.log_bandwidth)
+    (oracle,) = torch.autograd.grad(theirs.square().sum(), log_bandwidth)
+    ledger.compare(mine, oracle, within=30 * ROUNDING[dtype], backward=True)
+
+
+def test_the_bandwidth_stays_positive_whatever_the_step():
+    layer = NadarayaWatson(0.01)
+    with torch.no_grad():
+        layer.log_bandwidth -= 20
+    assert layer.bandwidth > 0
+
+
+def test_the_layer_says_its_bandwidth():
+    assert "bandwidth=0.25" in repr(NadarayaWatson(0.25))
+
+
+@pytest.mark.verifies(
+    "course_lib.pooling.leave_one_out_error", against="statsmodels `KernelReg`, refitted n times"
+)
+@pytest.mark.parametrize("bandwidth", [0.2, 0.7, 3.0])
+def test_leave_one_out_is_refitting_without_each_point(ledger, bandwidth):
+    _, keys, values = sample(keys=25)
+    squares = []
+    for i in range(25):
+        rest = np.arange(25) != i
+        oracle = KernelReg(
+            values.numpy()[rest], keys.numpy()[rest], "c", reg_type="lc", bw=[bandwidth], rng=0
+        )
+        squares.append((values[i].item() - oracle.fit(keys.numpy()[i : i + 1])[0][0]) ** 2)
+    ours = leave_one_out_error(keys, values, bandwidth=bandwidth)
+    ledger.compare(ours, torch.tensor(np.mean(squares)), within=1e-12)
+
+
+# --- bad input -------------------------------------------------------------------------------
+
+X, Y = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([1.0, 2.0, 3.0])
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    ("arguments", "settings", "says"),
+    [
+        ((torch.tensor([]), X, Y), {}, r"queries is empty"),
+        ((X, torch.tensor([]), torch.tensor([])), {}, r"keys is empty"),
+        (
+            (X, X, Y[:2]),
+            {},
+            r"keys has length 3 and values has length 2; they must be equally long",
+        ),
+        ((X, X, Y), {"bandwidth": 0}, r"bandwidth=0 is not a finite number above 0"),
+        ((X, X, Y), {"bandwidth": -0.5}, r"bandwidth=-0.5 is not"),
+        ((X, X, Y), {"bandwidth": math.nan}, r"bandwidth=nan is not"),
+        ((X, X, Y), {"bandwidth": "wide"}, r"bandwidth is a str; it must be a number above 0"),
+        ((X, X, Y), {"bandwidth": torch.tensor([1.0, 2.0])}, r"bandwidth has shape \(2,\)"),
+        ((X, torch.tensor([0.0, math.nan, 2.0]), Y), {}, r"keys holds nan at index 1"),
+        (
+            (X, X, torch.tensor([[1.0], [math.inf], [0.0]])),
+            {},
+            r"values holds inf at index \(1, 0\)",
+        ),
+        ((torch.tensor([1, 2]), X, Y), {}, r"queries has dtype int64; .*queries.float\(\)"),
+        (([0.0], X, Y), {}, r"queries is a list; a tensor is needed"),
+        ((X, X.double(), Y), {}, r"queries has dtype float32 but keys has dtype float64"),
+        ((X[None], X, Y), {}, r"queries has shape \(1, 3\); it must be \(query,\)"),
+        ((X, X, Y[:, None, None]), {}, r"it must be \(key,\) or \(key, value_size\)"),
+        (
+            (X, X, Y),
+            {"kernel": "gausian"},
+            r"kernel='gausian' is unknown.*Did you mean 'gaussian'\?",
+        ),
+        ((X, X, Y), {"mask": torch.ones(3, 3)}, r"mask is float32; it must be a boolean tensor"),
+        ((X, X, Y), {"mask": [True]}, r"mask is list"),
+        (
+            (X, X, Y),
+            {"mask": torch.ones(2, 3, dtype=torch.bool)},
+            r"mask has shape \(2, 3\); it must broadcast to \(query, key\) = \(3, 3\)",
+        ),
+        ((X, X, Y), {"mask": torch.ones(5, 3, 3, dtype=torch.bool)}, r"mask has shape \(5, 3, 3\)"),
+    ],
+)
+def test_bad_input_is_refused_by_name(arguments, settings, says):
+    with pytest.raises(ValueError, match=says):
+        attention_pooling(*arguments, **settings)
+
+
+@pytest.mark.usefixtures("without_annotations")
+def test_bad_input_is_refused_by_the_others_too():
+    with pytest.raises(ValueError, match="bandwidth=-1 is not"):
+        NadarayaWatson(-1.0)
+    with pytest.raises(ValueError, match="keys has length 1; leaving one out needs at least 2"):
+        leave_one_out_error(X[:1], Y[:1])
+    with pytest.raises(ValueError, match=r"values has shape \(3, 1\)"):
+        leave_one_out_error(X, Y[:, None])
