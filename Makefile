@@ -6,7 +6,7 @@ LEARNER := $(VENV)/.installed
 TESTER := $(VENV)/.installed-tests
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: lab test validate bench verified notebooks pictures lint clean
+.PHONY: lab test validate bench verified notebooks times pictures lint clean
 
 lab: $(LEARNER)  ## open the course in JupyterLab
 	@$(BIN)/python -m course_lib.lab $(ARGS)
@@ -17,7 +17,7 @@ test: $(TESTER)  ## run every test, as CI does
 validate: $(LEARNER)  ## for instructors: re-run every notebook and compare every output
 	$(BIN)/python -m pytest notebooks $(ARGS)
 
-bench: $(TESTER)  ## measure explorers, notebooks and imports
+bench: $(TESTER)  ## measure the explorers and the import
 	$(BIN)/python -m tests.benchmarks
 
 verified: $(TESTER)  ## print the verification ledger and write it into the README
@@ -25,6 +25,9 @@ verified: $(TESTER)  ## print the verification ledger and write it into the READ
 
 notebooks: $(TESTER)  ## execute all notebooks (or NAMES=...) and bring them to normal form
 	$(BIN)/python -m course_lib.workshop.normal_form $(NAMES)
+
+times: $(TESTER)  ## measure each notebook; write seconds and memory into it and into the README
+	$(BIN)/python -m course_lib.workshop.run_times
 
 pictures: $(TESTER)  ## draw img/ anew
 	$(BIN)/python -m course_lib.workshop.pictures

@@ -38,7 +38,7 @@ class FitPanel(Panel):
         if truth is not None:
             axes.plot(grid, truth, ":", color=COLOURS["truth"], label="truth")
         (self._fit,) = axes.plot(grid, self.fit, color=COLOURS["main"], linewidth=2, label="fit")
-        self._query = axes.axvline(grid[0], color=COLOURS["second"], linestyle="--", linewidth=1.4)
+        (self._query,) = axes.plot([], [], "--", color=COLOURS["second"], linewidth=1.4)
         self._attended = axes.scatter(keys, values, s=0, color=COLOURS["second"], alpha=0.55)
         (self._output,) = axes.plot(
             [],
@@ -51,7 +51,7 @@ class FitPanel(Panel):
         )
         axes.set(xlabel=key_label, ylabel=value_label, title=title)
         axes.margins(x=0.02)
-        low, high = axes.get_ylim()
+        low, high = self._reach = axes.get_ylim()
         axes.set_ylim(low, high + 0.28 * (high - low))  # room for the legend above the data
         axes.legend(loc="upper left", ncols=2, fontsize=8)
         self.artists = [self._attended, self._fit, self._query, self._output]
@@ -68,9 +68,19 @@ class FitPanel(Panel):
         self._fit.set_ydata(self.fit)
         self._query.set_visible(query is not None)
         if query is not None:
-            self._query.set_xdata([query, query])
+            self._query.set_data([query, query], self._reach)
             self._output.set_data([query], [output])
             self._attended.set_sizes(600 * np.sqrt(np.asarray(weights)) ** 1.5)
+
+    def data(self) -> dict:
+        """The data, the curves and the output."""
+        drawn = {"keys": self._points[:, 0], "values": self._points[:, 1], "fit": self.fit}
+        if self.truth is not None:
+            drawn["truth"] = self.truth
+        if self._query.get_visible():
+            drawn |= {"query": self._output.get_xdata(), "output": self._output.get_ydata()}
+            drawn["disc"] = self._attended.get_sizes()
+        return drawn
 
     def hover(self) -> dict:
         """The fit (and the truth) at the x nearest to the pointer."""

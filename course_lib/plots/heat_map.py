@@ -67,6 +67,11 @@ class HeatMapPanel(Panel):
         if query is not None:
             self._frame.set_y(query - 0.5)
 
+    def data(self) -> dict:
+        """The map, and the place of its largest weight."""
+        row, column = np.unravel_index(self.weights.argmax(), self.weights.shape)
+        return {"weight": self.weights, "largest in row": [row], "largest in column": [column]}
+
     def hover(self) -> dict:
         """The exact weight in each cell, as float32 bytes."""
         return {

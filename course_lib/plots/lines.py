@@ -67,6 +67,11 @@ class LinesPanel(Panel):
                 )
         self._marker.set_data(*([marker[0]], [marker[1]]) if marker else ([], []))
 
+    def data(self) -> dict:
+        """The curves, and the marker where there is one."""
+        x, y = self._marker.get_data()
+        return self.lines | ({"marker at": x, "height": y} if len(x) else {})
+
     def hover(self) -> dict:
         """Every curve's value at the x nearest to the pointer."""
         return self._hover_lines(self.x, self.lines, self.axes.get_xlabel())

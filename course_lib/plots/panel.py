@@ -24,6 +24,18 @@ class Panel:
         """Say which exact values stand where on the Axes, or None if nothing is worth reading off."""
         return None
 
+    def data(self) -> dict[str, ArrayLike]:
+        """Return what is drawn now, name → numbers. Tests compare a description of it."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """Say in numbers what is drawn now: range and mean of each thing, to three digits."""
+        title = self.axes.get_title("left") or self.axes.get_xlabel()
+        return f"{title}: " + "; ".join(
+            f"{name} {_span(np.asarray(numbers, dtype=float))}"
+            for name, numbers in self.data().items()
+        )
+
     def _hover_lines(self, x: ArrayLike, lines: Mapping[str, ArrayLike], x_name: str) -> dict:
         return {
             "kind": "lines",
@@ -39,6 +51,20 @@ class Panel:
         """Left, top, right, bottom of the Axes as fractions of the figure, measured from the top left."""
         box = self.axes.get_position()
         return rounded([box.x0, 1 - box.y1, box.x1, 1 - box.y0])
+
+
+def _span(numbers: np.ndarray) -> str:
+    numbers = numbers[np.isfinite(numbers)]
+    if numbers.size == 0:
+        return "nowhere"
+    least = (
+        1e-6 * np.abs(numbers).max()
+    )  # the last digits of what is next to nothing depend on the processor
+    low, high, mean = (
+        f"{0.0 if abs(number) < least else number:.3g}"
+        for number in (numbers.min(), numbers.max(), numbers.mean())
+    )
+    return low if numbers.size == 1 else f"{low} to {high}, mean {mean}"
 
 
 def rounded(numbers: ArrayLike) -> list[float | None]:

@@ -53,6 +53,10 @@ class StemsPanel(Panel):
         self._heads.set_ydata(self.weights)
         self._query.set_xdata([query, query])
 
+    def data(self) -> dict:
+        """The weights and the query."""
+        return {"weight": self.weights, "query": self._query.get_xdata()[:1]}
+
     def hover(self) -> dict:
         """The weight of the key nearest to the pointer."""
         return self._hover_lines(self.keys, {"weight": self.weights}, self.axes.get_xlabel())

@@ -73,6 +73,7 @@ class Explorer(ipywidgets.VBox):
             layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center"),
         )
         super().__init__([row, self.picture, self._words])
+        self.add_class("course-explorer")
         self._tell(self.summary)
 
     @property

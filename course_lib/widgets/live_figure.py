@@ -44,7 +44,14 @@ class LiveFigure:
         self._background = None
 
     def png(self) -> bytes:
-        """Draw the present state, as the bytes of a PNG."""
+        """Draw the present state, as the bytes of a PNG that is quick to make."""
+        return _encoded(self._pixels(), compress_level=1)
+
+    def small_png(self) -> bytes:
+        """Draw the present state with 256 colours: a quarter of the bytes, for files that are kept."""
+        return _encoded(self._pixels().quantize(256, dither=Image.Dither.NONE), optimize=True)
+
+    def _pixels(self) -> Image.Image:
         if self._background is None:
             with matplotlib.rc_context(STYLE):
                 self._canvas.draw()
@@ -52,10 +59,7 @@ class LiveFigure:
         self._canvas.restore_region(self._background)
         for artist in self._artists:
             artist.axes.draw_artist(artist)
-        pixels = Image.fromarray(np.asarray(self._canvas.buffer_rgba())).convert("RGB")
-        file = io.BytesIO()
-        pixels.save(file, "PNG", compress_level=1)
-        return file.getvalue()
+        return Image.fromarray(np.asarray(self._canvas.buffer_rgba())).convert("RGB")
 
     def svg(self, title: str = "") -> bytes:
         """Draw the present state, as the bytes of an SVG with `title` inside; the same state, the same bytes."""
@@ -67,6 +71,16 @@ class LiveFigure:
         self._background = None
         return file.getvalue()
 
+    def describe(self) -> str:
+        """Say in numbers what every panel shows now, a line each."""
+        return "\n".join(panel.describe() for panel in self.panels)
+
     def hover(self) -> list[dict]:
         """Collect the exact values of all panels. Axes have their final place only after `png()`."""
         return [region for panel in self.panels if (region := panel.hover()) is not None]
+
+
+def _encoded(pixels: Image.Image, **options) -> bytes:
+    file = io.BytesIO()
+    pixels.save(file, "PNG", **options)
+    return file.getvalue()

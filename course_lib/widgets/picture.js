@@ -53,6 +53,14 @@ const read = (regions, x, y) => {
   return null;
 };
 
+// The sliders of ipywidgets have a label beside them but no name; give them one for screen readers.
+const nameSliders = (explorer) => {
+  for (const handle of explorer.querySelectorAll(".noUi-handle:not([aria-label])")) {
+    const label = handle.closest(".jupyter-widgets:has(.widget-label)")?.querySelector(".widget-label");
+    if (label) handle.setAttribute("aria-label", label.textContent);
+  }
+};
+
 const render = ({ model, el }) => {
   const words = model.get("words");
   const make = (tag, className, parent) => {
@@ -137,7 +145,14 @@ const render = ({ model, el }) => {
   model.on("change:png", swap);
   model.on("msg:custom", save);
   swap();
+  const watcher = new MutationObserver(() => {
+    const explorer = el.closest(".course-explorer");
+    if (explorer) nameSliders(explorer);
+  });
+  watcher.observe(document.body, { childList: true, subtree: true });
+  setTimeout(() => watcher.disconnect(), 5000); // controls are drawn within moments of the picture
   return () => {
+    watcher.disconnect();
     model.off("change:png", swap);
     model.off("msg:custom", save);
     URL.revokeObjectURL(image.src);

@@ -84,7 +84,10 @@ class Picture(anywidget.AnyWidget):
 
 
 def fallback(figure: LiveFigure, summary: str) -> tuple[dict, dict]:
-    """Build what a place without a kernel shows: the PNG at its size, and the summary as text."""
-    png = base64.b64encode(figure.png()).decode("ascii")
+    """Build what a place without a kernel shows, and what tests compare.
+
+    That is the PNG at its size, and as text the summary with the numbers that are drawn.
+    """
+    png = base64.b64encode(figure.small_png()).decode("ascii")
     size = {"width": figure.width, "height": figure.height}
-    return {"text/plain": summary, "image/png": png}, {"image/png": size}
+    return {"text/plain": f"{summary}\n{figure.describe()}", "image/png": png}, {"image/png": size}

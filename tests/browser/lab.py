@@ -115,6 +115,117 @@ class Window:
         self.page.wait_for_timeout(500)
         self.page.wait_for_function(ALL_RUN, timeout=1000 * timeout)
 
+    def edit_and_run(self, marker: str, source: str, timeout: float = 30) -> None:
+        """Replace the source of the cell that ends with `marker`, run it, and wait until it has finished."""
+        self.page.evaluate(
+            """([marker, source]) => {
+                const notebook = window.jupyterapp.shell.currentWidget.content;
+                const index = notebook.widgets.findIndex((cell) => cell.model.sharedModel.source.endsWith(marker));
+                notebook.activeCellIndex = index;
+                notebook.widgets[index].model.sharedModel.setSource(source);
+                window.finished = false;
+                window.jupyterapp.commands.execute('notebook:run-cell').then(() => { window.finished = true; });
+            }""",
+            [marker, source],
+        )
+        self.page.wait_for_function("() => window.finished", timeout=1000 * timeout)
+
+    def output(self, marker: str) -> str:
+        """The plain text of what the cell that ends with `marker` has put out."""
+        return self.page.evaluate(
+            """(marker) => {
+                const cell = window.jupyterapp.shell.currentWidget.content.widgets
+                    .find((cell) => cell.model.sharedModel.source.endsWith(marker));
+                return cell.model.toJSON().outputs.map((o) => o.text ?? o.data['text/plain']).flat().join('');
+            }""",
+            marker,
+        )
+
+
+class Explorer:
+    """One explorer on the page, found by the first words of its description."""
+
+    def __init__(self, page, title: str) -> None:
+        self.page = page
+        image = page.locator(f'.course-picture-image[alt^="{title}"]')
+        self.root = page.locator(".jp-OutputArea-output", has=image).first
+        self.root.scroll_into_view_if_needed()
+        self.image = self.root.locator(".course-picture-image")
+        self.stage = self.root.locator(".course-picture-stage")
+
+    def _control(self, name: str):
+        return self.root.locator(
+            ".jupyter-widgets", has=self.page.get_by_text(name, exact=True)
+        ).last
+
+    def _handle(self, name: str):
+        return self._control(name).locator(".noUi-handle")
+
+    def _settled(self, before: str) -> None:
+        """Wait until another picture has come and the kernel has nothing more to send."""
+        self.page.wait_for_function(
+            "([image, before]) => image.src !== before && image.complete",
+            arg=[self.image.element_handle(), before],
+        )
+        still, last = 0, ""
+        while still < 3:
+            self.page.wait_for_timeout(80)
+            now = self.picture()
+            still, last = (still + 1, now) if now == last else (0, now)
+
+    def picture(self) -> str:
+        """The address of the picture that is shown; each picture has its own."""
+        return self.image.get_attribute("src")
+
+    def summary(self) -> str:
+        """The words below the picture."""
+        return self.root.locator("p[role=status]").inner_text()
+
+    def value(self, name: str) -> float:
+        """Where a slider stands (the exponent, for a logarithmic one)."""
+        return float(self._handle(name).get_attribute("aria-valuenow"))
+
+    def press(self, name: str, key: str, times: int = 1) -> None:
+        """Press a key on a slider."""
+        before = self.picture()
+        self._handle(name).focus()
+        for _ in range(times):
+            self.page.keyboard.press(key)
+        self._settled(before)
+
+    def drag(self, name: str, pixels: int) -> None:
+        """Drag a slider's handle to the right."""
+        before, box = self.picture(), self._handle(name).bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        self.page.mouse.move(x, y)
+        self.page.mouse.down()
+        self.page.mouse.move(x + pixels, y, steps=6)
+        self.page.mouse.up()
+        self._settled(before)
+
+    def choose(self, name: str, option: str) -> None:
+        """Choose from a drop-down."""
+        before = self.picture()
+        self._control(name).locator("select").select_option(option)
+        self._settled(before)
+
+    def reset(self) -> None:
+        """Press Reset."""
+        self.root.get_by_role("button", name="Reset").click()
+        self.page.wait_for_timeout(400)
+
+    def point_at(self, region: dict, x: float) -> None:
+        """Move the pointer to `x` in a panel, where `region` (an entry of `Picture.hover`) says it is."""
+        box = self.image.bounding_box()
+        (left, top, right, bottom), (low, high) = region["box"], region["limits"]
+        across = left + (x - low) / (high - low) * (right - left)
+        down = (top + bottom) / 2
+        self.page.mouse.move(box["x"] + across * box["width"], box["y"] + down * box["height"])
+
+    def tip(self) -> str:
+        """The exact values that the pointer reads off."""
+        return self.stage.locator(".course-picture-tip").inner_text()
+
 
 @contextlib.contextmanager
 def window(width: int = 1500, height: int = 1000) -> Iterator[Window]:

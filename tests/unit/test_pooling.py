@@ -7,7 +7,7 @@ import pytest
 import scipy.integrate
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import KernelDensity, RadiusNeighborsRegressor
 from statsmodels.nonparametric.kernel_regression import KernelReg
@@ -174,7 +174,13 @@ def test_boxcar_pooling_averages_the_neighbours_within_a_radius(ledger):
 
 
 @pytest.mark.verifies("course_lib.pooling.attention_pooling", against="an explicit double loop")
-@settings(deadline=None, max_examples=60)
+@settings(
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture
+    ],  # the ledger collects over all examples
+)
 @given(
     queries=st.integers(1, 6),
     keys=st.integers(1, 9),
@@ -183,7 +189,9 @@ def test_boxcar_pooling_averages_the_neighbours_within_a_radius(ledger):
     masked=st.booleans(),
     seed=st.integers(0, 1000),
 )
-def test_pooling_is_the_formula_one_pair_at_a_time(queries, keys, kernel, bandwidth, masked, seed):
+def test_pooling_is_the_formula_one_pair_at_a_time(
+    ledger, queries, keys, kernel, bandwidth, masked, seed
+):
     tensors = sample(queries, keys, seed=seed)
     mask = torch.rand(queries, keys) < 0.6 if masked else None
     ours = attention_pooling(*tensors, kernel=kernel, bandwidth=bandwidth, mask=mask)
@@ -194,8 +202,8 @@ def test_pooling_is_the_formula_one_pair_at_a_time(queries, keys, kernel, bandwi
         unreached &= allowed.any(-1)
         assert (ours.weights[unreached].sum(-1) - 1).abs().le(1e-12).all()
     kept = ~unreached if kernel == "gaussian" else torch.ones(queries, dtype=torch.bool)
-    torch.testing.assert_close(ours.weights[kept], weights[kept], rtol=0, atol=1e-12)
-    torch.testing.assert_close(ours.output[kept], output[kept], rtol=0, atol=1e-12)
+    ledger.compare(ours.weights[kept], weights[kept], within=1e-12)
+    ledger.compare(ours.output[kept], output[kept], within=1e-12)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -338,6 +346,24 @@ def test_leave_one_out_is_refitting_without_each_point(ledger, bandwidth):
         squares.append((values[i].item() - oracle.fit(keys.numpy()[i : i + 1])[0][0]) ** 2)
     ours = leave_one_out_error(keys, values, bandwidth=bandwidth)
     ledger.compare(ours, torch.tensor(np.mean(squares)), within=1e-12)
+
+
+@pytest.mark.verifies(
+    "course_lib.pooling.leave_one_out_error", against="PyTorch `F.scaled_dot_product_attention`"
+)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_leave_one_out_is_fused_attention_with_the_diagonal_hidden(ledger, dtype):
+    _, keys, values = sample(dtype=dtype)
+    bandwidth = torch.tensor(0.6, dtype=dtype, requires_grad=True)
+    ours = leave_one_out_error(keys, values, bandwidth=bandwidth)
+    exact = bandwidth.detach().double().requires_grad_()
+    keys, values = keys.double(), values.double()
+    predicted = by_fused_attention(keys, keys, values, exact, ~torch.eye(11, dtype=torch.bool))
+    theirs = F.mse_loss(predicted, values)
+    ledger.compare(ours, theirs, within=ROUNDING[dtype])
+    (mine,) = torch.autograd.grad(ours, bandwidth)
+    (oracle,) = torch.autograd.grad(theirs, exact)
+    ledger.compare(mine, oracle, within=10 * ROUNDING[dtype], backward=True)
 
 
 # --- bad input -------------------------------------------------------------------------------

@@ -1,0 +1,157 @@
+"""What the README and the notebooks claim about speed, measured: ``make bench``."""
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from course_lib.data import nile_series
+from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
+from course_lib.widgets import kernel_regression_explorer
+from tests.browser.lab import CHROMIUM, Explorer, running_lab, window
+
+STEPS = 200
+
+
+def percentiles(seconds: list[float]) -> str:
+    milliseconds = 1000 * np.asarray(seconds)
+    return f"median {np.median(milliseconds):6.1f} ms, 95th percentile {np.quantile(milliseconds, 0.95):6.1f} ms"
+
+
+def timed(step, positions) -> list[float]:
+    seconds = []
+    for position in positions:
+        started = time.perf_counter()
+        step(float(position))
+        seconds.append(time.perf_counter() - started)
+    return seconds
+
+
+def explorer_in_the_kernel() -> None:
+    explorer = kernel_regression_explorer(nile_series())
+
+    def move(control):
+        return lambda position: setattr(explorer.controls[control], "value", position)
+
+    ours = timed(move("query"), np.linspace(1872, 1969, STEPS))
+    print(f"kernel, query slider:      {percentiles(ours)}")
+    widths = timed(move("bandwidth"), np.geomspace(0.6, 90, STEPS))
+    print(f"kernel, bandwidth slider:  {percentiles(widths)}")
+    naive = timed(redraw_with_seaborn(), np.linspace(1872, 1969, 20))
+    print(f"seaborn, drawn anew:       {percentiles(naive)}")
+    print(
+        f"ratio of medians:          {median(naive) / median(ours):.1f} × faster than drawing anew"
+    )
+
+
+def redraw_with_seaborn():
+    """The same three panels as `interact` users draw them: a new figure at every step."""
+    import io
+
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+    import seaborn
+    import torch
+
+    nile = nile_series()
+    grid = torch.linspace(1871, 1970, 200)
+    widths = np.geomspace(0.5, 99, 60)
+    errors = {
+        name: [
+            leave_one_out_error(nile.keys, nile.values, kernel=name, bandwidth=h).item()
+            for h in widths
+        ]
+        for name in KERNELS
+    }
+
+    def step(query: float) -> None:
+        _, (left, middle, right) = plt.subplots(1, 3, figsize=(10.4, 3.4), dpi=150)
+        weights = attention_pooling(
+            torch.tensor([query]), nile.keys, nile.values, bandwidth=5.0
+        ).weights[0]
+        fit = attention_pooling(grid, nile.keys, nile.values, bandwidth=5.0).output
+        seaborn.scatterplot(x=nile.keys, y=nile.values, size=weights, ax=left, legend=False)
+        seaborn.lineplot(x=grid, y=fit, ax=left, errorbar=None)
+        seaborn.barplot(x=nile.keys.int(), y=weights, ax=middle, errorbar=None)
+        for name, error in errors.items():
+            seaborn.lineplot(x=widths, y=error, ax=right, label=name, errorbar=None)
+        plt.savefig(io.BytesIO(), format="png")
+        plt.close()
+
+    return step
+
+
+def explorer_in_the_browser() -> None:
+    if CHROMIUM is None:
+        print("browser:                   not measured, chromium is not installed")
+        return
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_lab(Path(folder)) as address,
+        window() as screen,
+    ):
+        screen.open(address, "01_kernel_regression.ipynb")
+        screen.run_all()
+        explorer = Explorer(screen.page, "Kernel regression of the flow of the Nile")
+        explorer.reset()
+        explorer._handle("query").focus()
+        screen.page.evaluate(WATCH, explorer.image.element_handle())
+        for _ in range(60):
+            screen.page.keyboard.press("ArrowRight")
+            screen.page.wait_for_function("() => window.arrived")
+            screen.page.wait_for_timeout(60)
+        seconds = [
+            milliseconds / 1000 for milliseconds in screen.page.evaluate("() => window.delays")
+        ]
+    print(f"browser, slider to pixels: {percentiles(seconds)}")
+
+
+# From the key event to the first animation frame with another picture loaded.
+WATCH = """(image) => {
+    window.delays = [];
+    document.addEventListener('keydown', () => {
+        const [started, before] = [performance.now(), image.src];
+        window.arrived = false;
+        const look = () => {
+            if (image.src === before || !image.complete) return requestAnimationFrame(look);
+            window.delays.push(performance.now() - started);
+            window.arrived = true;
+        };
+        requestAnimationFrame(look);
+    }, true);
+}"""
+
+
+def importing() -> None:
+    def seconds(code: str) -> float:
+        program = (
+            f"import torch, time; t = time.perf_counter(); {code}; print(time.perf_counter() - t)"
+        )
+        runs = [
+            float(
+                subprocess.run(
+                    [sys.executable, "-c", program], capture_output=True, text=True, check=True
+                ).stdout
+            )
+            for _ in range(5)
+        ]
+        return median(runs)
+
+    print(
+        f"import course_lib:         {1000 * seconds('import course_lib'):6.1f} ms beyond import torch"
+    )
+    print(
+        f"import course_lib.pooling: {1000 * seconds('import course_lib.pooling'):6.1f} ms beyond import torch"
+    )
+
+
+if __name__ == "__main__":
+    explorer_in_the_kernel()
+    explorer_in_the_browser()
+    importing()

@@ -1,0 +1,160 @@
+"""Every committed notebook is in the form that makes its claims checkable."""
+
+import ast
+import re
+
+import nbformat
+import pytest
+
+from course_lib.exercises import EXERCISES
+from course_lib.workshop import normal_form, run_times
+
+NOTEBOOKS = [pytest.param(path, id=path.stem) for path in normal_form.paths()]
+RHYTHM = [
+    "See it",
+    "Say it",
+    "Build it",
+    "Verify it",
+    "Play with it",
+    "Break it",
+    "Your turn",
+    "Recap",
+]
+BANNED = {
+    "interact",
+    "interactive",
+    "interactive_output",
+    "Output",
+    "clear_output",
+    "update_display",
+}
+WIDGET_KEYS = {
+    "application/vnd.jupyter.widget-view+json",
+    "application/vnd.jupyter.widget-state+json",
+}
+
+#: The rooms of the ground floor, in the order in which the notebooks open them.
+OPENED_BY = {"pooling": 1}
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+def code_cells(path):
+    return [cell for cell in read(path).cells if cell.cell_type == "code"]
+
+
+def prose(path):
+    return "\n\n".join(cell.source for cell in read(path).cells if cell.cell_type == "markdown")
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_it_is_in_normal_form(path):
+    assert normal_form.in_normal_form(path), f"run: make notebooks NAMES={path.stem}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_every_code_cell_was_run_and_is_compared(path):
+    for number, cell in enumerate(code_cells(path), start=1):
+        assert cell.execution_count == number
+        assert not cell.metadata.get("tags"), f"cell {number} has a tag without a reason on record"
+        assert not re.search(r"NBVAL|nbval", cell.source), (
+            f"cell {number} is kept from being compared"
+        )
+        for output in cell.outputs:
+            assert output.output_type != "error"
+            assert output.get("name") != "stderr", f"cell {number} warns: {output.get('text')}"
+            assert not WIDGET_KEYS & set(output.get("data", {}))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_every_picture_has_a_summary_that_is_compared(path):
+    for number, cell in enumerate(code_cells(path), start=1):
+        for output in cell.outputs:
+            if "image/png" in output.get("data", {}):
+                summary = output.data["text/plain"]
+                assert re.search(r"\d", summary), (
+                    f"the summary of cell {number} has no number in it"
+                )
+                assert not re.search(r"<Figure|0x[0-9a-f]{6}", summary)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_no_call_whose_output_cannot_be_compared(path):
+    for number, cell in enumerate(code_cells(path), start=1):
+        names = {node.id for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Name)}
+        names |= {
+            node.attr
+            for node in ast.walk(ast.parse(cell.source))
+            if isinstance(node, ast.Attribute)
+        }
+        assert not names & BANNED, f"cell {number}"
+        assert not re.search(r"^\s*[%!]", cell.source, re.MULTILINE), (
+            f"cell {number} has a magic or a shell call"
+        )
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_nothing_is_loaded_from_outside(path):
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"(src|href)=\\?[\"']?https?:|!\[[^\]]*\]\(https?:|@import|cdn\.", text)
+    for target in re.findall(r"!?\[[^\]]*\]\((?!https?:|#)([^)]+)\)", prose(path)):
+        assert (path.parent / target).exists(), f"broken link to {target}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_it_has_the_rhythm_of_the_course(path):
+    headings = re.findall(r"^## (.+)$", prose(path), re.MULTILINE)
+    places = [headings.index(step) for step in RHYTHM if step in headings]
+    assert places == sorted(places)
+    assert set(RHYTHM) <= set(headings), set(RHYTHM) - set(headings)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_cells_are_short(path):
+    for number, cell in enumerate(code_cells(path), start=1):
+        assert len(cell.source.splitlines()) <= 18, f"cell {number}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_it_uses_only_what_the_learner_knows_by_then(path):
+    now = int(path.stem[:2])
+    for cell in code_cells(path):
+        for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("course_lib."):
+                assert OPENED_BY.get(node.module.split(".")[1], 0) <= now, node.module
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_every_exercise_of_the_notebook_is_set_in_it_and_no_other(path):
+    checked = re.findall(r'check\("(\w+)"', "\n".join(cell.source for cell in code_cells(path)))
+    assert checked == [name for name, one in EXERCISES.items() if one.notebook == path.stem]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_the_code_of_a_bug_hunt_stands_there_unmended(path):
+    for cell in code_cells(path):
+        for name in re.findall(r'check\("(hunt_\w+)"', cell.source):
+            said = "".join(
+                str(output.get("data", {}).get("text/plain", "")) for output in cell.outputs
+            )
+            assert "The bug is still there." in said, name
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_its_run_time_is_measured_and_the_readme_says_the_same(path):
+    said = run_times.said_in(path)
+    assert said is not None and said[0] > 0, "run: make times"
+    assert said == run_times.said_in_readme(path.stem), "run: make times"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_the_prose_keeps_the_house_rules(path):
+    words = re.sub(r"\$[^$]*\$|`[^`]*`", "", prose(path))
+    assert not re.search(r"\w!", words), "no exclamation marks"
+    assert not re.search(r"\bsimply\b|\bobviously\b|\bof course\b", words, re.I)
