@@ -7,6 +7,7 @@ would be right. `course_lib` calls them first thing in a public function.
 import math
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from numbers import Real
 
 import torch
 from torch import Tensor
@@ -71,15 +72,52 @@ def require_same_length(**tensors: Tensor) -> None:
 def require_positive(**numbers: float | Tensor) -> None:
     """Refuse numbers (or tensors of one number) that are not finite and above zero."""
     for name, number in numbers.items():
-        if isinstance(number, bool) or not isinstance(number, int | float | Tensor):
+        if isinstance(number, Tensor):
+            if number.numel() != 1:
+                raise ValueError(
+                    f"{name} has shape {tuple(number.shape)}; it must be one number above 0"
+                )
+            number = number.item()
+        if isinstance(number, bool) or not isinstance(number, Real):
             raise ValueError(f"{name} is a {type(number).__name__}; it must be a number above 0")
-        if isinstance(number, Tensor) and number.numel() != 1:
-            raise ValueError(
-                f"{name} has shape {tuple(number.shape)}; it must be one number above 0"
-            )
-        number = number.item() if isinstance(number, Tensor) else number
-        if not (math.isfinite(number) and number > 0):
+        if not (number > 0 and number < math.inf):
             raise ValueError(f"{name}={number:g} is not a finite number above 0")
+
+
+def as_positive(like: Tensor, **number: float | Tensor) -> Tensor:
+    """Return one positive number as a tensor without axes, in the dtype and on the device of `like`.
+
+    Refuses what `require_positive` refuses, and what rounds to zero or infinity in that dtype.
+    """
+    require_positive(**number)
+    ((name, value),) = number.items()
+    tensor = (
+        value
+        if isinstance(value, Tensor)
+        else torch.tensor(float(min(value, 1e300)), dtype=torch.float64)
+    )
+    tensor = tensor.reshape(()).to(like)
+    if not (tensor > 0 and tensor.isfinite()):
+        raise ValueError(
+            f"{name}={float(value):g} is {tensor.item():g} in {_short(like.dtype)}; "
+            f"it must be a finite number above 0 there too"
+        )
+    return tensor
+
+
+def require_kernel_values(similarity: Tensor, shape: tuple[int, ...]) -> None:
+    """Refuse what a kernel returned unless it is a tensor of `shape`, finite and nowhere negative."""
+    if not isinstance(similarity, Tensor):
+        raise ValueError(f"kernel returned a {type(similarity).__name__}; it must return a tensor")
+    if similarity.shape != shape:
+        raise ValueError(
+            f"kernel returned shape {tuple(similarity.shape)} for u of shape {shape}; "
+            f"it must work element by element"
+        )
+    if similarity.is_floating_point() and not similarity.isfinite().all():
+        raise ValueError("kernel returned NaN or infinity; K(u) must be finite for every u")
+    if (similarity < 0).any():
+        raise ValueError("kernel returned a negative number; K(u) must be 0 or more for every u")
 
 
 def require_mask(mask: Tensor, shape: tuple[int, ...]) -> None:

@@ -1,7 +1,9 @@
 """What a notebook calls: `start` in its first cell, then `show`, `show_source` and `agree`."""
 
+import ast
 import inspect
 import random
+import re
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -55,9 +57,20 @@ def show(figure: Figure, panels: Sequence[Panel], summary: str, *, name: str = "
 
 
 def show_source(thing: object) -> None:
-    """Show the verified source of a function or class of `course_lib`."""
-    source = textwrap.dedent(inspect.getsource(thing)).rstrip()
+    """Show the verified source of a function or class of `course_lib`, without its docstrings."""
+    source = _without_docstrings(textwrap.dedent(inspect.getsource(thing))).rstrip()
     display({"text/markdown": f"```python\n{source}\n```", "text/plain": source}, raw=True)
+
+
+def _without_docstrings(source: str) -> str:
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            words = node.body[0]
+            lines[words.lineno - 1 : words.end_lineno] = [None] * (
+                words.end_lineno - words.lineno + 1
+            )
+    return re.sub(r":\n\n+", ":\n", "\n".join(line for line in lines if line is not None))
 
 
 def agree(what: str, ours: Tensor, theirs: Tensor, *, within: float = 1e-6) -> None:

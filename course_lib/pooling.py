@@ -18,9 +18,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from course_lib.inputs import (
+    as_positive,
     require_alike,
     require_dimensions,
     require_floating,
+    require_kernel_values,
     require_mask,
     require_one_of,
     require_positive,
@@ -108,7 +110,8 @@ def attention_pooling(
 
     Raises:
         ValueError: for empty, non-finite or integer tensors, unequal lengths, a bandwidth that is
-            not above 0, an unknown kernel, a mask that is not boolean or does not fit.
+            not above 0, an unknown kernel or one whose values are negative, not finite or of another
+            shape, a mask that is not boolean or does not fit.
 
     Source: Nadaraya (1964), Watson (1964).
     """
@@ -118,7 +121,7 @@ def attention_pooling(
     require_dimensions({1: "(key,)", 2: "(key, value_size)"}, values=values)
     require_alike(queries=queries, keys=keys, values=values)
     require_same_length(keys=keys, values=values)
-    require_positive(bandwidth=bandwidth)
+    bandwidth = as_positive(keys, bandwidth=bandwidth)
     if not callable(kernel):
         require_one_of(KERNELS, kernel=kernel)
     if mask is not None:
@@ -132,24 +135,25 @@ def attention_pooling(
     else:
         kernel = kernel if callable(kernel) else KERNELS[kernel]
         similarity = kernel(differences / bandwidth)  # (query, key)
+        require_kernel_values(similarity, (len(queries), len(keys)))
+        similarity = similarity.to(keys.dtype)
     similarity = similarity.masked_fill(~mask, 0.0)
     total = similarity.sum(dim=-1, keepdim=True)  # (query, 1)
     weights = similarity / total.masked_fill(total == 0, 1.0)  # a row of zeros stays zero
     return Attended(weights @ values, weights)
 
 
-def _gaussian_similarity(differences: Tensor, bandwidth: float | Tensor, mask: Tensor) -> Tensor:
-    """exp(-(d² - c)/2h²) with c the smallest d² of the row: the weights are the same for every c.
+def _gaussian_similarity(differences: Tensor, bandwidth: Tensor, mask: Tensor) -> Tensor:
+    """exp(-(d² - c²)/2h²) with c the smallest d of the row: the weights are the same for every c.
 
-    This is how softmax is computed. Without it, exp(-d²/2h²) is 0 for all keys of a far query,
-    and the weights are 0/0.
+    This is how softmax is computed. Without it, exp(-d²/2h²) is 0 for all keys of a far query, and the
+    weights are 0/0. d² - c² is taken as (d - c)(d + c), which neither overflows nor cancels.
     """
-    squared = differences.square()  # (query, key)
-    nearest = (
-        squared.detach().masked_fill(~mask, torch.inf).amin(dim=-1, keepdim=True)
-    )  # (query, 1)
-    farther = (squared - nearest).masked_fill(~mask, 0.0)
-    return torch.exp(-farther / bandwidth / bandwidth / 2)
+    d = differences.abs()  # (query, key)
+    nearest = d.detach().masked_fill(~mask, torch.inf).amin(dim=-1, keepdim=True)  # (query, 1)
+    nearest = nearest.masked_fill(nearest.isinf(), 0.0)  # no key may be attended
+    farther = ((d - nearest) / bandwidth) * ((d + nearest) / bandwidth)
+    return torch.exp(-farther.masked_fill(~mask, 0.0) / 2)
 
 
 class NadarayaWatson(nn.Module):
@@ -212,7 +216,9 @@ def leave_one_out_error(
     Source: M. Stone, Journal of the Royal Statistical Society B 36 (1974).
     """
     require_floating(keys=keys, values=values)
-    require_dimensions({1: "(key,)"}, values=values)
+    require_dimensions({1: "(key,)"}, keys=keys, values=values)
+    require_alike(keys=keys, values=values)
+    require_same_length(keys=keys, values=values)
     if len(keys) < 2:
         raise ValueError("keys has length 1; leaving one out needs at least 2")
     others = ~torch.eye(len(keys), dtype=torch.bool, device=keys.device)  # (key, key)

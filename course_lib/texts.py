@@ -7,9 +7,9 @@ The words of an exercise stand with the exercise, in `course_lib/exercises/catal
 SAVE_PNG = "Save PNG"
 SAVE_SVG = "Save SVG"
 RESET = "Reset"
-PICTURE_HELP = "Point at the picture, or focus it and use the arrow keys, to read exact values."
+PICTURE_HELP = "Point at the picture to read exact values, or click it and use the arrow keys."
 CANNOT_DRAW = (
-    "This setting cannot be drawn: {reason} The picture still shows the last one that could."
+    "This setting cannot be drawn: {reason}. The picture still shows the last one that could."
 )
 
 # The environment check
@@ -25,7 +25,7 @@ DID_YOU_MEAN = " Did you mean {name!r}?"
 NOT_ATTEMPTED = "Not attempted yet. Replace the ... with your code and run the cell again."
 PASSED = "Correct on all {cases} cases, values and gradients."
 PASSED_WITHOUT_GRADIENTS = "Correct on all {cases} cases."
-STUCK = "Stuck? hint({name!r})"
+NESTED_CHECK = "This check was called from inside another one. Call check after the function, at the left margin."
 STILL_AS_GIVEN = "The bug is still there."
 HINT = "Hint {number} of {count}. {hint}"
 NO_MORE_HINTS = "You have seen all {count} hints. solution({name!r}) shows a solution."
@@ -38,17 +38,19 @@ DIFFERENCES = {
     "device": "The device is wrong: yours is {came}, {wanted} is expected.",
     "nan": "Your result holds NaN or infinity where finite numbers are expected.",
     "values": "The values differ.",
-    "no_gradient": "The values are right, but no gradient flows back. .item(), .detach(), float() "
+    "no_gradient": "The values are right, but no gradient flows back to {argument}. .item(), .detach(), float() "
     "and NumPy cut the path that a gradient would take.",
-    "gradient": "The values are right, but the gradient with respect to {argument} is not.",
+    "gradient": "The values are right, but the gradient with respect to {argument} is not. "
+    "A constant added to a denominator does this where the denominator is small.",
     "changed_input": "Your function changed its input {argument} in place. The caller still needs it; "
     "work on a copy, or use operations without a trailing underscore.",
     "exception": "Your code raised {came}.",
     "time": "Stopped after {seconds:g} seconds. Is there a loop that never ends?",
+    "unreadable": "What your function returned breaks when it is looked at: {came}",
     "interrupted": "Stopped by you.",
 }
 SMALLEST_INPUT = "Smallest input that shows it:"
-FIRST_DIFFERENCE = "First difference, {where}:"
+FIRST_DIFFERENCE = "First difference{where}:"
 EXPECTED = "expected"
 YOURS = "yours"
 YOUR_LINE = "line {number} of your code: {text}"

@@ -2,7 +2,7 @@
 
 A check runs the learner's function beside the reference. Where they differ, it compares with every
 known `Mistake` and names the one that fits; else it says what kind of difference it is. A check
-never raises, never changes what it was given and never hangs the kernel.
+never raises, never changes what it was given, and stops code that does not end.
 """
 
 from course_lib.exercises.catalogue import EXERCISES

@@ -10,7 +10,7 @@ from course_lib.exercises.catalogue import EXERCISES
 from course_lib.exercises.examine import examine, unknown
 
 
-def check(name: str, attempt: object) -> None:
+def check(name: object, attempt: object) -> None:
     """Show whether your function is right, or what is wrong with it.
 
     Args:
@@ -18,14 +18,14 @@ def check(name: str, attempt: object) -> None:
         attempt: your function itself.
     """
     report = examine(name, attempt)
-    if name in EXERCISES:
+    if isinstance(name, str) and name in EXERCISES:
         record.note(name, report.state)
     _show(report, str(report))
 
 
-def hint(name: str) -> None:
+def hint(name: object) -> None:
     """Show the next hint; each call goes one further."""
-    if name not in EXERCISES:
+    if not isinstance(name, str) or name not in EXERCISES:
         return print(unknown(name))
     hints = EXERCISES[name].hints
     number = record.next_hint(name, len(hints))
@@ -34,9 +34,9 @@ def hint(name: str) -> None:
     print(texts.HINT.format(number=number, count=len(hints), hint=hints[number - 1]))
 
 
-def solution(name: str) -> None:
+def solution(name: object) -> None:
     """Show one solution."""
-    if name not in EXERCISES:
+    if not isinstance(name, str) or name not in EXERCISES:
         return print(unknown(name))
     source = textwrap.dedent(inspect.getsource(EXERCISES[name].solution))
     print(f"{texts.SOLUTION.format(name=name)}\n\n{source}")
@@ -44,7 +44,7 @@ def solution(name: str) -> None:
 
 def progress() -> None:
     """Show which exercises you have solved and tried, notebook by notebook."""
-    states = record.states()
+    states = {name: state for name, state in record.states().items() if name in EXERCISES}
     passed = sum(state == "passed" for state in states.values())
     print(texts.PROGRESS_TITLE.format(passed=passed, count=len(EXERCISES)))
     notebook = None

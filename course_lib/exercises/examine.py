@@ -2,16 +2,19 @@
 
 import dis
 import html
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from types import CodeType
 
+import torch
 from torch import Tensor
 
 from course_lib import texts
 from course_lib.exercises.catalogue import EXERCISES
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.exercises.guard import TimeIsUp, nothing_lasts, time_limit
+from course_lib.exercises.guard import TimeIsUp, nothing_lasts, within
 from course_lib.exercises.outcome import (
     Outcome,
     close,
@@ -20,11 +23,14 @@ from course_lib.exercises.outcome import (
     own_line,
     plain,
     run,
+    said,
     same,
 )
 
-_MARKS = {"passed": "✓", "new": "○", "tried": "✗"}
-_COLOURS = {"passed": "#3f8f5f", "new": "#6b7280", "tried": "#d9650a"}
+_MARKS = {"passed": "✓", "new": "○", "given": "✗", "tried": "✗"}
+_COLOURS = {"passed": "#3f8f5f", "new": "#6b7280", "given": "#d9650a", "tried": "#d9650a"}
+_GRADIENT_TOLERANCE = 1e-3
+_one_at_a_time = threading.Lock()  # a check inside a check would never end
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class Report:
 
     Attributes:
         name: the exercise.
-        state: "passed", "tried", or "new" (not attempted yet).
+        state: "passed", "tried", "new" (not attempted yet), or "given" (a bug hunt's code as it stood).
         says: the verdict, one or two sentences.
         details: lines below it.
         mistake: the name of the known mistake that the attempt repeats, if any.
@@ -75,52 +81,76 @@ def examine(name: object, attempt: object, *, seconds: float = 5.0) -> Report:
     """
     exercise = EXERCISES.get(name) if isinstance(name, str) else None
     if exercise is None:
-        return Report(str(name), "new", unknown(name))
-    if attempt is ... or attempt is None or _is_empty(attempt):
+        return Report(_name(name), "new", unknown(name))
+    if attempt is ... or attempt is None:
+        return _not_attempted(exercise)
+    if not _one_at_a_time.acquire(blocking=False):
+        return Report(exercise.name, "tried", texts.NESTED_CHECK)
+    try:
+        with nothing_lasts():
+            return within(seconds, lambda: _examine(exercise, attempt))
+    except TimeIsUp:
+        return _tried(exercise, "time", {"seconds": seconds})
+    except KeyboardInterrupt:
+        return _tried(exercise, "interrupted", {})
+    except Exception as error:  # a return value that breaks whoever looks at it
+        return _tried(exercise, "unreadable", {"came": said(error)})
+    finally:
+        _one_at_a_time.release()
+
+
+def _examine(exercise: Exercise, attempt: object) -> Report:
+    if _is_empty(attempt):
         return _not_attempted(exercise)
     if not callable(attempt):
-        came = texts.NOT_A_FUNCTION.format(name=name, came=f"a {type(attempt).__name__}")
-        return Report(name, "tried", came)
-    with nothing_lasts():
-        try:
-            with time_limit(seconds):
-                outcomes = [run(attempt, case) for case in exercise.cases]
-                report = _judge(exercise, attempt, outcomes)
-                if report.state == "passed" and exercise.differentiable:
-                    report = _judge_gradients(exercise, attempt) or report
-        except TimeIsUp:
-            return _tried(exercise, "time", {"seconds": seconds})
+        came = f"a {type(attempt).__name__}"
+        return Report(
+            exercise.name, "tried", texts.NOT_A_FUNCTION.format(name=exercise.name, came=came)
+        )
+    outcomes = []
+    for case in exercise.cases:
+        outcomes.append(run(attempt, case))
+        if isinstance(outcomes[-1].error, KeyboardInterrupt):
+            return _tried(exercise, "interrupted", {})
+    report = _judge(exercise, attempt, outcomes)
+    if report.state == "passed" and exercise.differentiable:
+        return _judge_gradients(exercise, attempt) or report
     return report
+
+
+def _name(name: object) -> str:
+    return name if isinstance(name, str) else f"<{type(name).__name__}>"
 
 
 def unknown(name: object) -> str:
     """Say that there is no such exercise, and which one may have been meant."""
-    near = get_close_matches(str(name), EXERCISES, n=1)
+    name = _name(name)
+    near = get_close_matches(name, EXERCISES, n=1)
     meant = texts.DID_YOU_MEAN.format(name=near[0]) if near else ""
     return texts.UNKNOWN_EXERCISE.format(name=name, meant=meant)
 
 
 def _judge(exercise: Exercise, attempt: Callable, outcomes: list[Outcome]) -> Report:
-    if any(
-        outcome.output is ... or isinstance(outcome.error, NotImplementedError)
-        for outcome in outcomes
-    ):
+    if any(map(_says_not_attempted, outcomes)):
         return _not_attempted(exercise)
     wanted = [run(exercise.reference, case) for case in exercise.cases]
     for case, came, right in zip(exercise.cases, outcomes, wanted, strict=True):
-        if isinstance(came.error, KeyboardInterrupt):
-            return _tried(exercise, "interrupted", {})
         if came.error is None and came.changed is None and same(came, right):
             continue
         details = _details(case, came, right)
         if exercise.given and _repeats(exercise.given, exercise, outcomes):
-            return Report(exercise.name, "tried", texts.STILL_AS_GIVEN, details)
+            return Report(exercise.name, "given", texts.STILL_AS_GIVEN, details)
         for mistake in exercise.mistakes:
             if _repeats(mistake.wrong, exercise, outcomes):
                 return Report(exercise.name, "tried", mistake.says, details, mistake.name)
         return _describe(exercise, attempt, came, right, details)
     says = texts.PASSED if exercise.differentiable else texts.PASSED_WITHOUT_GRADIENTS
     return Report(exercise.name, "passed", says.format(cases=len(exercise.cases)))
+
+
+def _says_not_attempted(outcome: Outcome) -> bool:
+    left_open = type(outcome.error) is NotImplementedError and not outcome.error.args
+    return outcome.output is ... or left_open
 
 
 def _repeats(wrong: Callable, exercise: Exercise, outcomes: list[Outcome]) -> bool:
@@ -136,9 +166,7 @@ def _describe(
         line = own_line(came.error, attempt)
         if line:
             details = (texts.YOUR_LINE.format(number=line[0], text=line[1]), *details)
-        return _tried(
-            exercise, "exception", {"came": f"{type(came.error).__name__}: {came.error}"}, details
-        )
+        return _tried(exercise, "exception", {"came": said(came.error)}, details)
     found = difference(came.output, right.output)
     if found is None:
         return _tried(exercise, "changed_input", {"argument": came.changed}, details)
@@ -146,36 +174,63 @@ def _describe(
 
 
 def _judge_gradients(exercise: Exercise, attempt: Callable) -> Report | None:
+    """Hold the gradients against the reference's; None where they agree.
+
+    First in float64, where two ways to write one formula do not part by rounding. An attempt may be
+    tied to float32 (`torch.ones(n) @ values`), so what fails there is asked again in float32.
+    """
     for case in exercise.cases:
-        came = run(attempt, case, gradients=True)
-        right = run(exercise.reference, case, gradients=True)
-        if came.error is not None:
-            return _describe(exercise, attempt, came, right, _details(case, came, right))
-        for argument, wanted in right.gradients.items():
-            if wanted is None:
-                continue
-            gradient = came.gradients[argument]
-            if gradient is None:
-                return _tried(exercise, "no_gradient", {}, _details(case, came, right))
-            if not close(gradient, wanted).all():
-                return _tried(
-                    exercise, "gradient", {"argument": argument}, _details(case, came, right)
-                )
+        report = None
+        for dtype in (torch.float64, torch.float32):
+            came = run(attempt, case, gradients=dtype)
+            right = run(exercise.reference, case, gradients=dtype)
+            report = _compare_gradients(exercise, attempt, case, came, right)
+            if report is None:
+                break
+        if report is not None:
+            return report
+    return None
+
+
+def _compare_gradients(
+    exercise: Exercise, attempt: Callable, case: Case, came: Outcome, right: Outcome
+) -> Report | None:
+    details = _input_lines(case)
+    for argument, wanted in right.gradients.items():
+        if wanted is None:
+            continue
+        gradient = came.gradients[argument] if came.gradients else None
+        if gradient is None:
+            line = own_line(came.error, attempt) if came.error is not None else None
+            if line:
+                details = (texts.YOUR_LINE.format(number=line[0], text=line[1]), *details)
+            return _tried(exercise, "no_gradient", {"argument": argument}, details)
+        if not close(gradient, wanted, _GRADIENT_TOLERANCE).all():
+            lines = _parting_lines(gradient, wanted, _GRADIENT_TOLERANCE)
+            return _tried(exercise, "gradient", {"argument": argument}, (*details, *lines))
     return None
 
 
 def _details(case: Case, came: Outcome, right: Outcome) -> tuple[str, ...]:
-    lines = [texts.SMALLEST_INPUT, *(f"  {name} = {plain(value)}" for name, value in case.items())]
+    lines = list(_input_lines(case))
     parts = difference(came.output, right.output) if came.error is None else None
     if parts and parts[0] in ("values", "nan"):
-        where, wanted, yours = first_difference(came.output, right.output)
-        lines.append(texts.FIRST_DIFFERENCE.format(where=where).replace(", :", ":"))
-        lines += [f"  {texts.EXPECTED} {wanted}", f"  {texts.YOURS:8} {yours}"]
+        lines += _parting_lines(came.output, right.output)
     elif parts and isinstance(right.output, Tensor):
         lines.append(f"  {texts.EXPECTED} {plain(right.output)}")
     if came.printed:
         lines.append(texts.PRINTED.format(text=came.printed.rstrip()))
     return tuple(lines)
+
+
+def _input_lines(case: Case) -> tuple[str, ...]:
+    return texts.SMALLEST_INPUT, *(f"  {name} = {plain(value)}" for name, value in case.items())
+
+
+def _parting_lines(came: Tensor, wanted: Tensor, tolerance: float | None = None) -> tuple[str, ...]:
+    where, expected, yours = first_difference(came, wanted, tolerance)
+    heading = texts.FIRST_DIFFERENCE.format(where=f", {where}" if where else "")
+    return heading, f"  {texts.EXPECTED} {expected}", f"  {texts.YOURS:8} {yours}"
 
 
 def _tried(exercise: Exercise, kind: str, words: dict, details: tuple[str, ...] = ()) -> Report:
@@ -188,7 +243,7 @@ def _not_attempted(exercise: Exercise) -> Report:
 
 def _is_empty(function: object) -> bool:
     """Whether a function's body does nothing at all (only ..., pass or a docstring)."""
-    if not hasattr(function, "__code__"):
+    if not isinstance(getattr(function, "__code__", None), CodeType):
         return False
     steps = list(dis.get_instructions(function))
     idle = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}

@@ -3,128 +3,121 @@
 import contextlib
 import ctypes
 import io
+import os
 import random
-import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from types import FrameType
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import numpy as np
 import torch
+
+Result = TypeVar("Result")
 
 
 class TimeIsUp(BaseException):
     """Raised inside code that runs longer than it may. Not an Exception: `except Exception` lets it pass."""
 
 
-@contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `TimeIsUp` in the body once it has run for `seconds`, and again until the body gives up.
+def within(seconds: float, work: Callable[[], Result]) -> Result:
+    """Return what `work` returns, or raise `TimeIsUp` after `seconds`.
 
-    On the main thread of Linux and macOS a signal does it, which also wakes a sleeping body; elsewhere
-    a second thread does, at the next Python instruction. A body that catches everything in a loop is
-    stopped at a line that stands outside its `try`. Neither stops one long tensor operation early.
+    The work runs in a thread of its own. When its time is up it is asked to stop, again and again for a
+    second; work that swallows even that, or sleeps, is left behind, and the caller goes on all the same.
     """
-    on_main_thread = threading.current_thread() is threading.main_thread()
-    by_signal = hasattr(signal, "setitimer") and on_main_thread
-    with _limit_by_signal(seconds) if by_signal else _limit_by_thread(seconds):
-        yield
+    results: list[Result] = []
+    errors: list[BaseException] = []
 
+    def target() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
 
-@contextlib.contextmanager
-def _limit_by_signal(seconds: float) -> Iterator[None]:
-    signals = 0
-
-    def stop(_, frame):
-        nonlocal signals
-        signals += 1
-        if signals > 3:  # whoever is still running has a bare `except`
-            _stop_at_a_later_line(frame)
-        else:
-            raise TimeIsUp
-
-    old_trace = sys.gettrace()
-    old_handler = signal.signal(signal.SIGALRM, stop)
-    old_timer = signal.setitimer(signal.ITIMER_REAL, seconds, 0.05)
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
     try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        if signals > 3:
-            sys.settrace(old_trace)
-        signal.signal(signal.SIGALRM, old_handler)
-        signal.setitimer(signal.ITIMER_REAL, *old_timer)
+        thread.join(seconds)
+    finally:  # also when the caller is interrupted while it waits
+        if thread.is_alive():
+            _ask_to_stop(thread)
+    if results:
+        return results[0]
+    raise errors[0] if errors else TimeIsUp
 
 
-def _stop_at_a_later_line(frame: FrameType | None) -> None:
-    """Raise `TimeIsUp` a few lines on; a different line each time, so that one is outside every `try`.
-
-    An endless loop is always among the frames that are running now, so only those are watched.
-    """
-    lines = random.Random(time.monotonic_ns()).randrange(6)
-
-    def trace(*_):
-        nonlocal lines
-        lines -= 1
-        if lines < 0:
-            raise TimeIsUp
-        return trace
-
-    while frame is not None:
-        frame.f_trace = trace
-        frame = frame.f_back
-    sys.settrace(lambda *_: None)  # switches tracing on; new calls are not watched
-
-
-@contextlib.contextmanager
-def _limit_by_thread(seconds: float) -> Iterator[None]:
-    target, finished, lock = threading.get_ident(), threading.Event(), threading.Lock()
-
-    def raise_in_target(exception) -> None:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(target), ctypes.py_object(exception) if exception else None
-        )
-
-    def watch() -> None:
-        wait = seconds
-        while not finished.wait(wait):
-            wait = 0.05
-            with lock:  # so that nothing is raised after the body has ended
-                if not finished.is_set():
-                    raise_in_target(TimeIsUp)
-
-    threading.Thread(target=watch, daemon=True).start()
-    try:
-        yield
-    finally:
-        with lock:
-            finished.set()
-            raise_in_target(None)
+def _ask_to_stop(thread: threading.Thread, patience: float = 1.0) -> None:
+    deadline = time.monotonic() + patience
+    while thread.is_alive() and time.monotonic() < deadline:
+        identity, exception = ctypes.c_ulong(thread.ident), ctypes.py_object(TimeIsUp)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, exception)
+        thread.join(0.01)
 
 
 @contextlib.contextmanager
 def nothing_lasts() -> Iterator[None]:
-    """Put back what code can change behind its caller's back: random states, default dtype, gradients on or off."""
-    python, numpy, default = random.getstate(), np.random.get_state(), torch.get_default_dtype()
-    grad = torch.is_grad_enabled()
-    with torch.random.fork_rng():
+    """Put back what code can change behind its caller's back, from random states to the working folder."""
+    python, numpy = random.getstate(), np.random.get_state()
+    dtype, device, grad = (
+        torch.get_default_dtype(),
+        torch.get_default_device(),
+        torch.is_grad_enabled(),
+    )
+    folder, depth, streams = (
+        os.getcwd(),
+        sys.getrecursionlimit(),
+        (sys.stdin, sys.stdout, sys.stderr),
+    )
+    with torch.random.fork_rng(), warnings.catch_warnings(), np.errstate(), _exit_is_an_exception():
         try:
             yield
         finally:
+            sys.stdin, sys.stdout, sys.stderr = streams
             random.setstate(python)
             np.random.set_state(numpy)
-            torch.set_default_dtype(default)
+            torch.set_default_dtype(dtype)
+            torch.set_default_device(device)
             torch.set_grad_enabled(grad)
+            sys.setrecursionlimit(depth)
+            os.chdir(folder)
+
+
+@contextlib.contextmanager
+def _exit_is_an_exception() -> Iterator[None]:
+    """Keep exit() and quit() from ending the kernel: in a notebook they ask the shell to shut down."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None or not hasattr(shell, "ask_exit"):
+        yield
+        return
+
+    def leave() -> None:
+        raise SystemExit
+
+    shell.ask_exit = leave
+    try:
+        yield
+    finally:
+        del shell.ask_exit
 
 
 class Overheard(io.StringIO):
-    """Standard output for someone else's code: keeps the first thousand characters."""
+    """Standard output for someone else's code: keeps the first thousand characters, cannot be closed."""
 
     limit = 1000
 
     def write(self, text: str) -> int:
-        """Keep what still fits."""
-        super().write(text[: max(0, self.limit - self.tell())])
+        """Keep what still fits, in characters that can be sent."""
+        kept = text[: max(0, self.limit - self.tell())]
+        super().write(sendable(kept))
         return len(text)
+
+    def close(self) -> None:
+        """Stay open."""
+
+
+def sendable(text: str) -> str:
+    """Return a text without the lone surrogates that no message can carry."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -6,14 +6,16 @@ import linecache
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from course_lib.exercises.exercise import Case
-from course_lib.exercises.guard import Overheard, TimeIsUp
+from course_lib.exercises.guard import Overheard, TimeIsUp, sendable
 
+_MOST = 12  # elements shown in a report
 _TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 2e-2, torch.float32: 1e-4, torch.float64: 1e-6}
 
 
@@ -36,15 +38,22 @@ class Outcome:
     printed: str = ""
 
 
-def run(function: Callable, case: Case, *, gradients: bool = False) -> Outcome:
+def run(function: Callable, case: Case, *, gradients: torch.dtype | None = None) -> Outcome:
     """Call `function` on a copy of the case; keep whatever happens. Only `TimeIsUp` comes through.
 
-    Gradients are taken in float64, so that two ways to write one formula do not part by rounding.
+    Args:
+        function: the reference, a mistake or an attempt.
+        case: what to call it with.
+        gradients: take gradients as well, with every floating-point tensor in this dtype.
     """
     inputs = {name: _copied(value, gradients) for name, value in case.items()}
     outcome, overheard = Outcome(), Overheard()
     try:
-        with contextlib.redirect_stdout(overheard):
+        with (
+            contextlib.redirect_stdout(overheard),
+            torch.inference_mode(False),
+            torch.enable_grad(),
+        ):
             outcome.output = function(*inputs.values())
             if gradients:
                 outcome.gradients = _gradients(outcome.output, inputs)
@@ -57,7 +66,7 @@ def run(function: Callable, case: Case, *, gradients: bool = False) -> Outcome:
         (
             name
             for name, value in inputs.items()
-            if not gradients and not _untouched(value, case[name])
+            if gradients is None and not _untouched(value, case[name])
         ),
         None,
     )
@@ -66,7 +75,7 @@ def run(function: Callable, case: Case, *, gradients: bool = False) -> Outcome:
 
 def same(mine: Outcome, other: Outcome) -> bool:
     """Whether two outcomes are alike: equal values, or errors of one kind."""
-    if mine.error or other.error:
+    if mine.error is not None or other.error is not None:
         return type(mine.error) is type(other.error)
     return difference(mine.output, other.output) is None
 
@@ -75,7 +84,7 @@ def difference(came: Any, wanted: Any) -> tuple[str, dict[str, str]] | None:
     """Return the kind of difference (a key of `texts.DIFFERENCES`) with its words, or None."""
     if came is None:
         return "none", {}
-    if not isinstance(came, Tensor):
+    if not isinstance(came, Tensor) or came.layout != torch.strided or came.is_nested:
         return "kind", {"came": _called(came), "wanted": _called(wanted)}
     if came.shape != wanted.shape:
         return "shape", {"came": str(tuple(came.shape)), "wanted": str(tuple(wanted.shape))}
@@ -88,35 +97,59 @@ def difference(came: Any, wanted: Any) -> tuple[str, dict[str, str]] | None:
     return ("values" if came.isfinite().all() else "nan"), {}
 
 
-def close(came: Tensor, wanted: Tensor) -> Tensor:
+def close(came: Tensor, wanted: Tensor, tolerance: float | None = None) -> Tensor:
     """Elementwise: equal up to the rounding of the dtype at the size of the tensor; NaN equals NaN."""
-    tolerance = _TOLERANCE.get(wanted.dtype, 0.0)
+    if tolerance is None:
+        tolerance = _TOLERANCE.get(wanted.dtype, 0.0)
     size = wanted.abs().nan_to_num(posinf=0.0).max().item() if wanted.numel() else 0.0
     return torch.isclose(came, wanted, rtol=tolerance, atol=tolerance * size / 10, equal_nan=True)
 
 
-def first_difference(came: Tensor, wanted: Tensor) -> tuple[str, str, str]:
+def first_difference(
+    came: Tensor, wanted: Tensor, tolerance: float | None = None
+) -> tuple[str, str, str]:
     """Say where two tensors part for the first time, and what each holds there: (where, expected, yours)."""
     if wanted.dim() == 0:
-        return "", plain(wanted), plain(came)
-    index = tuple((~close(came, wanted)).nonzero()[0].tolist())
-    row = index[:-1] if wanted.dim() > 1 else index
-    where = f"row {', '.join(map(str, row))}" if wanted.dim() > 1 else f"element {row[0]}"
-    return where, plain(wanted[row]), plain(came[row])
+        return "", *_told_apart(wanted, came)
+    index = tuple((~close(came, wanted, tolerance)).nonzero()[0].tolist())
+    if wanted.dim() > 1 and wanted.shape[-1] <= _MOST:
+        index = index[:-1]  # a whole row says more than one element of it
+        return f"row {', '.join(map(str, index))}", *_told_apart(wanted[index], came[index])
+    place = index[0] if len(index) == 1 else index
+    return f"element {place}", *_told_apart(wanted[index], came[index])
 
 
-def plain(value: Any) -> str:
+def plain(value: Any, digits: int = 6) -> str:
     """A short form of an input or output for a report."""
     if not isinstance(value, Tensor):
         return repr(value)
-    if value.numel() > 12:
+    if value.numel() > _MOST:
         return f"tensor of shape {tuple(value.shape)}"
-    return str(_rounded(value.detach().tolist()))
+    return str(_rounded(value.detach().tolist(), digits))
+
+
+def _told_apart(wanted: Tensor, came: Tensor) -> tuple[str, str]:
+    """Both with three digits, or with as many as it takes to see that they differ."""
+    for digits in range(3, 10):
+        said = plain(wanted, digits), plain(came, digits)
+        if said[0] != said[1]:
+            break
+    return said
+
+
+def said(error: BaseException) -> str:
+    """Return the words of an error, whatever its class does when it is asked for them."""
+    try:
+        words = str(error)
+    except Exception:
+        words = ""
+    return sendable(f"{type(error).__name__}: {words}" if words else type(error).__name__)
 
 
 def own_line(error: BaseException, function: Callable) -> tuple[int, str] | None:
     """Return number and text of the last line of the learner's code that the error went through."""
-    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    code = getattr(function, "__code__", None)
+    file = code.co_filename if isinstance(code, CodeType) else None
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file
     ]
@@ -126,17 +159,18 @@ def own_line(error: BaseException, function: Callable) -> tuple[int, str] | None
     return number, linecache.getline(file, number).strip()
 
 
-def _copied(value: Any, gradients: bool) -> Any:
+def _copied(value: Any, gradients: torch.dtype | None) -> Any:
     if isinstance(value, Tensor):
-        if gradients and value.is_floating_point():
-            return value.detach().double().requires_grad_()
+        if gradients is not None and value.is_floating_point():
+            return value.detach().clone().to(gradients).requires_grad_()
         return value.detach().clone()
     return copy.deepcopy(value)
 
 
 def _untouched(value: Any, original: Any) -> bool:
     if isinstance(original, Tensor):
-        return value.shape == original.shape and torch.equal(value, original)
+        unchanged = value.shape == original.shape and value.dtype == original.dtype
+        return unchanged and torch.equal(value, original)
     return value == original
 
 
@@ -160,7 +194,7 @@ def _called(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-def _rounded(nested: Any) -> Any:
+def _rounded(nested: Any, digits: int) -> Any:
     if isinstance(nested, list):
-        return [_rounded(item) for item in nested]
-    return float(f"{nested:.3g}") if isinstance(nested, float) else nested
+        return [_rounded(item, digits) for item in nested]
+    return float(f"{nested:.{digits}g}") if isinstance(nested, float) else nested

@@ -7,6 +7,7 @@ names another file, or is "off" to keep the record in memory only, as the tests 
 import contextlib
 import json
 import os
+import tempfile
 from pathlib import Path
 
 from platformdirs import user_data_path
@@ -26,16 +27,20 @@ def states() -> dict[str, str]:
 
 def note(name: str, state: str) -> None:
     """Record the outcome of a check. What was once passed stays passed."""
-    if state == "new" or states().get(name) == "passed":
+    if state not in ("tried", "passed") or states().get(name) == "passed":
         return
     _this_session[name] = state
     path = _path()
-    if path is not None:
-        with contextlib.suppress(OSError):  # a full or read-only disk must not stop a lesson
-            path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_suffix(".new")
-            draft.write_text(json.dumps(states(), indent=1, sort_keys=True), encoding="utf-8")
-            draft.replace(path)
+    if path is None:
+        return
+    with contextlib.suppress(
+        OSError, ValueError
+    ):  # a full or read-only disk must not stop a lesson
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        with open(handle, "w", encoding="utf-8") as file:
+            json.dump(states(), file, indent=1, sort_keys=True)
+        os.replace(draft, path)
 
 
 def next_hint(name: str, count: int) -> int | None:
@@ -51,16 +56,23 @@ def _path() -> Path | None:
     chosen = os.environ.get("COURSE_PROGRESS", "")
     if chosen == "off":
         return None
-    return Path(chosen) if chosen else user_data_path("attention-course") / "progress.json"
+    return (
+        Path(chosen).expanduser()
+        if chosen
+        else user_data_path("attention-course") / "progress.json"
+    )
 
 
 def _read(path: Path | None) -> dict[str, str]:
-    if path is None or not path.exists():
+    """Read the record; a file whose content makes no sense is kept, under another name."""
+    try:
+        written = path.read_text(encoding="utf-8") if path is not None else "{}"
+    except (OSError, ValueError):  # not there, a folder, not ours to read
         return {}
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-        return {str(name): str(state) for name, state in known.items()}
-    except (OSError, ValueError, AttributeError):
-        with contextlib.suppress(OSError):  # keep what cannot be read, under another name
+        known = json.loads(written)
+        return {name: state for name, state in known.items() if state in ("passed", "tried")}
+    except (ValueError, AttributeError, RecursionError, TypeError):
+        with contextlib.suppress(OSError):
             path.replace(path.with_suffix(".unreadable"))
         return {}

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from course_lib.plots.panel import Panel
+from course_lib.plots.panel import Panel, rounded
 from course_lib.plots.style import COLOURS
 
 
@@ -17,6 +17,7 @@ class FitPanel(Panel):
         grid: where the fitted curve is drawn, shape (points,).
         truth: the function behind the data on the grid, if it is known.
         key_label, value_label, title: words on the Axes.
+        with_query: whether a query will be shown, for the legend.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class FitPanel(Panel):
         key_label: str = "key",
         value_label: str = "value",
         title: str = "",
+        with_query: bool = True,
     ) -> None:
         super().__init__(axes)
         self.grid, self.fit, self.truth = np.asarray(grid), np.full(len(grid), np.nan), truth
@@ -47,7 +49,7 @@ class FitPanel(Panel):
             color=COLOURS["second"],
             markeredgecolor="white",
             markersize=9,
-            label="output at the query",
+            label="output at the query" if with_query else None,
         )
         axes.set(xlabel=key_label, ylabel=value_label, title=title)
         axes.margins(x=0.02)
@@ -83,6 +85,7 @@ class FitPanel(Panel):
         return drawn
 
     def hover(self) -> dict:
-        """The fit (and the truth) at the x nearest to the pointer."""
+        """The fit (and the truth) at the x nearest to the pointer, and the nearest key with its value."""
         lines = {"fit": self.fit} | ({} if self.truth is None else {"truth": self.truth})
-        return self._hover_lines(self.grid, lines, self.axes.get_xlabel())
+        region = self._hover_lines(self.grid, lines, self.axes.get_xlabel())
+        return region | {"points": [rounded(column) for column in self._points.T]}

@@ -1,5 +1,6 @@
 """Attention weights as a map: one row per query, one column per key."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,7 @@ class HeatMapPanel(Panel):
         title: words above the map.
         largest: the weight at the bright end of the colour bar; the largest present where left out.
         query_names, key_names: what stands at the rows and columns; their indices where left out.
+            Where there are many, only every so-maniest is written at the axis.
     """
 
     def __init__(
@@ -54,9 +56,9 @@ class HeatMapPanel(Panel):
         axes.set(xlabel="key", ylabel="query", title=title)
         axes.figure.colorbar(self._image, ax=axes, label="weight")
         if key_names:
-            axes.set_xticks(range(columns), key_names)
+            axes.set_xticks(*_few(self.key_names))
         if query_names:
-            axes.set_yticks(range(rows), query_names)
+            axes.set_yticks(*_few(self.query_names))
         self.artists = [self._image, self._frame]
 
     def update(self, weights: ArrayLike, query: int | None = None) -> None:
@@ -84,3 +86,10 @@ class HeatMapPanel(Panel):
             "rows": self.query_names,
             "columns": self.key_names,
         }
+
+
+def _few(names: list[str], most: int = 12) -> tuple[list[int], list[str]]:
+    """Places and names for at most `most` ticks, evenly spaced."""
+    every = math.ceil(len(names) / most)
+    places = list(range(0, len(names), every))
+    return places, [names[place] for place in places]

@@ -19,7 +19,7 @@ class LinesPanel(Panel):
         x: shared by all curves, shape (points,).
         lines: name → y, shape (points,); the first four differ in colour and in dash.
         x_label, y_label, title: words on the Axes.
-        log_x: logarithmic x axis.
+        log_x, log_y: logarithmic axes.
         y_limits: fixed limits of the y axis; chosen from the data where left out.
     """
 
@@ -33,6 +33,7 @@ class LinesPanel(Panel):
         y_label: str = "",
         title: str = "",
         log_x: bool = False,
+        log_y: bool = False,
         y_limits: tuple[float, float] | None = None,
     ) -> None:
         super().__init__(axes)
@@ -47,6 +48,9 @@ class LinesPanel(Panel):
         if log_x:
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter("{x:g}")
+        if log_y:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter("{x:g}")
         if y_limits is not None:
             axes.set_ylim(*y_limits)
         if len(lines) > 1:

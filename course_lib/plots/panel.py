@@ -68,8 +68,8 @@ def _span(numbers: np.ndarray) -> str:
 
 
 def rounded(numbers: ArrayLike) -> list[float | None]:
-    """Four significant digits, enough to read and short to send; None where there is no finite number."""
+    """Seven significant digits: a day among years, and short to send. None where there is no finite number."""
     return [
-        float(f"{number:.4g}") if np.isfinite(number) else None
+        float(f"{number:.7g}") if np.isfinite(number) else None
         for number in np.asarray(numbers, dtype=float)
     ]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import ipywidgets
+import numpy as np
 
 from course_lib import texts
 from course_lib.widgets.live_figure import LiveFigure
@@ -18,7 +19,14 @@ Facts = Mapping[str, str]
 def short(number: float) -> str:
     """Three significant digits without an exponent: 0.0123, 18,900."""
     rounded = float(f"{number:.3g}")
-    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
+    if abs(rounded) >= 100:
+        return f"{rounded:,.0f}"
+    return np.format_float_positional(rounded, trim="-")
+
+
+def whole_steps(number: float, step: float, towards: Callable[[float], int] = round) -> float:
+    """Return a whole number of steps: where the browser would put a slider anyway."""
+    return round(towards(round(number / step, 6)) * step, 10)
 
 
 def round_step(span: float, steps: int = 200) -> float:
@@ -68,6 +76,7 @@ class Explorer(ipywidgets.VBox):
         reset.on_click(lambda _: self.reset())
         for control in self.controls.values():
             control.observe(lambda _: self.refresh(), names="value")
+            control.layout = ipywidgets.Layout(flex="1 1 280px", width="auto", max_width="480px")
         row = ipywidgets.HBox(
             [*self.controls.values(), reset],
             layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center"),
@@ -88,7 +97,7 @@ class Explorer(ipywidgets.VBox):
         try:
             summary = self._describe()
         except ValueError as problem:
-            self._tell(texts.CANNOT_DRAW.format(reason=f"{problem}."))
+            self._tell(texts.CANNOT_DRAW.format(reason=problem))
             return
         self.picture.refresh(summary)
         self._tell(summary)
@@ -96,9 +105,11 @@ class Explorer(ipywidgets.VBox):
     def reset(self) -> None:
         """Put every control back to where it started."""
         self._quiet = True
-        for name, value in self._start.items():
-            self.controls[name].value = value
-        self._quiet = False
+        try:
+            for name, value in self._start.items():
+                self.controls[name].value = value
+        finally:
+            self._quiet = False
         self.refresh()
 
     def save(self, path: str | Path) -> Path:

@@ -1,19 +1,21 @@
 """The explorer of notebook 01: one query, its weights, the fit and its error."""
 
+import math
+
 import ipywidgets
 import matplotlib
 import torch
 
 from course_lib.data.series import Series
-from course_lib.inputs import require_one_of
+from course_lib.inputs import require_one_of, require_positive
 from course_lib.plots import FitPanel, LinesPanel, StemsPanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
-from course_lib.widgets.explorer import Explorer, round_step, short
+from course_lib.widgets.explorer import Explorer, round_step, short, whole_steps
 from course_lib.widgets.live_figure import LiveFigure
 
-_GRID_POINTS = 200
 _CURVE_POINTS = 60
+_MOST_KEYS = 500
 _LOG_STEP = 0.02  # of log10 of the bandwidth: 4.7 % a step
 
 
@@ -33,24 +35,45 @@ def kernel_regression_explorer(
         kernel: a name in `KERNELS`.
 
     Raises:
-        ValueError: for a series that `attention_pooling` cannot pool, or whose keys are all equal.
+        ValueError: for a series that `attention_pooling` cannot pool, that is too long to be drawn
+            quickly or whose keys are all equal; for a bandwidth or query that is out of range.
     """
-    keys, values = series.keys, series.values
+    keys, values = series.keys.detach().float(), series.values.detach().float()
     require_one_of(KERNELS, kernel=kernel)
     leave_one_out_error(keys, values)  # refuses what cannot be pooled
+    if len(keys) > _MOST_KEYS:
+        raise ValueError(
+            f"series has {len(keys)} keys; the explorer is quick up to {_MOST_KEYS}, so take every n-th"
+        )
     first, last = keys.min().item(), keys.max().item()
     span = last - first
-    if span == 0:
+    if span <= 1e-6 * max(abs(first), abs(last)):
         raise ValueError(
             f"series.keys are all {first:g}; the explorer needs keys at different places"
         )
+    if bandwidth is not None:
+        require_positive(bandwidth=bandwidth)
+    if query is not None and not first - span <= query <= last + span:
+        raise ValueError(
+            f"query={query:g} is far from the keys, which go from {first:g} to {last:g}"
+        )
+    step = round_step(span)
+    first, last = whole_steps(first, step, math.floor), whole_steps(last, step, math.ceil)
+    grid = torch.arange(round((last - first) / step) + 1, dtype=keys.dtype) * step + first
+
+    def error_at(kernel: str, bandwidth: float) -> float:
+        """The leave-one-out error; NaN where some key has no neighbour to be predicted from."""
+        pooled = attention_pooling(
+            keys, keys, values, kernel=kernel, bandwidth=bandwidth, mask=others
+        )
+        if (pooled.weights.sum(-1) == 0).any():
+            return math.nan
+        return (values - pooled.output).square().mean().item()
+
+    others = ~torch.eye(len(keys), dtype=torch.bool)
     widths = torch.logspace(-2.3, 0, _CURVE_POINTS) * span  # from 0.5 % of the range to all of it
-    grid = torch.linspace(first, last, _GRID_POINTS)
-    errors = {
-        name: [leave_one_out_error(keys, values, kernel=name, bandwidth=h).item() for h in widths]
-        for name in KERNELS
-    }
-    lowest = min(map(min, errors.values()))
+    errors = {name: [error_at(name, h) for h in widths.tolist()] for name in KERNELS}
+    lowest = min(error for curve in errors.values() for error in curve if not math.isnan(error))
     spread = values.var(correction=0).item()
 
     with matplotlib.rc_context(STYLE):
@@ -74,7 +97,7 @@ def kernel_regression_explorer(
             y_label="leave-one-out error",
             title="error by bandwidth",
             log_x=True,
-            y_limits=(0.9 * lowest, max(1.3 * spread, 1.2 * lowest)),
+            y_limits=(0.9 * lowest, max(1.3 * spread, 1.2 * lowest, lowest + 1e-9)),
         )
         live = LiveFigure(drawn, [fit, stems, error])
 
@@ -83,7 +106,7 @@ def kernel_regression_explorer(
         output, weights = attention_pooling(asked, keys, values, kernel=kernel, bandwidth=bandwidth)
         curve = attention_pooling(grid, keys, values, kernel=kernel, bandwidth=bandwidth)
         fitted = torch.where(curve.weights.sum(-1) > 0, curve.output, torch.nan)  # a gap, not a 0
-        loss = leave_one_out_error(keys, values, kernel=kernel, bandwidth=bandwidth).item()
+        loss = error_at(kernel, bandwidth)
         reached = weights.sum().item() > 0
         fit.update(fitted, query, output.item() if reached else torch.nan, weights[0])
         stems.update(weights[0], query)
@@ -94,28 +117,29 @@ def kernel_regression_explorer(
             facts |= {
                 "output": short(output.item()),
                 "largest weight": f"{weights.max().item():.3g} at key {keys[nearest].item():.5g}",
-                "keys sharing the look": f"{1 / weights.square().sum().item():.3g} of {len(keys)}",
+                "effective number of keys": f"{1 / weights.square().sum().item():.3g} of {len(keys)}",
             }
         else:
             facts["output"] = "none, because no key is inside the window"
-        return facts | {"leave-one-out error": short(loss)}
+        lonely = "none, because some keys have no other key inside the window"
+        return facts | {"leave-one-out error": lonely if math.isnan(loss) else short(loss)}
 
-    # The browser puts a slider on whole steps from its minimum, so the ends are whole steps too.
-    step = round_step(span)
+    # The browser puts a slider on whole steps from its minimum, so all of these are whole steps.
+    exponent = whole_steps(math.log10(bandwidth or span / 20), _LOG_STEP)
     controls = {
         "bandwidth": ipywidgets.FloatLogSlider(
-            value=bandwidth or span / 20,
-            min=_whole(torch.log10(widths[0]).item(), _LOG_STEP),
-            max=_whole(torch.log10(widths[-1]).item(), _LOG_STEP),
+            value=10**exponent,
+            min=whole_steps(math.log10(widths[0]), _LOG_STEP),
+            max=whole_steps(math.log10(widths[-1]), _LOG_STEP),
             step=_LOG_STEP,
             description="bandwidth",
             readout_format=".3g",
         ),
         "kernel": ipywidgets.Dropdown(value=kernel, options=list(KERNELS), description="kernel"),
         "query": ipywidgets.FloatSlider(
-            value=_whole((first + last) / 2 if query is None else query, step),
-            min=_whole(first, step),
-            max=_whole(last, step),
+            value=whole_steps((first + last) / 2 if query is None else query, step),
+            min=first,
+            max=last,
             step=step,
             description="query",
             readout_format=".5g",
@@ -124,8 +148,3 @@ def kernel_regression_explorer(
     return Explorer(
         f"Kernel regression of the {series.name}", controls, live, update, name="kernel-regression"
     )
-
-
-def _whole(number: float, step: float) -> float:
-    """Return the nearest whole number of steps."""
-    return round(round(number / step) * step, 10)

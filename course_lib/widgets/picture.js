@@ -8,49 +8,69 @@ const download = (bytes, type, file) => {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 };
 
-const short = (number) => (Number.isFinite(number) ? String(Number(number.toPrecision(4))) : "–");
-
-// Where the pointer (in fractions of the picture) stands: a text, and the spot to mark.
-const readGrid = (region, across, down) => {
-  const [rows, columns] = region.shape;
-  const column = Math.min(columns - 1, Math.floor(across * columns));
-  const row = Math.min(rows - 1, Math.floor(down * rows));
-  const view = region.values; // a DataView of little-endian float32
-  const value = view.getFloat32(4 * (row * columns + column), true);
-  return {
-    text: `${region.row_name} ${region.rows[row]}, ${region.column_name} ${region.columns[column]}: ${short(value)}`,
-    mark: [column / columns, row / rows, 1 / columns, 1 / rows],
-  };
+const short = (number) => {
+  if (!Number.isFinite(number)) return "–"; // no value here
+  return Math.abs(number) < 1e-9 ? "0" : String(Number(number.toPrecision(4)));
 };
 
-const readLines = (region, across) => {
-  const scale = region.log ? Math.log : (x) => x;
-  const [low, high] = region.limits.map(scale);
-  const wanted = low + across * (high - low);
-  let nearest = 0;
-  region.x.forEach((x, i) => {
-    if (Math.abs(scale(x) - wanted) < Math.abs(scale(region.x[nearest]) - wanted)) nearest = i;
-  });
-  const at = (scale(region.x[nearest]) - low) / (high - low);
-  const values = region.lines.map(([name, y]) => `${name} ${short(y[nearest])}`).join(", ");
-  return { text: `${region.x_name} ${short(region.x[nearest])}: ${values}`, mark: [at, 0, 0, 1] };
-};
+const clamp = (number, low, high) => Math.min(high, Math.max(low, number));
 
-const read = (regions, x, y) => {
+const nearest = (numbers, wanted) =>
+  numbers.reduce((best, x, i) => (Math.abs(x - wanted) < Math.abs(numbers[best] - wanted) ? i : best), 0);
+
+// A spot is a region of the picture (an entry of Picture.hover) with a column, and a row in a map.
+// Coordinates are fractions of the picture, from its top left corner.
+const locate = (regions, x, y) => {
   for (const region of regions) {
     const [left, top, right, bottom] = region.box;
     if (x < left || x > right || y < top || y > bottom) continue;
-    const across = (x - left) / (right - left);
-    const down = (y - top) / (bottom - top);
-    const { text, mark } = region.kind === "grid" ? readGrid(region, across, down) : readLines(region, across);
-    const [ml, mt, mw, mh] = mark;
-    return {
-      text,
-      region,
-      mark: [left + ml * (right - left), top + mt * (bottom - top), mw * (right - left), mh * (bottom - top)],
-    };
+    const [across, down] = [(x - left) / (right - left), (y - top) / (bottom - top)];
+    if (region.kind === "grid") {
+      const [rows, columns] = region.shape;
+      return { region, column: Math.min(columns - 1, Math.floor(across * columns)), row: Math.min(rows - 1, Math.floor(down * rows)) };
+    }
+    const [low, high] = region.limits.map(scaleOf(region));
+    return { region, column: nearest(region.x.map(scaleOf(region)), low + across * (high - low)), row: 0 };
   }
   return null;
+};
+
+const scaleOf = (region) => (region.log ? Math.log : (x) => x);
+
+const sizeOf = (region) => (region.kind === "grid" ? region.shape : [1, region.x.length]);
+
+// What stands at a spot: the words, and the box to mark, as fractions of the picture.
+const describe = ({ region, column, row }) => {
+  const [left, top, right, bottom] = region.box;
+  const place = (l, t, w, h) => [left + l * (right - left), top + t * (bottom - top), w * (right - left), h * (bottom - top)];
+  if (region.kind === "grid") {
+    const [rows, columns] = region.shape;
+    const value = region.values.getFloat32(4 * (row * columns + column), true); // little-endian float32
+    return {
+      text: `${region.row_name} ${region.rows[row]}, ${region.column_name} ${region.columns[column]}: ${short(value)}`,
+      mark: place(column / columns, row / rows, 1 / columns, 1 / rows),
+    };
+  }
+  const scale = scaleOf(region);
+  const [low, high] = region.limits.map(scale);
+  const x = region.x[column];
+  let text = `${region.x_name} ${x}: ${region.lines.map(([name, y]) => `${name} ${short(y[column])}`).join(", ")}`;
+  if (region.points) {
+    const [keys, values] = region.points;
+    const key = nearest(keys, x);
+    text += `; nearest key ${keys[key]}, value ${short(values[key])}`;
+  }
+  return { text, mark: place((scale(x) - low) / (high - low), 0, 0, 1) };
+};
+
+// Where an arrow key leads: along a line or over a map; up and down on a line go to the next panel.
+const step = (regions, spot, [right, down]) => {
+  const [rows, columns] = sizeOf(spot.region);
+  if (down && rows === 1) {
+    const region = regions[clamp(regions.indexOf(spot.region) + down, 0, regions.length - 1)];
+    return region === spot.region ? spot : { region, column: Math.floor(sizeOf(region)[1] / 2), row: 0 };
+  }
+  return { ...spot, column: clamp(spot.column + right, 0, columns - 1), row: clamp(spot.row + down, 0, rows - 1) };
 };
 
 // The sliders of ipywidgets have a label beside them but no name; give them one for screen readers.
@@ -72,14 +92,15 @@ const render = ({ model, el }) => {
   const frame = make("div", "course-picture", el);
   const stage = make("div", "course-picture-stage", frame);
   stage.tabIndex = 0;
-  stage.title = "";
   stage.setAttribute("role", "group");
   stage.setAttribute("aria-label", words.help);
   const image = make("img", "course-picture-image", stage);
   const mark = make("div", "course-picture-mark", stage);
   const tip = make("div", "course-picture-tip", stage);
   tip.setAttribute("role", "status");
+  mark.hidden = tip.hidden = true;
   const bar = make("div", "course-picture-bar", frame);
+  make("span", "course-picture-help", bar).textContent = words.help;
   for (const kind of ["png", "svg"]) {
     const button = make("button", "course-picture-save", bar);
     button.type = "button";
@@ -90,54 +111,60 @@ const render = ({ model, el }) => {
         : model.send({ wanted: "svg" });
   }
 
-  let pointer = null; // where the reader looks, in fractions of the picture
+  let spot = null; // where the reader looks
   const point = () => {
-    const found = pointer && read(model.get("hover"), ...pointer);
-    mark.hidden = tip.hidden = !found;
-    if (!found) return;
-    const [left, top, width, height] = found.mark.map((fraction) => `${100 * fraction}%`);
+    mark.hidden = tip.hidden = !spot;
+    if (!spot) return;
+    const { text, mark: box } = describe(spot);
+    const [left, top, width, height] = box.map((fraction) => `${100 * fraction}%`);
     Object.assign(mark.style, { left, top, width, height });
-    if (tip.textContent !== found.text) tip.textContent = found.text;
-    const right = pointer[0] > 0.6;
-    tip.style.left = right ? "auto" : `calc(${100 * pointer[0]}% + 14px)`;
-    tip.style.right = right ? `calc(${100 * (1 - pointer[0])}% + 14px)` : "auto";
-    tip.style.top = `calc(${100 * pointer[1]}% + 12px)`;
+    if (tip.textContent !== text) tip.textContent = text;
+    const [x, y] = [box[0] + box[2], box[1] + box[3] / 2];
+    const onTheRight = x > 0.55;
+    tip.style.left = onTheRight ? "auto" : `calc(${100 * x}% + 10px)`;
+    tip.style.right = onTheRight ? `calc(${100 * (1 - box[0])}% + 10px)` : "auto";
+    tip.style.top = `calc(${100 * y}% + 8px)`;
+  };
+  const lookAt = (found) => {
+    spot = found;
+    point();
   };
   stage.onpointermove = (event) => {
     const box = image.getBoundingClientRect();
-    pointer = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
-    point();
+    const [x, y] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
+    lookAt(locate(model.get("hover"), x, y));
   };
-  stage.onpointerleave = () => {
-    pointer = null;
-    point();
-  };
+  stage.onpointerleave = () => lookAt(null);
   stage.onkeydown = (event) => {
-    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-    if (!step && event.key !== "Escape") return;
+    const arrow = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (!arrow && event.key !== "Escape") return;
     event.preventDefault();
     event.stopPropagation(); // the notebook would otherwise move to another cell
-    if (!step) pointer = null;
-    else if (!pointer) {
-      const [left, top, right, bottom] = model.get("hover")[0]?.box ?? [0, 0, 1, 1];
-      pointer = [(left + right) / 2, (top + bottom) / 2];
-    } else {
-      const cell = read(model.get("hover"), ...pointer)?.mark ?? [0, 0, 0, 0];
-      const stride = [Math.max(cell[2], 0.01), cell[3] > 0.3 ? 0.05 : Math.max(cell[3], 0.01)];
-      pointer = pointer.map((place, axis) => Math.min(1, Math.max(0, place + step[axis] * stride[axis])));
-    }
-    point();
+    const regions = model.get("hover");
+    if (!arrow) return lookAt(null);
+    if (spot) return lookAt(step(regions, spot, arrow));
+    const [rows, columns] = sizeOf(regions[0]);
+    lookAt({ region: regions[0], column: Math.floor(columns / 2), row: Math.floor(rows / 2) });
   };
 
+  let [shown, coming] = [null, null]; // addresses of pictures
   const swap = () => {
     const address = URL.createObjectURL(new Blob([model.get("png")], { type: "image/png" }));
-    const old = image.src;
-    image.onload = () => old && URL.revokeObjectURL(old);
+    if (coming) URL.revokeObjectURL(coming); // it was overtaken before it was shown
+    coming = address;
+    image.onload = () => {
+      if (shown) URL.revokeObjectURL(shown);
+      [shown, coming] = [address, null];
+    };
     image.src = address;
     image.alt = model.get("summary");
     image.style.width = `${model.get("width")}px`;
     image.style.aspectRatio = `${model.get("width")} / ${model.get("height")}`;
-    point();
+    if (spot) {
+      const [old, regions] = [spot.region.box.join(), model.get("hover")];
+      spot = { ...spot, region: regions.find((region) => region.box.join() === old) ?? regions[0] };
+      point();
+    }
   };
   const save = (message, buffers) => {
     if (message.answer === "svg") download(buffers[0], "image/svg+xml", `${model.get("name")}.svg`);
@@ -155,7 +182,7 @@ const render = ({ model, el }) => {
     watcher.disconnect();
     model.off("change:png", swap);
     model.off("msg:custom", save);
-    URL.revokeObjectURL(image.src);
+    for (const address of [shown, coming]) if (address) URL.revokeObjectURL(address);
   };
 };
 

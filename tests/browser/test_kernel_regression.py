@@ -142,6 +142,8 @@ def test_a_right_answer_is_confirmed_and_an_endless_loop_does_not_kill_the_kerne
     assert "Correct on all 2 cases" in ran.output(stub)
     ran.edit_and_run(stub, attempt.format("while True: pass"), timeout=20)
     assert "Stopped after 5 seconds" in ran.output(stub)
+    ran.edit_and_run(stub, attempt.format("exit()"))
+    assert "Your code raised SystemExit" in ran.output(stub)
     ran.edit_and_run(stub, attempt.format("return values.mean()"))
     assert "You return one number" in ran.output(stub)
 

@@ -2,10 +2,13 @@
 
 import itertools
 import json
+import os
 import random
+import re
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +17,10 @@ from statsmodels.nonparametric.kernel_regression import KernelReg
 
 from course_lib import texts
 from course_lib.exercises import EXERCISES, check, examine, hint, progress, record, solution
-from course_lib.exercises.guard import TimeIsUp, time_limit
+from course_lib.exercises.guard import TimeIsUp, within
 from course_lib.exercises.outcome import run, same
+from course_lib.pooling import attention_pooling
+from course_lib.workshop import normal_form
 
 ALL = [pytest.param(exercise, id=name) for name, exercise in EXERCISES.items()]
 MISTAKES = [
@@ -58,7 +63,7 @@ def test_every_mistake_is_told_from_every_other_and_from_the_right_answer(exerci
 @pytest.mark.parametrize("exercise", [p for p in ALL if p.values[0].given])
 def test_the_code_given_in_a_bug_hunt_is_wrong_and_its_bug_is_not_given_away(exercise):
     report = examine(exercise.name, exercise.given)
-    assert report.state == "tried" and report.says == texts.STILL_AS_GIVEN
+    assert report.state == "given" and report.says == texts.STILL_AS_GIVEN
     assert not any(word in str(report) for word in ("softmax", "axis", "dim", "exp("))
 
 
@@ -159,6 +164,133 @@ def test_broken_attempts_get_a_diagnosis(attempt, state, says):
     assert says in str(report)
 
 
+class Breaks:
+    def __repr__(self):
+        raise RuntimeError("no repr")
+
+    def __eq__(self, other):
+        raise RuntimeError("no equality")
+
+    def __getattr__(self, name):
+        raise RuntimeError("no attributes")
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def unspeakable(queries, keys, bandwidth):
+    raise Unspeakable
+
+
+def surrogate(queries, keys, bandwidth):
+    print("\ud800")
+    raise ValueError("\ud800")
+
+
+def closes(queries, keys, bandwidth):
+    sys.stdout.close()
+    return right(queries, keys, bandwidth) + 1
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        lambda q, k, h: Breaks(),
+        unspeakable,
+        surrogate,
+        closes,
+        lambda q, k, h: right(q, k, h).to_sparse(),
+        lambda q, k, h: (right(q, k, h), right(q, k, h)),
+        lambda q, k, h: right(q, k, h).numpy(),
+        lambda q, k, h: right(q, k, h).bool(),
+        lambda q, k, h: torch.softmax(q.long(), -1),
+    ],
+)
+def test_what_cannot_be_looked_at_is_survived(attempt):
+    report = examine("gaussian_weights", attempt)
+    assert report.state == "tried"
+    str(report).encode("utf-8"), report._repr_html_()
+
+
+def test_a_thing_that_breaks_whoever_touches_it_is_survived():
+    assert examine("gaussian_weights", Breaks()).state == "tried"
+    check(Breaks(), right)
+
+
+@pytest.mark.parametrize("name", [["a"], {}, np.zeros(2)])
+def test_names_that_are_no_names_are_survived(name):
+    for ask in (hint, solution, lambda name: check(name, right)):
+        ask(name)
+
+
+def test_gradients_are_checked_even_where_they_are_switched_off():
+    def detached(queries, keys, bandwidth):
+        torch.set_grad_enabled(False)
+        return right(queries, keys, bandwidth).detach()
+
+    assert "no gradient flows back" in examine("gaussian_weights", detached).says
+    with torch.no_grad():
+        assert "no gradient flows back" in examine("gaussian_weights", detached).says
+
+
+def by_rows(queries, keys, bandwidth):
+    weights = torch.zeros(len(queries), len(keys))
+    for row, query in enumerate(queries):
+        weights[row] = torch.softmax(-(((query - keys) / bandwidth) ** 2) / 2, dim=0)
+    return weights
+
+
+def by_elements(queries, keys, bandwidth):
+    kernel = torch.empty(len(queries), len(keys))
+    for q in range(len(queries)):
+        for k in range(len(keys)):
+            kernel[q, k] = torch.exp(-((queries[q] - keys[k]) ** 2) / (2 * bandwidth**2))
+    return kernel / kernel.sum(1, keepdim=True)
+
+
+def in_double(queries, keys, bandwidth):
+    return right(queries.double(), keys.double(), bandwidth).float()
+
+
+class AsModule(torch.nn.Module):
+    def forward(self, queries, keys, bandwidth):
+        return right(queries, keys, bandwidth)
+
+
+@pytest.mark.parametrize(
+    "attempt", [by_rows, by_elements, in_double, AsModule(), lambda *a: right(*a)]
+)
+def test_right_answers_written_differently_pass(attempt):
+    report = examine("gaussian_weights", attempt)
+    assert report.state == "passed", str(report)
+
+
+@pytest.mark.parametrize(
+    "bump",
+    [
+        lambda u: torch.where(u.abs() < 1, 0.75 * (1 - u**2), 0.0),
+        lambda u: torch.relu(1 - u**2),
+        lambda u: (1 - u**2) * (u.abs() < 1),
+    ],
+)
+def test_an_epanechnikov_window_may_be_cut_off_in_any_way(bump):
+    def weights(queries, keys, bandwidth):
+        kernel = bump((queries[:, None] - keys) / bandwidth)
+        total = kernel.sum(-1, keepdim=True)
+        return torch.where(total > 0, kernel / torch.where(total > 0, total, 1.0), 0.0)
+
+    report = examine("epanechnikov_weights", weights)
+    assert report.state == "passed", str(report)
+
+
+def test_a_report_shows_as_many_digits_as_it_takes():
+    report = str(examine("gaussian_weights", lambda q, k, h: right(q, k, h) * 1.0003))
+    expected, yours = re.findall(r"(?:expected|yours) +(.*)", report)
+    assert expected != yours
+
+
 def test_a_body_that_does_nothing_is_not_attempted_and_a_missing_return_is():
     def only_dots(queries, keys, bandwidth): ...
 
@@ -175,7 +307,7 @@ def test_a_body_that_does_nothing_is_not_attempted_and_a_missing_return_is():
 
 def test_an_unknown_exercise_is_answered_with_the_nearest_name():
     assert "Did you mean 'gaussian_weights'?" in str(examine("gausian_weights", right))
-    assert "no exercise called 3" in str(examine(3, right))
+    assert "no exercise called '<int>'" in str(examine(3, right))
 
 
 def test_the_details_show_the_smallest_input_and_the_first_row_that_differs():
@@ -192,6 +324,16 @@ def test_the_details_show_the_smallest_input_and_the_first_row_that_differs():
 # --- loops that never end --------------------------------------------------------------------
 
 
+given_up = threading.Event()
+
+
+@pytest.fixture(autouse=True)
+def _end_what_was_left_behind():
+    given_up.clear()
+    yield
+    given_up.set()
+
+
 def spins(queries, keys, bandwidth):
     while True:
         pass
@@ -202,7 +344,7 @@ def sleeps(queries, keys, bandwidth):
 
 
 def swallows(queries, keys, bandwidth):
-    while True:
+    while not given_up.is_set():  # so that the test can end it
         try:
             time.sleep(0.001)
         except BaseException:
@@ -228,12 +370,60 @@ def test_an_endless_loop_is_stopped_off_the_main_thread_as_well():
     assert not thread.is_alive() and "Stopped after" in reports[0].says
 
 
-def test_the_time_limit_leaves_quick_code_and_other_alarms_alone():
-    with time_limit(0.2):
-        pass
-    time.sleep(0.4)
-    with pytest.raises(TimeIsUp), time_limit(0.1):
-        time.sleep(5)
+def test_a_time_limit_passes_results_and_errors_through():
+    assert within(5, lambda: 3) == 3
+    with pytest.raises(ZeroDivisionError):
+        within(5, lambda: 1 / 0)
+    with pytest.raises(TimeIsUp):
+        within(0.1, lambda: time.sleep(3))
+
+
+def swallows_twice(queries, keys, bandwidth):
+    while not given_up.is_set():
+        try:
+            try:
+                queries + 1
+            except BaseException:
+                pass
+        except BaseException:
+            pass
+
+
+def sleeps_long_and_swallows(queries, keys, bandwidth):
+    while not given_up.is_set():
+        try:
+            time.sleep(6)
+        except BaseException:
+            pass
+
+
+@pytest.mark.parametrize("attempt", [swallows_twice, sleeps_long_and_swallows])
+def test_a_loop_that_catches_everything_is_stopped_too(attempt):
+    started = time.monotonic()
+    assert "Stopped after" in examine("gaussian_weights", attempt, seconds=0.5).says
+    assert time.monotonic() - started < 20
+    assert examine("gaussian_weights", right).state == "passed"
+
+
+def test_a_check_inside_the_function_it_checks_is_refused():
+    def nested(queries, keys, bandwidth):
+        said.append(examine("gaussian_weights", nested).says)
+        return right(queries, keys, bandwidth)
+
+    said = []
+    assert examine("gaussian_weights", nested).state == "passed"
+    assert set(said) == {texts.NESTED_CHECK}
+
+
+def test_one_interrupt_is_enough():
+    calls = []
+
+    def interrupted(queries, keys, bandwidth):
+        calls.append(1)
+        raise KeyboardInterrupt
+
+    assert examine("gaussian_weights", interrupted).says == texts.DIFFERENCES["interrupted"]
+    assert len(calls) == 1
 
 
 # --- nothing lasts ---------------------------------------------------------------------------
@@ -244,14 +434,21 @@ def test_a_check_leaves_random_states_dtype_and_gradients_as_they_were():
         torch.manual_seed(7), np.random.seed(7), random.seed(7)
         torch.set_default_dtype(torch.float64)
         torch.set_grad_enabled(False)
+        torch.set_default_device("meta")
+        sys.setrecursionlimit(500)
+        sys.stderr = None
+        os.chdir("/")
         return right(queries, keys, bandwidth)
 
+    folder = Path.cwd()
     torch.manual_seed(1), np.random.seed(1), random.seed(1)
     wanted = torch.rand(1).item(), np.random.rand(), random.random()
     torch.manual_seed(1), np.random.seed(1), random.seed(1)
     examine("gaussian_weights", meddles)
     assert (torch.rand(1).item(), np.random.rand(), random.random()) == wanted
     assert torch.get_default_dtype() == torch.float32 and torch.is_grad_enabled()
+    assert torch.rand(1).device.type == "cpu" and sys.getrecursionlimit() > 500
+    assert sys.stderr is not None and Path.cwd() == folder
 
 
 def test_a_check_does_not_change_the_cases():
@@ -297,6 +494,7 @@ def test_two_notebooks_do_not_overwrite_each_others_progress(own_record):
     record.note("average_pooling", "passed")
     own_record.write_text(json.dumps({"local_linear": "passed", "average_pooling": "passed"}))
     record.note("hunt_fit", "tried")
+    record.note("hunt_forecast", "given")
     assert json.loads(own_record.read_text()) == {
         "average_pooling": "passed",
         "hunt_fit": "tried",
@@ -311,6 +509,23 @@ def test_a_record_that_cannot_be_read_is_put_aside_and_not_lost(own_record):
     assert own_record.with_suffix(".unreadable").read_text() == "{broken"
 
 
+@pytest.mark.parametrize(
+    "content", ["null", "[1]", '{"hunt_fit": {"a": 1}, "gone": "passed"}', "[" * 100_000]
+)
+def test_any_file_can_be_a_record(own_record, content, capsys):
+    own_record.write_text(content)
+    progress()
+    assert f"0 of {len(EXERCISES)} exercises solved." in capsys.readouterr().out
+
+
+def test_a_folder_in_the_place_of_the_record_is_left_alone(own_record, capsys):
+    own_record.mkdir()
+    (own_record / "mine").write_text("kept")
+    check("gaussian_weights", right)
+    assert (own_record / "mine").read_text() == "kept"
+    assert record.states() == {"gaussian_weights": "passed"}
+
+
 def test_hints_come_one_by_one_and_end(own_record, capsys):
     hints = EXERCISES["hunt_fit"].hints
     for _ in range(len(hints) + 1):
@@ -320,12 +535,27 @@ def test_hints_come_one_by_one_and_end(own_record, capsys):
     assert all(text in said for text in hints) and "You have seen all" in said
 
 
-def test_a_solution_is_shown_and_runs(capsys):
-    solution("epanechnikov_weights")
+@pytest.mark.parametrize("exercise", ALL)
+def test_a_solution_is_shown_and_runs_where_the_stub_stood(exercise, capsys):
+    solution(exercise.name)
     source = capsys.readouterr().out.split("\n\n", 1)[1]
-    names = {"torch": torch}
-    exec(source, names)  # what is shown is complete
-    assert examine("epanechnikov_weights", names["epanechnikov_weights"]).state == "passed"
+    notebook = (normal_form.NOTEBOOKS / f"{exercise.notebook}.ipynb").read_text(encoding="utf-8")
+    (stub,) = re.findall(rf'check\(\\"{exercise.name}\\", (\w+)\)', notebook)
+    names = {"torch": torch, "attention_pooling": attention_pooling}
+    exec(source, names)  # what is shown is complete, and has the name that the notebook checks
+    assert examine(exercise.name, names[stub]).state == "passed"
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        lambda queries, values: torch.full((len(queries), len(values)), 1 / len(values)) @ values,
+        lambda queries, values: torch.ones(len(queries)) * values.mean(),
+        lambda queries, values: torch.stack([values.mean() for _ in queries]),
+    ],
+)
+def test_a_right_answer_written_in_float32_passes(attempt):
+    assert examine("average_pooling", attempt).state == "passed"
 
 
 def test_unknown_names_are_answered_everywhere(own_record, capsys):

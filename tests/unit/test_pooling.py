@@ -426,3 +426,51 @@ def test_bad_input_is_refused_by_the_others_too():
         leave_one_out_error(X[:1], Y[:1])
     with pytest.raises(ValueError, match=r"values has shape \(3, 1\)"):
         leave_one_out_error(X, Y[:, None])
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    ("kernel", "says"),
+    [
+        (lambda u: None, "kernel returned a NoneType"),
+        (lambda u: u.sum(-1), r"kernel returned shape \(3,\) for u of shape \(3, 3\)"),
+        (torch.sin, "kernel returned a negative number"),
+        (lambda u: 1 / u.abs(), "kernel returned NaN or infinity"),
+    ],
+)
+def test_a_kernel_of_your_own_that_cannot_work_is_refused(kernel, says):
+    with pytest.raises(ValueError, match=says):
+        attention_pooling(X, X, Y, kernel=kernel)
+
+
+def test_a_kernel_of_your_own_may_return_booleans():
+    by_name = attention_pooling(*sample(), kernel="boxcar")
+    torch.testing.assert_close(attention_pooling(*sample(), kernel=lambda u: u.abs() <= 1), by_name)
+
+
+@pytest.mark.usefixtures("without_annotations")
+def test_a_bandwidth_that_vanishes_in_the_dtype_is_refused():
+    with pytest.raises(ValueError, match="bandwidth=1e-46 is 0 in float32"):
+        attention_pooling(X, X, Y, bandwidth=1e-46)
+    assert attention_pooling(X, X, Y, bandwidth=np.float32(0.5)).output.dtype == torch.float32
+    assert attention_pooling(
+        X, X, Y, bandwidth=torch.tensor([[0.5]], dtype=torch.float64)
+    ).output.shape == (3,)
+
+
+def test_large_numbers_neither_overflow_nor_cancel():
+    half = attention_pooling(*(torch.tensor(t).half() for t in ([0.0], [300.0, 310.0], [1.0, 2.0])))
+    assert half.output.item() == 1
+    keys = torch.arange(0.0, 11.0)
+    far = torch.tensor([1e6])
+    ours = attention_pooling(far, keys, keys, bandwidth=1e3).weights
+    exact = attention_pooling(far.double(), keys.double(), keys.double(), bandwidth=1e3).weights
+    torch.testing.assert_close(ours.double(), exact, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_the_gradient_of_the_bandwidth_is_finite_for_far_queries(dtype):
+    layer = NadarayaWatson(0.3).to(dtype)
+    tensors = (torch.tensor(t, dtype=dtype) for t in ([10.0], [0.0, 80.0], [1.0, 2.0]))
+    layer(*tensors).output.sum().backward()
+    assert layer.log_bandwidth.grad.isfinite()

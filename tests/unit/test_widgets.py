@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from traitlets import TraitError
 
 from course_lib.data import Series, nile_series, wave_series
 from course_lib.plots import HeatMapPanel, LinesPanel, figure
@@ -131,7 +132,10 @@ def test_the_hover_values_are_the_drawn_values(explorer):
     weights = next(region for region in explorer.picture.hover if region["lines"][0][0] == "weight")
     series = wave_series()
     wanted = attention_pooling(
-        torch.tensor([2.5]), series.keys, series.values, bandwidth=0.3
+        torch.tensor([2.5]),
+        series.keys,
+        series.values,
+        bandwidth=explorer.controls["bandwidth"].value,
     ).weights[0]
     assert np.allclose(weights["lines"][0][1], wanted, rtol=1e-3)
     left, top, right, bottom = weights["box"]
@@ -169,12 +173,44 @@ def test_lines_differ_in_dash_and_not_in_colour_alone():
         ([], [], {}, "keys is empty"),
         ([1.0, 2.0], [1.0, float("nan")], {}, "values holds nan"),
         ([1.0, 2.0], [1.0, 2.0], {"kernel": "box"}, "kernel='box' is unknown"),
+        ([1.0, 2.0], [1.0, 2.0], {"bandwidth": 0}, "bandwidth=0 is not a finite number above 0"),
+        (
+            [1.0, 2.0],
+            [1.0, 2.0],
+            {"query": 99},
+            "query=99 is far from the keys, which go from 1 to 2",
+        ),
+        (list(range(600)), [1.0] * 600, {}, "series has 600 keys; the explorer is quick up to 500"),
     ],
 )
 def test_series_that_cannot_be_explored_are_refused(keys, values, settings, says):
-    series = Series(torch.tensor(keys), torch.tensor(values), "mine", "x", "y")
+    series = Series(torch.tensor(keys).float(), torch.tensor(values), "mine", "x", "y")
     with pytest.raises(ValueError, match=says):
         kernel_regression_explorer(series, **settings)
+
+
+@pytest.mark.parametrize(
+    ("keys", "values"),
+    [
+        ([3.0, 1.0, 2.0], [1.0, 2.0, 0.0]),
+        ([1e-5, 2e-5, 4e-5], [5.0, 5.0, 5.0]),
+        ([-1e6, 0.0, 1e6], [1e5, -1e5, 0.0]),
+    ],
+)
+def test_unusual_series_can_be_explored(keys, values):
+    series = Series(torch.tensor(keys).double(), torch.tensor(values).double(), "mine", "x", "y")
+    explorer = kernel_regression_explorer(series)
+    explorer.controls["query"].value = keys[1]
+    assert "output" in explorer.summary
+
+
+def test_a_reset_that_fails_does_not_switch_the_explorer_off(explorer):
+    explorer.controls["kernel"].options = ["boxcar"]
+    with pytest.raises(TraitError):
+        explorer.reset()
+    before = explorer.picture.png
+    explorer.controls["query"].value = 4.0
+    assert explorer.picture.png != before
 
 
 @pytest.mark.parametrize(("span", "step"), [(99, 0.5), (5, 0.02), (1, 0.005), (2000, 10)])

@@ -1,5 +1,7 @@
 """Exercises and bug hunts of notebook 01."""
 
+import functools
+
 import torch
 
 from course_lib.data.series import nile_series, wave_series
@@ -13,7 +15,7 @@ _KEYS = torch.tensor([0.0, 1.0, 2.5])
 _VALUES = torch.tensor([1.0, 3.0, -2.0])
 _WAVE = wave_series(count=20, seed=3)
 _NILE = nile_series()
-_YEARS = torch.tensor([1870.5, 1899.0, 1925.5, 1960.0])
+_YEARS = torch.tensor([1870.5, 1898.75, 1925.5, 1960.25])  # never on a key, where |u| has no slope
 
 
 # --- average_pooling -------------------------------------------------------------------------
@@ -45,6 +47,11 @@ _AVERAGE = Exercise(
             "You average the queries. The output is made of values; the queries only say how many outputs to give.",
         ),
         Mistake(
+            "divided_by_queries",
+            lambda queries, values: (values.sum() / len(queries)).expand(len(queries)),
+            "You divide by the number of queries. A mean divides by the number of things that are added: the values.",
+        ),
+        Mistake(
             "one_per_value",
             lambda queries, values: values.mean().expand(len(values)),
             "You return one output per value. There must be one output per query.",
@@ -73,7 +80,7 @@ def _scaled(queries, keys, bandwidth):
 _WEIGHT_CASES = (
     Case(queries=_QUERIES, keys=_KEYS, bandwidth=0.7),
     Case(queries=torch.linspace(0, 5, 7), keys=_WAVE.keys, bandwidth=0.4),
-    Case(queries=_YEARS, keys=_NILE.keys, bandwidth=5.0),
+    Case(queries=_YEARS, keys=_NILE.keys, bandwidth=5.3),
 )
 
 _GAUSSIAN = Exercise(
@@ -101,6 +108,11 @@ _GAUSSIAN = Exercise(
             "no_square",
             lambda q, k, h: torch.softmax(-_scaled(q, k, h).abs() / 2, dim=-1),
             "The distance is not squared. exp(-|u|/2) is a Laplace kernel, not a Gaussian.",
+        ),
+        Mistake(
+            "laplace",
+            lambda q, k, h: torch.softmax(-_scaled(q, k, h).abs(), dim=-1),
+            "The distance is not squared and not halved. exp(-|u|) is a Laplace kernel, not a Gaussian.",
         ),
         Mistake(
             "wrong_sign",
@@ -151,6 +163,11 @@ def _shares(kernel):
     return kernel / torch.where(total == 0, 1, total)
 
 
+def _epanechnikov_with_epsilon(queries, keys, bandwidth, *, epsilon):
+    kernel = _parabola(queries, keys, bandwidth).clamp(min=0)
+    return kernel / (kernel.sum(-1, keepdim=True) + epsilon)
+
+
 _EPANECHNIKOV = Exercise(
     name="epanechnikov_weights",
     notebook=_NOTEBOOK,
@@ -174,7 +191,8 @@ _EPANECHNIKOV = Exercise(
         Mistake(
             "no_clamp",
             lambda q, k, h: _shares(_parabola(q, k, h)),
-            "Keys outside the window have negative weights. The kernel is 0 there: clamp 1 - u² at 0.",
+            "Your kernel goes negative outside the window, and that spoils the sum of the row as well. "
+            "It is 0 there: clamp 1 - u² at 0.",
         ),
         Mistake(
             "boxcar",
@@ -192,12 +210,14 @@ _EPANECHNIKOV = Exercise(
             "You put the kernel through a softmax. exp(0) is 1, so keys outside the window still count. "
             "Divide by the sum instead.",
         ),
-        Mistake(
-            "epsilon",
-            lambda q, k, h: (
-                (kernel := _parabola(q, k, h).clamp(min=0)) / (kernel.sum(-1, keepdim=True) + 1e-2)
-            ),
-            "A constant added to every denominator makes all rows sum to less than 1. Change only the rows whose sum is 0.",
+        *(
+            Mistake(
+                f"epsilon_{epsilon:g}",
+                functools.partial(_epanechnikov_with_epsilon, epsilon=epsilon),
+                "A constant added to every denominator makes all rows sum to less than 1. "
+                "Change only the rows whose sum is 0.",
+            )
+            for epsilon in (1e-2, 1e-3)
         ),
     ),
     hints=(
@@ -236,18 +256,26 @@ _LEAVE_ONE_OUT = Exercise(
     solution=leave_one_out,
     cases=(
         Case(keys=_KEYS, values=_VALUES, bandwidth=0.7),
+        Case(keys=torch.tensor([0.0, 0.0, 1.0]), values=_VALUES, bandwidth=0.7),
         Case(keys=_WAVE.keys, values=_WAVE.values, bandwidth=0.3),
     ),
     mistakes=(
         Mistake(
             "sees_itself",
             lambda k, v, h: _errors(k, v, h).square().mean(),
-            "Every key may look at itself here, so it finds its own value. Hide the diagonal.",
+            "Every key may look at itself here, so it finds its own value. Hide the diagonal with a mask. "
+            "A score of 0 does not hide it: 0 is the highest score there is.",
         ),
         Mistake(
             "mask_upside_down",
             lambda k, v, h: _errors(k, v, h, torch.eye(len(k), dtype=torch.bool)).square().mean(),
             "Your mask is turned around: each key sees only itself. In this course True means 'may attend'.",
+        ),
+        Mistake(
+            "masks_equal_keys",
+            lambda k, v, h: _errors(k, v, h, k[:, None] != k[None, :]).square().mean(),
+            "Your mask compares the keys, so it also hides other pairs that have the same key. Leave out one pair, "
+            "the one at the same position.",
         ),
         Mistake(
             "masked_too_late",
@@ -321,6 +349,11 @@ def _line_through_origin(queries, keys, values, bandwidth):
     return intercept - slope * queries
 
 
+def _weights_squared(queries, keys, values, bandwidth):
+    weights = attention_pooling(queries, keys, values, bandwidth=bandwidth).weights
+    return _weighted_line(queries, keys, values, weights**2)[0]
+
+
 def _half_corrected(queries, keys, values, bandwidth):
     weights = attention_pooling(queries, keys, values, bandwidth=bandwidth).weights
     slope = _weighted_line(queries, keys, values, weights)[1]
@@ -344,12 +377,19 @@ _LOCAL_LINEAR = Exercise(
         Mistake(
             "no_slope",
             lambda q, k, v, h: attention_pooling(q, k, v, bandwidth=h).output,
-            "This is Nadaraya-Watson again: a constant per query. Fit a slope as well.",
+            "This is Nadaraya-Watson again. Fit a slope as well, and read the line off at the query, where d = 0; "
+            "at the mean of d the slope has no effect.",
         ),
         Mistake(
             "unweighted",
             _unweighted_line,
             "Your line ignores the attention weights: it is one straight line for all queries. Weigh every sum.",
+        ),
+        Mistake(
+            "weights_squared",
+            _weights_squared,
+            "Your weights act twice. If you scale the rows of a least-squares problem, scale by the square roots "
+            "of the weights: the squares of the residuals then carry the weights themselves.",
         ),
         Mistake(
             "line_at_zero",
@@ -363,7 +403,7 @@ _LOCAL_LINEAR = Exercise(
         ),
     ),
     hints=(
-        "At each query, find a and b that make Σ α (y - a - b·d)² smallest, with d = key - query. The output is a.",
+        "You need four weighted averages per query: of d, of y, of d·y and of d². weights @ values is the one of y.",
         "With weights that sum to 1, b is the weighted covariance of d and y over the weighted variance of d.",
         "a = mean_y - b · mean_d, where both means use the attention weights of that query.",
     ),
@@ -374,15 +414,28 @@ _LOCAL_LINEAR = Exercise(
 
 
 def smooth(queries, keys, values, bandwidth):
-    scores = -(((queries[:, None] - keys[None, :]) / bandwidth) ** 2) / 2  # (query, key)
-    weights = torch.softmax(scores, dim=-1)
-    return weights @ values
+    differences = queries[:, None] - keys[None, :]  # (query, key)
+    scores = -((differences / bandwidth) ** 2) / 2  # (query, key)
+    weights = torch.softmax(scores, dim=-1)  # (query, key): over the keys
+    return weights @ values  # (query,)
+
+
+def forecast(queries, keys, values, bandwidth):
+    differences = queries[:, None] - keys[None, :]  # (query, key)
+    scores = -((differences / bandwidth) ** 2) / 2  # (query, key)
+    weights = torch.softmax(scores, dim=-1)  # (query, key): subtracts the largest score before exp
+    return weights @ values  # (query,)
 
 
 def _smooth_over_queries(queries, keys, values, bandwidth):
     scores = -(((queries[:, None] - keys[None, :]) / bandwidth) ** 2) / 2
     weights = torch.softmax(scores, dim=0)
     return weights @ values
+
+
+def _over_queries_then_keys(queries, keys, values, bandwidth):
+    weights = torch.softmax(-(_scaled(queries, keys, bandwidth) ** 2) / 2, dim=0)
+    return (weights / weights.sum(dim=-1, keepdim=True)) @ values
 
 
 def _smooth_by_ratio(queries, keys, values, bandwidth):
@@ -422,6 +475,12 @@ _HUNT_FIT = Exercise(
     ),
     mistakes=(
         Mistake(
+            "mended_afterwards",
+            _over_queries_then_keys,
+            "Your rows sum to 1 now, but the first softmax still made the keys compete for queries. "
+            "There is one softmax to take, and it runs over the keys from the start.",
+        ),
+        Mistake(
             "both_axes",
             lambda q, k, v, h: (
                 torch.softmax(torch.softmax(-(_scaled(q, k, h) ** 2) / 2, dim=0), dim=-1) @ v
@@ -449,7 +508,7 @@ _HUNT_FORECAST = Exercise(
     notebook=_NOTEBOOK,
     title="Bug hunt: a forecast that is not a number",
     reference=_pooled,
-    solution=smooth,
+    solution=forecast,
     cases=(
         Case(queries=torch.tensor([3.0, 40.0]), keys=_KEYS, values=_VALUES, bandwidth=0.7),
         Case(
@@ -469,7 +528,8 @@ _HUNT_FORECAST = Exercise(
         Mistake(
             "nan_to_zero",
             _smooth_nan_to_zero,
-            "This sweeps the NaN under the carpet: the far query now answers 0. Keep the kernel values from vanishing.",
+            "No NaN any more, but the far query now answers 0, a flow that nobody ever measured. The kernel values "
+            "were 0 before you divided; keep them from vanishing.",
         ),
         Mistake(
             "nan_to_mean",
