@@ -91,15 +91,15 @@ def as_positive(like: Tensor, **number: float | Tensor) -> Tensor:
     """
     require_positive(**number)
     ((name, value),) = number.items()
-    tensor = (
-        value
-        if isinstance(value, Tensor)
-        else torch.tensor(float(min(value, 1e300)), dtype=torch.float64)
-    )
-    tensor = tensor.reshape(()).to(like)
+    if not isinstance(value, Tensor):
+        try:
+            value = torch.tensor(float(value), dtype=torch.float64)
+        except OverflowError:  # an int too large for any float
+            value = torch.tensor(math.inf)
+    tensor = value.reshape(()).to(like)
     if not (tensor > 0 and tensor.isfinite()):
         raise ValueError(
-            f"{name}={float(value):g} is {tensor.item():g} in {_short(like.dtype)}; "
+            f"{name}={value.item():g} is {tensor.item():g} in {_short(like.dtype)}; "
             f"it must be a finite number above 0 there too"
         )
     return tensor

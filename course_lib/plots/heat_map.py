@@ -88,7 +88,7 @@ class HeatMapPanel(Panel):
         }
 
 
-def _few(names: list[str], most: int = 12) -> tuple[list[int], list[str]]:
+def _few(names: list[str], most: int = 7) -> tuple[list[int], list[str]]:
     """Places and names for at most `most` ticks, evenly spaced."""
     every = math.ceil(len(names) / most)
     places = list(range(0, len(names), every))

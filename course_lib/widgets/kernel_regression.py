@@ -142,7 +142,7 @@ def kernel_regression_explorer(
             max=last,
             step=step,
             description="query",
-            readout_format=".5g",
+            readout_format=f".{max(0, -math.floor(math.log10(step)))}f",
         ),
     }
     return Explorer(
