@@ -1,0 +1,105 @@
+"""What a notebook's first cell does, and what it says where something is missing."""
+
+import random
+import subprocess
+import sys
+from importlib import metadata
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+
+from course_lib import environment, texts
+from course_lib.lab.__main__ import NOTEBOOKS, command
+from course_lib.lab.__main__ import environment as lab_environment
+from course_lib.notebook import agree, show, show_source, start
+from course_lib.plots import LinesPanel, figure
+from course_lib.pooling import NadarayaWatson
+
+
+@pytest.fixture(autouse=True)
+def _style_is_put_back():
+    with matplotlib.rc_context():
+        options = torch.get_default_dtype(), np.get_printoptions()
+        yield
+        np.set_printoptions(**options[1])
+        torch.set_printoptions(profile="default")
+
+
+def test_start_seeds_everything_and_says_that_all_is_there(capsys):
+    draws = []
+    for _ in range(2):
+        start(seed=3)
+        draws.append((random.random(), np.random.rand(), torch.rand(1).item()))
+    assert draws[0] == draws[1]
+    assert set(capsys.readouterr().out.splitlines()) == {texts.ENVIRONMENT_READY}
+
+
+def test_start_says_in_plain_words_what_is_missing(monkeypatch, capsys):
+    found = dict.fromkeys(["torch"], "1.0")
+
+    def version(name):
+        if name == "anywidget":
+            raise metadata.PackageNotFoundError
+        return found.get(name, "99")
+
+    monkeypatch.setattr(metadata, "version", version)
+    start()
+    said = capsys.readouterr().out
+    assert "torch is version 1.0; the course needs >=2.6." in said
+    assert "anywidget is not installed." in said and "make lab" in said
+
+
+def test_a_course_that_is_not_installed_says_so(monkeypatch):
+    def requires(_):
+        raise metadata.PackageNotFoundError
+
+    monkeypatch.setattr(metadata, "requires", requires)
+    assert "The course itself is not installed" in environment.package_problems()[0]
+
+
+def test_a_python_that_is_too_old_is_told_so(monkeypatch):
+    monkeypatch.setattr(environment.sys, "version_info", (3, 9, 1))
+    (problem,) = environment.python_problems()
+    assert problem.startswith("This is Python 3.9; the course needs 3.11 or newer.")
+
+
+def test_the_environment_check_runs_before_anything_is_installed():
+    here = [sys.executable, "-S", "-E", environment.__file__]  # -S: without site-packages
+    assert subprocess.run(here, capture_output=True, text=True).returncode == 0
+
+
+def test_agree_prints_a_bound_that_does_not_depend_on_the_processor(capsys):
+    agree("two", torch.zeros(3), torch.full((3,), 3e-8))
+    agree("two", torch.zeros(3), torch.full((3,), 0.25))
+    said = capsys.readouterr().out.splitlines()
+    assert said == ["two: agree, largest difference below 1e-06", "two: DIFFER by up to 0.25"]
+    with pytest.raises(ValueError, match=r"ours has shape \(3,\) but theirs has \(2,\)"):
+        agree("two", torch.zeros(3), torch.zeros(2))
+
+
+def test_not_a_number_never_agrees(capsys):
+    agree("nan", torch.tensor([float("nan")]), torch.zeros(1))
+    assert "DIFFER" in capsys.readouterr().out
+
+
+def test_a_source_is_shown_whole_but_for_its_docstrings(capsys):
+    show_source(NadarayaWatson)
+    shown = capsys.readouterr().out
+    assert '"""' not in shown and "self.log_bandwidth.exp()" in shown
+    compile(shown, "shown", "exec", flags=__import__("__future__").annotations.compiler_flag)
+
+
+def test_a_still_figure_says_what_it_shows(capsys):
+    drawn, axes = figure(3, 2)
+    show(drawn, [LinesPanel(axes, [0, 1], {"line": [2, 4]}, title="rising")], "A line.")
+    assert "A line." in capsys.readouterr().out
+
+
+def test_the_launcher_opens_the_first_notebook_and_asks_the_network_nothing():
+    line = command(NOTEBOOKS, ["--port=9000"])
+    first = min(path.name for path in NOTEBOOKS.glob("*.ipynb"))
+    assert f"--LabApp.default_url=/lab/tree/{first}" in line and line[-1] == "--port=9000"
+    assert "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate" in line
+    assert lab_environment()["JUPYTER_CONFIG_PATH"].split(":")[0].endswith("lab/config")
