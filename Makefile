@@ -6,7 +6,7 @@ LEARNER := $(VENV)/.installed
 TESTER := $(VENV)/.installed-tests
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: lab test validate bench verified notebooks times pictures lint clean
+.PHONY: lab test validate bench verified notebooks times pictures lint clean FORCE
 
 lab: $(LEARNER)  ## open the course in JupyterLab
 	@$(BIN)/python -m course_lib.lab $(ARGS)
@@ -39,12 +39,15 @@ lint: $(TESTER)
 clean:  ## remove .venv
 	rm -rf $(VENV)
 
-$(BIN)/python:
-	@$(PYTHON) course_lib/environment.py || { echo "The course was not installed. See the lines above."; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+# .venv is made anew where its Python does not run (any more) or the folder was moved.
+USABLE := $(shell $(BIN)/python -c "" 2>/dev/null && \
+    { ! grep -qs "^command" $(VENV)/pyvenv.cfg || grep -qs "$(CURDIR)/$(VENV)$$" $(VENV)/pyvenv.cfg; } && echo yes)
 
-$(LEARNER): requirements.txt pyproject.toml | $(BIN)/python
-	@$(BIN)/python -c "" || { echo ".venv is broken, perhaps because its folder was moved: make clean, then try again"; exit 1; }
+$(VENV)/pyvenv.cfg: $(if $(USABLE),,FORCE)
+	@$(PYTHON) course_lib/environment.py || { echo "The course was not installed. See the lines above."; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+
+$(LEARNER): requirements.txt pyproject.toml $(VENV)/pyvenv.cfg
 	@echo "Installing the course into .venv; this happens once and takes a minute or two."
 	$(PIP) -r requirements.txt
 	@touch $@
@@ -52,3 +55,5 @@ $(LEARNER): requirements.txt pyproject.toml | $(BIN)/python
 $(TESTER): tests/requirements.txt $(LEARNER)
 	$(PIP) -r tests/requirements.txt
 	@touch $@
+
+FORCE:
