@@ -1,4 +1,4 @@
-"""What a notebook calls: `start` in its first cell, then `show`, `show_source` and `agree`."""
+"""What a notebook calls: `start` in its first cell, then `show`, `show_lines`, `show_source` and `agree`."""
 
 import ast
 import inspect
@@ -6,17 +6,19 @@ import random
 import re
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib
 import numpy as np
 import torch
 from IPython.display import display
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from course_lib import texts
 from course_lib.environment import package_problems, python_problems
+from course_lib.plots import LinesPanel, figure
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import STYLE
 from course_lib.widgets.live_figure import LiveFigure
@@ -54,6 +56,30 @@ def show(figure: Figure, panels: Sequence[Panel], summary: str, *, name: str = "
         name: stem of the names of saved files.
     """
     display(Picture(LiveFigure(figure, panels), summary, name=name))
+
+
+def show_lines(
+    x: ArrayLike,
+    lines: Mapping[str, ArrayLike],
+    summary: str,
+    *,
+    marker: tuple[float, float] | None = None,
+    **labels,
+) -> None:
+    """Show named curves over one x axis.
+
+    Args:
+        x: shared by all curves, shape (points,).
+        lines: name → y, shape (points,).
+        summary: as for `show`.
+        marker: a point to mark.
+        labels: what `LinesPanel` takes: x_label, y_label, title, log_x, log_y, y_limits.
+    """
+    with matplotlib.rc_context(STYLE):
+        drawn, axes = figure(6.4, 3.2)
+        panel = LinesPanel(axes, x, lines, **labels)
+    panel.update(marker=marker)
+    show(drawn, [panel], summary, name="curves")
 
 
 def show_source(thing: object) -> None:

@@ -7,7 +7,7 @@ The words of an exercise stand with the exercise, in `course_lib/exercises/catal
 SAVE_PNG = "Save PNG"
 SAVE_SVG = "Save SVG"
 RESET = "Reset"
-PICTURE_HELP = "Point at the picture to read exact values, or click it and use the arrow keys."
+PICTURE_HELP = "Point at the picture to read exact values. By keyboard: ← → move, ↑ ↓ change row or panel, Esc ends."
 CANNOT_DRAW = (
     "This setting cannot be drawn: {reason}. The picture still shows the last one that could."
 )

@@ -72,6 +72,7 @@ def nothing_lasts() -> Iterator[None]:
         (sys.stdin, sys.stdout, sys.stderr),
     )
     with torch.random.fork_rng(), warnings.catch_warnings(), np.errstate(), _exit_is_an_exception():
+        warnings.simplefilter("ignore")
         try:
             yield
         finally:

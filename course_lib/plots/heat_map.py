@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
+from matplotlib.colors import PowerNorm
 from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
@@ -20,6 +20,7 @@ class HeatMapPanel(Panel):
         weights: shape (query, key).
         title: words above the map.
         largest: the weight at the bright end of the colour bar; the largest present where left out.
+        root_scale: colours on a square-root scale, which tells small weights apart.
         query_names, key_names: what stands at the rows and columns; their indices where left out.
             Where there are many, only every so-maniest is written at the axis.
     """
@@ -31,6 +32,7 @@ class HeatMapPanel(Panel):
         *,
         title: str = "",
         largest: float | None = None,
+        root_scale: bool = False,
         query_names: Sequence[str] | None = None,
         key_names: Sequence[str] | None = None,
     ) -> None:
@@ -39,19 +41,20 @@ class HeatMapPanel(Panel):
         rows, columns = self.weights.shape
         self.query_names = list(query_names or map(str, range(rows)))
         self.key_names = list(key_names or map(str, range(columns)))
+        top = self.weights.max() if largest is None else largest
         self._image = axes.imshow(
             self.weights,
             cmap="viridis",
-            vmin=0,
-            vmax=self.weights.max() if largest is None else largest,
+            norm=PowerNorm(0.5 if root_scale else 1, vmin=0, vmax=float(top)),
             aspect="auto",
             interpolation="nearest",
         )
-        self._frame = Rectangle(
-            (-0.5, -0.5), columns, 1, fill=False, edgecolor=COLOURS["second"], linewidth=2
-        )
-        self._frame.set_visible(False)
-        axes.add_patch(self._frame)
+        ends = [-0.5, columns - 0.5]
+        self._marks = [
+            axes.plot([end], [0], sign, color=COLOURS["second"], markersize=9, clip_on=False)[0]
+            for end, sign in zip(ends, "><", strict=True)
+        ]
+        axes.set(xlim=ends, ylim=(rows - 0.5, -0.5))
         axes.grid(False)
         axes.set(xlabel="key", ylabel="query", title=title)
         axes.figure.colorbar(self._image, ax=axes, label="weight")
@@ -59,15 +62,19 @@ class HeatMapPanel(Panel):
             axes.set_xticks(*_few(self.key_names))
         if query_names:
             axes.set_yticks(*_few(self.query_names))
-        self.artists = [self._image, self._frame]
+        self.artists = [self._image, *self._marks]
+        self._point_at(None)
 
     def update(self, weights: ArrayLike, query: int | None = None) -> None:
-        """Show other weights; frame the row of `query`."""
+        """Show other weights; point at the row of `query`."""
         self.weights = np.asarray(weights)
         self._image.set_data(self.weights)
-        self._frame.set_visible(query is not None)
-        if query is not None:
-            self._frame.set_y(query - 0.5)
+        self._point_at(query)
+
+    def _point_at(self, query: int | None) -> None:
+        for mark in self._marks:
+            mark.set_visible(query is not None)
+            mark.set_ydata([0 if query is None else query])
 
     def data(self) -> dict:
         """The map, and the place of its largest weight."""

@@ -54,7 +54,8 @@ const describe = ({ region, column, row }) => {
   const scale = scaleOf(region);
   const [low, high] = region.limits.map(scale);
   const x = region.x[column];
-  let text = `${region.x_name} ${x}: ${region.lines.map(([name, y]) => `${name} ${short(y[column])}`).join(", ")}`;
+  const name = region.log ? Number(x.toPrecision(3)) : x;
+  let text = `${region.x_name} ${name}: ${region.lines.map(([name, y]) => `${name} ${short(y[column])}`).join(", ")}`;
   if (region.points) {
     const [keys, values] = region.points;
     const key = nearest(keys, x);
@@ -135,6 +136,7 @@ const render = ({ model, el }) => {
     lookAt(locate(model.get("hover"), x, y));
   };
   stage.onpointerleave = () => lookAt(null);
+  stage.onblur = () => lookAt(null);
   stage.onkeydown = (event) => {
     const arrow = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (!arrow && event.key !== "Escape") return;

@@ -33,7 +33,7 @@ def nbval(path):
 CELLS = [
     "start(seed=1)",
     "explorer = kernel_regression_explorer(nile",
-    "shapes = LinesPanel",
+    "shapes = {name",
     "edge.controls",
 ]
 

@@ -118,7 +118,7 @@ def test_it_has_the_rhythm_of_the_course(path):
 @pytest.mark.parametrize("path", NOTEBOOKS)
 def test_cells_are_short(path):
     for number, cell in enumerate(code_cells(path), start=1):
-        assert len(cell.source.splitlines()) <= 18, f"cell {number}"
+        assert len(cell.source.splitlines()) <= 15, f"cell {number}"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS)

@@ -1,6 +1,7 @@
 """Exercises and bug hunts of notebook 01."""
 
 import functools
+import math
 
 import torch
 
@@ -77,6 +78,11 @@ def _scaled(queries, keys, bandwidth):
     return (queries[:, None] - keys[None, :]) / bandwidth
 
 
+def _softmax_of_kernel(queries, keys, bandwidth, *, factor):
+    kernel = factor * torch.exp(-(_scaled(queries, keys, bandwidth) ** 2) / 2)
+    return torch.softmax(kernel, dim=-1)
+
+
 _WEIGHT_CASES = (
     Case(queries=_QUERIES, keys=_KEYS, bandwidth=0.7),
     Case(queries=torch.linspace(0, 5, 7), keys=_WAVE.keys, bandwidth=0.4),
@@ -108,6 +114,14 @@ _GAUSSIAN = Exercise(
             "no_square",
             lambda q, k, h: torch.softmax(-_scaled(q, k, h).abs() / 2, dim=-1),
             "The distance is not squared. exp(-|u|/2) is a Laplace kernel, not a Gaussian.",
+        ),
+        *(
+            Mistake(
+                f"softmax_of_the_{name}",
+                functools.partial(_softmax_of_kernel, factor=factor),
+                "softmax takes exp itself. Give it the scores, not the kernel.",
+            )
+            for name, factor in (("similarity", 1.0), ("density", (2 * math.pi) ** -0.5))
         ),
         Mistake(
             "laplace",
@@ -354,6 +368,14 @@ def _weights_squared(queries, keys, values, bandwidth):
     return _weighted_line(queries, keys, values, weights**2)[0]
 
 
+def _square_of_the_mean(queries, keys, values, bandwidth):
+    weights = attention_pooling(queries, keys, values, bandwidth=bandwidth).weights
+    d = keys[None, :] - queries[:, None]
+    mean_d, mean_y = (weights * d).sum(-1), weights @ values
+    slope = ((weights * d) @ values - mean_d * mean_y) / (mean_d**2 - mean_d**2)
+    return mean_y - slope * mean_d
+
+
 def _half_corrected(queries, keys, values, bandwidth):
     weights = attention_pooling(queries, keys, values, bandwidth=bandwidth).weights
     slope = _weighted_line(queries, keys, values, weights)[1]
@@ -386,6 +408,11 @@ _LOCAL_LINEAR = Exercise(
             "Your line ignores the attention weights: it is one straight line for all queries. Weigh every sum.",
         ),
         Mistake(
+            "square_of_the_mean",
+            _square_of_the_mean,
+            "You divide by 0: the mean of d² is not the square of the mean of d.",
+        ),
+        Mistake(
             "weights_squared",
             _weights_squared,
             "Your weights act twice. If you scale the rows of a least-squares problem, scale by the square roots "
@@ -405,7 +432,7 @@ _LOCAL_LINEAR = Exercise(
     hints=(
         "You need four weighted averages per query: of d, of y, of d·y and of d². weights @ values is the one of y.",
         "With weights that sum to 1, b is the weighted covariance of d and y over the weighted variance of d.",
-        "a = mean_y - b · mean_d, where both means use the attention weights of that query.",
+        "c = mean_y - b · mean_d, where both means use the attention weights of that query.",
     ),
 )
 
@@ -450,6 +477,16 @@ def _smooth_with_epsilon(queries, keys, values, bandwidth):
     return weights @ values
 
 
+def _smooth_with_one_maximum(queries, keys, values, bandwidth):
+    scores = -(_scaled(queries, keys, bandwidth) ** 2) / 2
+    kernel = torch.exp(scores - scores.max())
+    return (kernel / kernel.sum(dim=-1, keepdim=True)) @ values
+
+
+def _smooth_in_double(queries, keys, values, bandwidth):
+    return _smooth_by_ratio(queries.double(), keys.double(), values.double(), bandwidth).to(queries)
+
+
 def _smooth_nan_to_zero(queries, keys, values, bandwidth):
     return _smooth_by_ratio(queries, keys, values, bandwidth).nan_to_num()
 
@@ -479,6 +516,11 @@ _HUNT_FIT = Exercise(
             _over_queries_then_keys,
             "Your rows sum to 1 now, but the first softmax still made the keys compete for queries. "
             "There is one softmax to take, and it runs over the keys from the start.",
+        ),
+        Mistake(
+            "no_half",
+            lambda q, k, v, h: torch.softmax(-(_scaled(q, k, h) ** 2), dim=-1) @ v,
+            "The axis is right now, but the factor 1/2 in the exponent is gone.",
         ),
         Mistake(
             "both_axes",
@@ -511,6 +553,7 @@ _HUNT_FORECAST = Exercise(
     solution=forecast,
     cases=(
         Case(queries=torch.tensor([3.0, 40.0]), keys=_KEYS, values=_VALUES, bandwidth=0.7),
+        Case(queries=torch.tensor([40.0, 41.0]), keys=_KEYS, values=_VALUES, bandwidth=0.7),
         Case(
             queries=torch.tensor([1970.0, 1990.0, 2026.0]),
             keys=_NILE.keys,
@@ -524,6 +567,16 @@ _HUNT_FORECAST = Exercise(
             _smooth_with_epsilon,
             "No NaN any more, but the far query now answers 0, a flow that nobody ever measured. The kernel values "
             "are still lost before you divide.",
+        ),
+        Mistake(
+            "one_maximum_for_all",
+            _smooth_with_one_maximum,
+            "You subtract the largest score of all queries. Each row needs its own: max over the keys.",
+        ),
+        Mistake(
+            "float64",
+            _smooth_in_double,
+            "float64 only moves the limit further out: exp still becomes 0, at a farther query.",
         ),
         Mistake(
             "nan_to_zero",
