@@ -116,11 +116,11 @@ class Window:
         self.page.wait_for_function(ALL_RUN, timeout=1000 * timeout)
 
     def edit_and_run(self, marker: str, source: str, timeout: float = 30) -> None:
-        """Replace the source of the cell that ends with `marker`, run it, and wait until it has finished."""
+        """Replace the source of the cell that contains `marker`, run it, and wait until it has finished."""
         self.page.evaluate(
             """([marker, source]) => {
                 const notebook = window.jupyterapp.shell.currentWidget.content;
-                const index = notebook.widgets.findIndex((cell) => cell.model.sharedModel.source.endsWith(marker));
+                const index = notebook.widgets.findIndex((cell) => cell.model.sharedModel.source.includes(marker));
                 notebook.activeCellIndex = index;
                 notebook.widgets[index].model.sharedModel.setSource(source);
                 window.finished = false;
@@ -131,11 +131,11 @@ class Window:
         self.page.wait_for_function("() => window.finished", timeout=1000 * timeout)
 
     def output(self, marker: str) -> str:
-        """The plain text of what the cell that ends with `marker` has put out."""
+        """The plain text of what the cell that contains `marker` has put out."""
         return self.page.evaluate(
             """(marker) => {
                 const cell = window.jupyterapp.shell.currentWidget.content.widgets
-                    .find((cell) => cell.model.sharedModel.source.endsWith(marker));
+                    .find((cell) => cell.model.sharedModel.source.includes(marker));
                 return cell.model.toJSON().outputs.map((o) => o.text ?? o.data['text/plain']).flat().join('');
             }""",
             marker,
