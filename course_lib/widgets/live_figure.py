@@ -13,7 +13,7 @@ from course_lib.plots.panel import Panel
 from course_lib.plots.style import STYLE
 
 #: Pixels drawn per pixel shown: sharp on dense screens, still quick to compress.
-SHARPNESS = 1.5
+SHARPNESS = 1.3
 
 
 class LiveFigure:

@@ -118,7 +118,7 @@ def test_any_number_of_explorers_live_side_by_side(explorer):
 
 
 def test_saving_writes_the_present_state_and_refuses_other_formats(explorer, tmp_path):
-    assert pixels(explorer.save(tmp_path / "a.png").read_bytes()).shape == (510, 1560, 3)
+    assert pixels(explorer.save(tmp_path / "a.png").read_bytes()).shape == (442, 1352, 3)
     svg = explorer.save(tmp_path / "a.svg").read_text()
     assert svg.startswith("<?xml") and "bandwidth 0.3" in svg
     with pytest.raises(ValueError, match="must end in .png or .svg"):
