@@ -163,9 +163,7 @@ def _describe(
     exercise: Exercise, attempt: Callable, came: Outcome, right: Outcome, details: tuple[str, ...]
 ) -> Report:
     if came.error is not None:
-        line = own_line(came.error, attempt)
-        if line:
-            details = (texts.YOUR_LINE.format(number=line[0], text=line[1]), *details)
+        details = (*_line_of(came.error, attempt), *details)
         return _tried(exercise, "exception", {"came": said(came.error)}, details)
     found = difference(came.output, right.output)
     if found is None:
@@ -201,9 +199,7 @@ def _compare_gradients(
             continue
         gradient = came.gradients[argument] if came.gradients else None
         if gradient is None:
-            line = own_line(came.error, attempt) if came.error is not None else None
-            if line:
-                details = (texts.YOUR_LINE.format(number=line[0], text=line[1]), *details)
+            details = (*_line_of(came.error, attempt), *details)
             return _tried(exercise, "no_gradient", {"argument": argument}, details)
         if not close(gradient, wanted, _GRADIENT_TOLERANCE).all():
             lines = _parting_lines(gradient, wanted, _GRADIENT_TOLERANCE)
@@ -221,6 +217,11 @@ def _details(case: Case, came: Outcome, right: Outcome) -> tuple[str, ...]:
     if came.printed:
         lines.append(texts.PRINTED.format(text=came.printed.rstrip()))
     return tuple(lines)
+
+
+def _line_of(error: BaseException | None, attempt: Callable) -> tuple[str, ...]:
+    line = own_line(error, attempt) if error is not None else None
+    return (texts.YOUR_LINE.format(number=line[0], text=line[1]),) if line else ()
 
 
 def _input_lines(case: Case) -> tuple[str, ...]:

@@ -59,18 +59,14 @@ def _ask_to_stop(thread: threading.Thread, patience: float = 1.0) -> None:
 
 @contextlib.contextmanager
 def nothing_lasts() -> Iterator[None]:
-    """Put back what code can change behind its caller's back, from random states to the working folder."""
+    """Put back what code can change behind its caller's back, from random states to the working folder.
+
+    Whether gradients are on is a matter of the thread, and `within` gives the code one of its own.
+    """
     python, numpy = random.getstate(), np.random.get_state()
-    dtype, device, grad = (
-        torch.get_default_dtype(),
-        torch.get_default_device(),
-        torch.is_grad_enabled(),
-    )
-    folder, depth, streams = (
-        os.getcwd(),
-        sys.getrecursionlimit(),
-        (sys.stdin, sys.stdout, sys.stderr),
-    )
+    dtype, device = torch.get_default_dtype(), torch.get_default_device()
+    folder, depth = os.getcwd(), sys.getrecursionlimit()
+    streams = sys.stdin, sys.stdout, sys.stderr
     with torch.random.fork_rng(), warnings.catch_warnings(), np.errstate(), _exit_is_an_exception():
         warnings.simplefilter("ignore")
         try:
@@ -81,7 +77,6 @@ def nothing_lasts() -> Iterator[None]:
             np.random.set_state(numpy)
             torch.set_default_dtype(dtype)
             torch.set_default_device(device)
-            torch.set_grad_enabled(grad)
             sys.setrecursionlimit(depth)
             os.chdir(folder)
 

@@ -57,9 +57,8 @@ def _span(numbers: np.ndarray) -> str:
     numbers = numbers[np.isfinite(numbers)]
     if numbers.size == 0:
         return "nowhere"
-    least = (
-        1e-6 * np.abs(numbers).max()
-    )  # the last digits of what is next to nothing depend on the processor
+    # The last digits of what is next to nothing depend on the processor.
+    least = 1e-6 * np.abs(numbers).max()
     low, high, mean = (
         f"{0.0 if abs(number) < least else number:.3g}"
         for number in (numbers.min(), numbers.max(), numbers.mean())

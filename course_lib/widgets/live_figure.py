@@ -76,7 +76,7 @@ class LiveFigure:
         return "\n".join(panel.describe() for panel in self.panels)
 
     def hover(self) -> list[dict]:
-        """Collect the exact values of all panels. Axes have their final place only after `png()`."""
+        """Collect the exact values of all panels."""
         return [region for panel in self.panels if (region := panel.hover()) is not None]
 
 
