@@ -5,7 +5,12 @@ Four floors. A module imports from earlier rooms of its own floor and from the f
     exercises/   checks, hints, solutions, mistakes       4th floor
     widgets/     explorers: controls and a live figure    3rd floor
     plots/       pure drawing: arrays in, Axes out        2nd floor
-    data/        series to learn from
+    translator   text in, text out
+    training     one loop for every model
+    recurrent    encoder and decoders, without and with attention
+    data/        series, vocabularies, dates, batches
+    scoring      from a query and a key to a number
+    masks        who may attend to whom
     pooling      kernel regression, where attention starts
 
 `notebook` prepares a notebook and shows its figures. `lab` starts JupyterLab, `environment` says
@@ -18,7 +23,20 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
-_ROOMS = ("data", "environment", "exercises", "notebook", "plots", "pooling", "widgets")
+_ROOMS = (
+    "data",
+    "environment",
+    "exercises",
+    "masks",
+    "notebook",
+    "plots",
+    "pooling",
+    "recurrent",
+    "scoring",
+    "training",
+    "translator",
+    "widgets",
+)
 
 
 def __getattr__(name: str):

@@ -7,25 +7,37 @@ would be right. `course_lib` calls them first thing in a public function.
 import math
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from numbers import Real
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
 
 
-def require_floating(**tensors: Tensor) -> None:
-    """Refuse what is not a floating-point tensor, what is empty, and what is not finite."""
+def require_tensor(**tensors: Tensor) -> None:
+    """Refuse what is not a tensor."""
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
             raise ValueError(
                 f"{name} is a {type(tensor).__name__}; a tensor is needed, "
                 f"e.g. torch.tensor([0.0, 1.0])"
             )
+
+
+def require_floating(**tensors: Tensor) -> None:
+    """Refuse what is not a floating-point tensor."""
+    require_tensor(**tensors)
+    for name, tensor in tensors.items():
         if not tensor.is_floating_point():
             raise ValueError(
                 f"{name} has dtype {_short(tensor.dtype)}; a floating-point tensor is needed, "
                 f"e.g. {name}.float()"
             )
+
+
+def require_finite(**tensors: Tensor) -> None:
+    """Refuse what is not a floating-point tensor, what is empty, and what is not finite."""
+    require_floating(**tensors)
+    for name, tensor in tensors.items():
         if tensor.numel() == 0:
             raise ValueError(
                 f"{name} is empty (shape {tuple(tensor.shape)}); it needs at least one element"
@@ -105,6 +117,26 @@ def as_positive(like: Tensor, **number: float | Tensor) -> Tensor:
     return tensor
 
 
+def require_tokens(vocabulary_size: int, **tensors: Tensor) -> None:
+    """Refuse what is not whole numbers below `vocabulary_size`, of shape (batch, length)."""
+    require_tensor(**tensors)
+    for name, tokens in tensors.items():
+        whole = not (
+            tokens.is_floating_point() or tokens.is_complex() or tokens.dtype == torch.bool
+        )
+        if tokens.dim() != 2 or tokens.numel() == 0 or not whole:
+            raise ValueError(
+                f"{name} has shape {tuple(tokens.shape)} and dtype {_short(tokens.dtype)}; it must be "
+                f"whole numbers of shape (batch, length), at least one"
+            )
+        lowest, highest = (bound.item() for bound in tokens.aminmax())
+        if lowest < 0 or highest >= vocabulary_size:
+            raise ValueError(
+                f"{name} holds {lowest if lowest < 0 else highest}; the vocabulary has "
+                f"{vocabulary_size} tokens, 0 to {vocabulary_size - 1}"
+            )
+
+
 def require_kernel_values(similarity: Tensor, shape: tuple[int, ...]) -> None:
     """Refuse what a kernel returned unless it is a tensor of `shape`, finite and nowhere negative."""
     if not isinstance(similarity, Tensor):
@@ -120,8 +152,8 @@ def require_kernel_values(similarity: Tensor, shape: tuple[int, ...]) -> None:
         raise ValueError("kernel returned a negative number; K(u) must be 0 or more for every u")
 
 
-def require_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
-    """Refuse a mask that is not boolean or does not broadcast to `shape`."""
+def require_mask(mask: Tensor, shape: tuple[int, ...], axes: str = "(query, key)") -> None:
+    """Refuse a mask that is not boolean or does not broadcast to `shape`, whose axes `axes` names."""
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         came = _short(mask.dtype) if isinstance(mask, Tensor) else type(mask).__name__
         raise ValueError(
@@ -134,8 +166,49 @@ def require_mask(mask: Tensor, shape: tuple[int, ...]) -> None:
         fits = False
     if not fits:
         raise ValueError(
-            f"mask has shape {tuple(mask.shape)}; it must broadcast to (query, key) = {shape}"
+            f"mask has shape {tuple(mask.shape)}; it must broadcast to {axes} = {tuple(shape)}"
         )
+
+
+def require_size(size: int, why: str, **tensors: Tensor) -> None:
+    """Refuse tensors whose last axis is not `size` long; `why` says who asks for it."""
+    for name, tensor in tensors.items():
+        if tensor.shape[-1] != size:
+            raise ValueError(
+                f"{name} has shape {tuple(tensor.shape)}, so its vectors have {tensor.shape[-1]} "
+                f"numbers; {why}"
+            )
+
+
+def require_same_batch(**tensors: Tensor) -> None:
+    """Refuse tensors whose axes before the last two do not broadcast with each other."""
+    (first_name, first), *others = tensors.items()
+    for name, tensor in others:
+        try:
+            torch.broadcast_shapes(first.shape[:-2], tensor.shape[:-2])
+        except RuntimeError:
+            raise ValueError(
+                f"{first_name} has shape {tuple(first.shape)} but {name} has shape "
+                f"{tuple(tensor.shape)}; all axes but the last two must be equal or 1"
+            ) from None
+
+
+def require_whole(at_least: int = 1, **numbers: int) -> None:
+    """Refuse what is not a whole number, and what is below `at_least`."""
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, Integral):
+            raise ValueError(
+                f"{name}={number!r} is a {type(number).__name__}; it must be a whole number"
+            )
+        if number < at_least:
+            raise ValueError(f"{name}={number} is below {at_least}")
+
+
+def require_probability(**numbers: float) -> None:
+    """Refuse a probability of dropping that is not in [0, 1)."""
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, Real) or not 0 <= number < 1:
+            raise ValueError(f"{name}={number!r} must be a number from 0 up to but not including 1")
 
 
 def require_one_of(allowed: Iterable[str], **choices: str) -> None:

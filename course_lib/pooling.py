@@ -21,7 +21,7 @@ from course_lib.inputs import (
     as_positive,
     require_alike,
     require_dimensions,
-    require_floating,
+    require_finite,
     require_kernel_values,
     require_mask,
     require_one_of,
@@ -115,7 +115,7 @@ def attention_pooling(
 
     Source: Nadaraya (1964), Watson (1964).
     """
-    require_floating(queries=queries, keys=keys, values=values)
+    require_finite(queries=queries, keys=keys, values=values)
     require_dimensions({1: "(query,)"}, queries=queries)
     require_dimensions({1: "(key,)"}, keys=keys)
     require_dimensions({1: "(key,)", 2: "(key, value_size)"}, values=values)
@@ -215,7 +215,7 @@ def leave_one_out_error(
 
     Source: M. Stone, Journal of the Royal Statistical Society B 36 (1974).
     """
-    require_floating(keys=keys, values=values)
+    require_finite(keys=keys, values=values)
     require_dimensions({1: "(key,)"}, keys=keys, values=values)
     require_alike(keys=keys, values=values)
     require_same_length(keys=keys, values=values)

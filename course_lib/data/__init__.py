@@ -1,5 +1,36 @@
 """Data to learn from: small, offline, the same on every machine."""
 
+from course_lib.data.batching import PairBatch, PairBatches, pad
+from course_lib.data.dates import (
+    DATE_STYLES,
+    HELD_OUT_STYLE,
+    LANGUAGES,
+    STYLES,
+    WrittenDate,
+    date_vocabularies,
+    is_held_out,
+    write_date,
+    written_dates,
+)
 from course_lib.data.series import Series, nile_series, wave, wave_series
+from course_lib.data.vocabulary import Vocabulary
 
-__all__ = ["Series", "nile_series", "wave", "wave_series"]
+__all__ = [
+    "DATE_STYLES",
+    "HELD_OUT_STYLE",
+    "LANGUAGES",
+    "PairBatch",
+    "PairBatches",
+    "STYLES",
+    "Series",
+    "Vocabulary",
+    "WrittenDate",
+    "date_vocabularies",
+    "is_held_out",
+    "nile_series",
+    "pad",
+    "wave",
+    "wave_series",
+    "write_date",
+    "written_dates",
+]

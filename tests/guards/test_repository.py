@@ -20,7 +20,12 @@ ROOMS = [
     "environment",
     "inputs",
     "pooling",
+    "masks",
+    "scoring",
     "data",
+    "recurrent",
+    "training",
+    "translator",
     "plots",
     "widgets",
     "notebook",
@@ -28,7 +33,7 @@ ROOMS = [
     "lab",
     "workshop",
 ]
-GROUND_FLOOR = ["pooling", "data"]
+GROUND_FLOOR = ["pooling", "masks", "scoring", "data", "recurrent", "training", "translator"]
 
 
 def tracked():

@@ -1,0 +1,150 @@
+"""Masks: who may attend to whom. Boolean, True = may attend, broadcastable to (batch, query, key).
+
+This is the convention of PyTorch's `F.scaled_dot_product_attention`. `nn.MultiheadAttention` has the
+opposite one: there, True hides.
+"""
+
+import functools
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from course_lib.inputs import require_floating, require_mask, require_tensor, require_whole
+
+__all__ = ["causal_mask", "combine_masks", "masked_softmax", "padding_mask", "token_mask"]
+
+
+def padding_mask(
+    lengths: Int[Tensor, " batch"], max_length: int | None = None
+) -> Bool[Tensor, "batch 1 key"]:
+    r"""Let every query attend to the first `lengths[b]` keys of its sequence, and to none behind them.
+
+    $$m_{b,1,j} = [\,j < \ell_b\,], \qquad j = 0, \dots, n - 1$$
+
+    Args:
+        lengths: how many keys of each sequence are real, shape (batch,); 0 is allowed.
+        max_length: the number of keys $n$; the largest length where left out.
+
+    Raises:
+        ValueError: for lengths that are not whole numbers of one axis, are negative, or do not fit
+            into `max_length`.
+    """
+    require_tensor(lengths=lengths)
+    if lengths.dim() != 1 or lengths.numel() == 0 or not _whole(lengths):
+        raise ValueError(
+            f"lengths has shape {tuple(lengths.shape)} and dtype {_short(lengths.dtype)}; it must be "
+            f"whole numbers of shape (batch,), e.g. torch.tensor([5, 3])"
+        )
+    shortest, longest = (bound.item() for bound in lengths.aminmax())
+    if shortest < 0:
+        raise ValueError(f"lengths holds {shortest}; a length is 0 or more")
+    if max_length is None:
+        max_length = longest
+    require_whole(0, max_length=max_length)
+    if longest > max_length:
+        raise ValueError(
+            f"lengths holds {longest}, but max_length={max_length}; there would be no room for the "
+            f"last {longest - max_length} keys"
+        )
+    positions = torch.arange(max_length, device=lengths.device)  # (key,)
+    return (positions < lengths[:, None])[:, None, :]  # (batch, 1, key)
+
+
+def token_mask(tokens: Int[Tensor, "batch key"], pad_id: int) -> Bool[Tensor, "batch 1 key"]:
+    r"""Let every query attend to whatever is not padding, wherever the padding stands.
+
+    $$m_{b,1,j} = [\,\text{tokens}_{b,j} \ne \text{pad}\,]$$
+
+    Raises:
+        ValueError: for tokens that are not whole numbers of shape (batch, key).
+    """
+    require_tensor(tokens=tokens)
+    if tokens.dim() != 2 or not _whole(tokens):
+        raise ValueError(
+            f"tokens has shape {tuple(tokens.shape)} and dtype {_short(tokens.dtype)}; it must be "
+            f"whole numbers of shape (batch, key)"
+        )
+    return (tokens != pad_id)[:, None, :]
+
+
+def causal_mask(
+    query_length: int, key_length: int | None = None, *, device: torch.device | str | None = None
+) -> Bool[Tensor, "query key"]:
+    r"""Let each query attend to the key at its own place and to those before it.
+
+    $$m_{i,j} = [\,j \le i + (n - m)\,], \qquad i = 0, \dots, m - 1, \quad j = 0, \dots, n - 1$$
+
+    With more keys than queries ($n > m$), the queries are the last ones: as when the first $n - m$
+    keys were computed earlier and kept.
+
+    Raises:
+        ValueError: for lengths that are not whole numbers above 0, and for fewer keys than queries.
+    """
+    key_length = query_length if key_length is None else key_length
+    require_whole(query_length=query_length, key_length=key_length)
+    if key_length < query_length:
+        raise ValueError(
+            f"key_length={key_length} is below query_length={query_length}; the queries are the last "
+            f"of the keys, so there must be at least as many keys"
+        )
+    everyone = torch.ones(query_length, key_length, dtype=torch.bool, device=device)
+    return everyone.tril(diagonal=key_length - query_length)
+
+
+def combine_masks(*masks: Bool[Tensor, "..."] | None) -> Bool[Tensor, "..."] | None:
+    """Allow what every mask allows. A mask that is None allows everything; without masks, None.
+
+    Raises:
+        ValueError: for masks that are not boolean or do not broadcast with each other.
+    """
+    given = [mask for mask in masks if mask is not None]
+    for mask in given:
+        require_tensor(mask=mask)
+        require_mask(mask, mask.shape)
+    try:
+        return functools.reduce(torch.logical_and, given) if given else None
+    except RuntimeError:
+        shapes = " and ".join(str(tuple(mask.shape)) for mask in given)
+        raise ValueError(f"masks have shapes {shapes}; they must broadcast to each other") from None
+
+
+def masked_softmax(
+    scores: Float[Tensor, "..."], mask: Bool[Tensor, "..."] | None = None, dim: int = -1
+) -> Float[Tensor, "..."]:
+    r"""Softmax over the entries that the mask allows; the others get exactly 0.
+
+    $$\alpha_{ij} = \frac{m_{ij}\, e^{a_{ij}}}{\sum_k m_{ik}\, e^{a_{ik}}}, \qquad
+      \alpha_{ij} = 0 \text{ for all } j \text{ if no } m_{ij} \text{ is true}$$
+
+    A row that may attend to nothing gets all zeros, and its gradient is 0: no NaN, and not the
+    uniform row that a large negative number in place of minus infinity would give. Whatever stands
+    in a hidden place, NaN and infinity too, has no influence.
+
+    Args:
+        scores: $a$, of any shape.
+        mask: boolean, True = may attend, broadcastable to the shape of `scores`.
+        dim: the axis whose entries share the attention: the keys.
+
+    Raises:
+        ValueError: for scores that are not floating-point, a `dim` that they do not have, and a mask
+            that is not boolean or does not fit.
+    """
+    require_floating(scores=scores)
+    if not -scores.dim() <= dim < scores.dim():
+        raise ValueError(f"dim={dim}, but scores has shape {tuple(scores.shape)}")
+    if mask is None:
+        return torch.softmax(scores, dim)
+    require_mask(mask, scores.shape, "the shape of scores")
+    mask = mask[(None,) * (scores.dim() - mask.dim())]
+    lonely = ~mask.any(dim, keepdim=True)  # rows that may attend to nothing
+    hidden = scores.masked_fill(~mask, -torch.inf).masked_fill(lonely, 0.0)
+    return torch.softmax(hidden, dim).masked_fill(lonely, 0.0)
+
+
+def _whole(tensor: Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

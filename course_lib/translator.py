@@ -1,0 +1,67 @@
+"""Text in, text out: a trained model between two vocabularies."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from course_lib.data.batching import pad
+from course_lib.data.vocabulary import Vocabulary
+from course_lib.inputs import require_whole
+
+__all__ = ["Translation", "Translator"]
+
+
+class Translation(NamedTuple):
+    """One text: its tokens, what was written, and where each step looked.
+
+    `source` and `target` are lists of tokens; the last of `target` is the end token if the model wrote
+    one. `weights` has shape (target, source), or is None for a model without attention.
+    """
+
+    source: list[str]
+    target: list[str]
+    weights: Tensor | None
+
+    @property
+    def text(self) -> str:
+        """What was written, without the end token."""
+        return "".join(token for token in self.target if token != Vocabulary.eos)
+
+
+class Translator:
+    """Translate texts, each character a token.
+
+    Args:
+        model: with `translate(tokens, max_length)`, such as a `Seq2Seq`.
+        source, target: the vocabularies it was trained with.
+        max_length: the longest target, the end token included.
+    """
+
+    def __init__(
+        self, model: nn.Module, source: Vocabulary, target: Vocabulary, *, max_length: int = 50
+    ) -> None:
+        require_whole(max_length=max_length)
+        self.model, self.source, self.target = model, source, target
+        self.max_length = max_length
+
+    def __call__(self, text: str) -> Translation:
+        """Translate one text.
+
+        Raises:
+            ValueError: for an empty text, and for a character outside the vocabulary.
+        """
+        return self.all([text])[0]
+
+    def all(self, texts: Sequence[str]) -> list[Translation]:
+        """Translate several texts at once; raises as for one."""
+        sources = pad([self.source.encode(text) for text in texts], self.source.pad_id)
+        self.model.eval()
+        tokens, weights = self.model.translate(sources, self.max_length)
+        translations = []
+        for row, text in enumerate(texts):
+            written = [self.target.tokens[number] for number in tokens[row].tolist()]
+            written = [token for token in written if token != self.target.pad]
+            looked = None if weights is None else weights[row, : len(written), : len(text)]
+            translations.append(Translation(list(text), written, looked))
+        return translations
