@@ -45,7 +45,14 @@ def start(seed: int = 0) -> None:
         print(texts.ENVIRONMENT_READY)
 
 
-def show(figure: Figure, panels: Sequence[Panel], summary: str, *, name: str = "figure") -> None:
+def show(
+    figure: Figure,
+    panels: Sequence[Panel],
+    summary: str,
+    *,
+    name: str = "figure",
+    measured: bool = False,
+) -> None:
     """Show a still figure with exact values under the pointer.
 
     Args:
@@ -54,8 +61,10 @@ def show(figure: Figure, panels: Sequence[Panel], summary: str, *, name: str = "
         summary: the data drawn, in words and rounded numbers. It is compared when the notebook is
             tested, and read out to those who cannot see the picture.
         name: stem of the names of saved files.
+        measured: whether the numbers differ from machine to machine, because they are times or come of
+            training. Then only `summary` is compared, so it should say what holds everywhere.
     """
-    display(Picture(LiveFigure(figure, panels), summary, name=name))
+    display(Picture(LiveFigure(figure, panels), summary, name=name, measured=measured))
 
 
 def show_lines(
@@ -64,6 +73,7 @@ def show_lines(
     summary: str,
     *,
     marker: tuple[float, float] | None = None,
+    measured: bool = False,
     **labels,
 ) -> None:
     """Show named curves over one x axis.
@@ -73,13 +83,14 @@ def show_lines(
         lines: name → y, shape (points,).
         summary: as for `show`.
         marker: a point to mark.
+        measured: as for `show`.
         labels: what `LinesPanel` takes: x_label, y_label, title, log_x, log_y, y_limits.
     """
     with matplotlib.rc_context(STYLE):
         drawn, axes = figure(6.4, 3.2)
         panel = LinesPanel(axes, x, lines, **labels)
     panel.update(marker=marker)
-    show(drawn, [panel], summary, name="curves")
+    show(drawn, [panel], summary, name="curves", measured=measured)
 
 
 def show_source(thing: object) -> None:

@@ -55,5 +55,8 @@ EXPECTED = "expected"
 YOURS = "yours"
 YOUR_LINE = "line {number} of your code: {text}"
 PRINTED = "Your code printed: {text}"
+UNKNOWN_NOTEBOOK = (
+    "No notebook with exercises begins with {notebook!r}. progress() lists all of them."
+)
 PROGRESS_TITLE = "{passed} of {count} exercises solved."
 PROGRESS_STATES = {"passed": "solved", "tried": "tried", "new": "not tried"}

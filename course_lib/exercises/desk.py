@@ -42,16 +42,27 @@ def solution(name: object) -> None:
     print(f"{texts.SOLUTION.format(name=name)}\n\n{source}")
 
 
-def progress() -> None:
-    """Show which exercises you have solved and tried, notebook by notebook."""
-    states = {name: state for name, state in record.states().items() if name in EXERCISES}
-    passed = sum(state == "passed" for state in states.values())
-    print(texts.PROGRESS_TITLE.format(passed=passed, count=len(EXERCISES)))
-    notebook = None
-    for name, exercise in EXERCISES.items():
-        if exercise.notebook != notebook:
-            notebook = exercise.notebook
-            print(f"\n{notebook}")
+def progress(notebook: str = "") -> None:
+    """Show which exercises you have solved and tried, in one notebook or in all of them.
+
+    Args:
+        notebook: how its name begins, e.g. "02"; all where left out.
+    """
+    chosen = {
+        name: exercise
+        for name, exercise in EXERCISES.items()
+        if exercise.notebook.startswith(str(notebook))
+    }
+    if not chosen:
+        return print(texts.UNKNOWN_NOTEBOOK.format(notebook=notebook))
+    states = record.states()
+    passed = sum(states.get(name) == "passed" for name in chosen)
+    print(texts.PROGRESS_TITLE.format(passed=passed, count=len(chosen)))
+    heading = None
+    for name, exercise in chosen.items():
+        if exercise.notebook != heading:
+            heading = exercise.notebook
+            print(f"\n{heading}")
         said = texts.PROGRESS_STATES[states.get(name, "new")]
         print(f"  {said:10} {name:22} {exercise.title}")
 

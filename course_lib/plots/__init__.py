@@ -6,6 +6,7 @@ moves the artists listed in `artists`; `hover` says which exact values stand whe
 
 from course_lib.plots.fit import FitPanel
 from course_lib.plots.heat_map import HeatMapPanel
+from course_lib.plots.histogram import HistogramPanel
 from course_lib.plots.lines import LinesPanel
 from course_lib.plots.stems import StemsPanel
 from course_lib.plots.style import COLOURS, STYLE, figure
@@ -15,6 +16,7 @@ __all__ = [
     "STYLE",
     "FitPanel",
     "HeatMapPanel",
+    "HistogramPanel",
     "LinesPanel",
     "StemsPanel",
     "figure",

@@ -11,9 +11,11 @@ from numpy.typing import ArrayLike
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS
 
+_FEW_CELLS = 40  # as many get their number printed
+
 
 class HeatMapPanel(Panel):
-    """A query-by-key map in viridis, brighter for larger weights.
+    """A query-by-key map in viridis, brighter for larger weights; a small one has its numbers printed.
 
     Args:
         axes: where to draw.
@@ -58,18 +60,29 @@ class HeatMapPanel(Panel):
         axes.grid(False)
         axes.set(xlabel="key", ylabel="query", title=title)
         axes.figure.colorbar(self._image, ax=axes, label="weight")
-        if key_names:
-            axes.set_xticks(*_few(self.key_names))
-        if query_names:
-            axes.set_yticks(*_few(self.query_names))
-        self.artists = [self._image, *self._marks]
+        axes.set_xticks(*_few(self.key_names))
+        axes.set_yticks(*_few(self.query_names))
+        self._numbers = []
+        if self.weights.size <= _FEW_CELLS:
+            self._numbers = [
+                axes.text(column, row, "", ha="center", va="center", fontsize=8)
+                for row, column in np.ndindex(rows, columns)
+            ]
+        self.artists = [self._image, *self._numbers, *self._marks]
+        self._write_numbers()
         self._point_at(None)
 
     def update(self, weights: ArrayLike, query: int | None = None) -> None:
         """Show other weights; point at the row of `query`."""
         self.weights = np.asarray(weights)
         self._image.set_data(self.weights)
+        self._write_numbers()
         self._point_at(query)
+
+    def _write_numbers(self) -> None:
+        for number, weight in zip(self._numbers, self.weights.flat, strict=False):
+            dark = self._image.norm(weight) < 0.6
+            number.set(text=f"{weight:.2f}", color="white" if dark else COLOURS["ink"])
 
     def _point_at(self, query: int | None) -> None:
         for mark in self._marks:

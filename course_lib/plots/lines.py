@@ -9,6 +9,7 @@ from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS
 
 _STYLES = ("-", "--", "-.", ":")  # never colour alone
+_FEW = 8  # points that can each have their name on the axis
 
 
 class LinesPanel(Panel):
@@ -48,9 +49,13 @@ class LinesPanel(Panel):
         if log_x:
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter("")
+            if len(x) <= _FEW:
+                axes.set_xticks(x, [f"{point:g}" for point in x], minor=False)
         if log_y:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter("")
         if y_limits is not None:
             axes.set_ylim(*y_limits)
         if len(lines) > 1:

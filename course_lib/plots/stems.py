@@ -17,7 +17,6 @@ class StemsPanel(Panel):
         axes: where to draw.
         keys: where the stems stand, shape (key,).
         key_label, title: words on the Axes.
-        query_line: whether a dashed line marks the query.
     """
 
     def __init__(
@@ -44,18 +43,21 @@ class StemsPanel(Panel):
         axes.set_yticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
         self.artists = [self._stems, self._heads, self._query]
 
-    def update(self, weights: ArrayLike, query: float) -> None:
-        """Give each key its weight, and mark the query."""
+    def update(self, weights: ArrayLike, query: float | None = None) -> None:
+        """Give each key its weight; mark the query where it stands among the keys."""
         self.weights = np.asarray(weights)
         self._stems.set_segments(
             [[(key, 0), (key, w)] for key, w in zip(self.keys, self.weights, strict=True)]
         )
         self._heads.set_ydata(self.weights)
-        self._query.set_xdata([query, query])
+        self._query.set_visible(query is not None)
+        if query is not None:
+            self._query.set_xdata([query, query])
 
     def data(self) -> dict:
-        """The weights and the query."""
-        return {"weight": self.weights, "query": self._query.get_xdata()[:1]}
+        """The weights, and the query where it is marked."""
+        drawn = {"weight": self.weights}
+        return drawn | ({"query": self._query.get_xdata()[:1]} if self._query.get_visible() else {})
 
     def hover(self) -> dict:
         """The weight of the key nearest to the pointer."""

@@ -8,5 +8,6 @@ from course_lib.widgets.explorer import Explorer
 from course_lib.widgets.kernel_regression import kernel_regression_explorer
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.picture import Picture
+from course_lib.widgets.scores import score_explorer
 
-__all__ = ["Explorer", "LiveFigure", "Picture", "kernel_regression_explorer"]
+__all__ = ["Explorer", "LiveFigure", "Picture", "kernel_regression_explorer", "score_explorer"]

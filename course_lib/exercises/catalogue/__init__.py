@@ -2,10 +2,12 @@
 
 from types import MappingProxyType
 
-from course_lib.exercises.catalogue import kernel_regression
+from course_lib.exercises.catalogue import kernel_regression, scoring_functions
 from course_lib.exercises.exercise import Exercise
+
+_MODULES = (kernel_regression, scoring_functions)
 
 #: Every exercise and bug hunt by name.
 EXERCISES: MappingProxyType[str, Exercise] = MappingProxyType(
-    {exercise.name: exercise for module in (kernel_regression,) for exercise in module.EXERCISES}
+    {exercise.name: exercise for module in _MODULES for exercise in module.EXERCISES}
 )

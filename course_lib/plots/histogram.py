@@ -1,0 +1,60 @@
+"""How numbers are spread."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from course_lib.plots.panel import Panel
+from course_lib.plots.style import COLOURS
+
+
+class HistogramPanel(Panel):
+    """The share of numbers in each bin, on a square-root axis where a peak and a wide hill can both be seen.
+
+    Args:
+        axes: where to draw.
+        edges: of the bins, shape (bins + 1,), equally spaced; numbers outside are left out of the bars.
+        x_label, title: words on the Axes.
+        largest: the top of the axis, a share.
+    """
+
+    def __init__(
+        self,
+        axes: Axes,
+        edges: ArrayLike,
+        *,
+        x_label: str = "",
+        title: str = "",
+        largest: float = 1.0,
+    ) -> None:
+        super().__init__(axes)
+        self.edges = np.asarray(edges, dtype=float)
+        self.shares = np.zeros(len(self.edges) - 1)
+        self._bars = axes.stairs(self.shares, self.edges, fill=True, color=COLOURS["main"])
+        axes.set_yscale("function", functions=(lambda y: np.sqrt(np.abs(y)), np.square))
+        axes.set(
+            xlim=self.edges[[0, -1]],
+            ylim=(0, largest),
+            xlabel=x_label,
+            ylabel="share (square-root scale)",
+            title=title,
+        )
+        ticks = [tick for tick in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1) if tick <= largest]
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        self.artists = [self._bars]
+
+    def update(self, numbers: ArrayLike) -> None:
+        """Count other numbers."""
+        numbers = np.asarray(numbers).ravel()
+        counts, _ = np.histogram(numbers, self.edges)
+        self.shares = counts / max(1, numbers.size)
+        self._bars.set_data(self.shares)
+
+    def data(self) -> dict:
+        """The shares."""
+        return {"share": self.shares}
+
+    def hover(self) -> dict:
+        """The share of the bin under the pointer."""
+        middles = (self.edges[1:] + self.edges[:-1]) / 2
+        return self._hover_lines(middles, {"share": self.shares}, self.axes.get_xlabel())
