@@ -5,6 +5,7 @@ Four floors. A module imports from earlier rooms of its own floor and from the f
     exercises/   checks, hints, solutions, mistakes       4th floor
     widgets/     explorers: controls and a live figure    3rd floor
     plots/       pure drawing: arrays in, Axes out        2nd floor
+    checkpoints  trained models
     translator   text in, text out
     training     one loop for every model
     recurrent    encoder and decoders, without and with attention
@@ -13,7 +14,7 @@ Four floors. A module imports from earlier rooms of its own floor and from the f
     masks        who may attend to whom
     pooling      kernel regression, where attention starts
 
-`notebook` prepares a notebook and shows its figures. `lab` starts JupyterLab, `environment` says
+`measure` says what a computation costs. `notebook` prepares a notebook and shows its figures. `lab` starts JupyterLab, `environment` says
 what is missing, and `workshop` holds what the maintainers run.
 
 `import course_lib` loads none of them; `course_lib.pooling` loads when it is first used.
@@ -24,10 +25,12 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _ROOMS = (
+    "checkpoints",
     "data",
     "environment",
     "exercises",
     "masks",
+    "measure",
     "notebook",
     "plots",
     "pooling",

@@ -157,8 +157,8 @@ def require_mask(mask: Tensor, shape: tuple[int, ...], axes: str = "(query, key)
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         came = _short(mask.dtype) if isinstance(mask, Tensor) else type(mask).__name__
         raise ValueError(
-            f"mask is {came}; it must be a boolean tensor where True means 'may attend', "
-            f"e.g. mask.bool()"
+            f"mask is {came}; it must be a boolean tensor where True means 'may attend': mask == 1 "
+            f"for one of ones and zeros, mask == 0 for one of zeros and -inf"
         )
     try:
         fits = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)

@@ -5,12 +5,13 @@ opposite one: there, True hides.
 """
 
 import functools
+from numbers import Integral
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from course_lib.inputs import require_floating, require_mask, require_tensor, require_whole
+from course_lib.inputs import require_floating, require_mask, require_whole
 
 __all__ = ["causal_mask", "combine_masks", "masked_softmax", "padding_mask", "token_mask"]
 
@@ -30,11 +31,10 @@ def padding_mask(
         ValueError: for lengths that are not whole numbers of one axis, are negative, or do not fit
             into `max_length`.
     """
-    require_tensor(lengths=lengths)
-    if lengths.dim() != 1 or lengths.numel() == 0 or not _whole(lengths):
+    _require_whole_numbers(1, "(batch,), e.g. torch.tensor([5, 3])", lengths=lengths)
+    if lengths.numel() == 0:
         raise ValueError(
-            f"lengths has shape {tuple(lengths.shape)} and dtype {_short(lengths.dtype)}; it must be "
-            f"whole numbers of shape (batch,), e.g. torch.tensor([5, 3])"
+            "lengths is empty (shape (0,)); it needs the length of at least one sequence"
         )
     shortest, longest = (bound.item() for bound in lengths.aminmax())
     if shortest < 0:
@@ -57,13 +57,13 @@ def token_mask(tokens: Int[Tensor, "batch key"], pad_id: int) -> Bool[Tensor, "b
     $$m_{b,1,j} = [\,\text{tokens}_{b,j} \ne \text{pad}\,]$$
 
     Raises:
-        ValueError: for tokens that are not whole numbers of shape (batch, key).
+        ValueError: for tokens that are not whole numbers of shape (batch, key), and a `pad_id` that is
+            not a whole number.
     """
-    require_tensor(tokens=tokens)
-    if tokens.dim() != 2 or not _whole(tokens):
+    _require_whole_numbers(2, "(batch, key), e.g. torch.tensor([[4, 7, 0]])", tokens=tokens)
+    if not isinstance(pad_id, Integral):
         raise ValueError(
-            f"tokens has shape {tuple(tokens.shape)} and dtype {_short(tokens.dtype)}; it must be "
-            f"whole numbers of shape (batch, key)"
+            f"pad_id={pad_id!r} is a {type(pad_id).__name__}; it must be a whole number"
         )
     return (tokens != pad_id)[:, None, :]
 
@@ -100,8 +100,7 @@ def combine_masks(*masks: Bool[Tensor, "..."] | None) -> Bool[Tensor, "..."] | N
     """
     given = [mask for mask in masks if mask is not None]
     for mask in given:
-        require_tensor(mask=mask)
-        require_mask(mask, mask.shape)
+        require_mask(mask, getattr(mask, "shape", ()))
     try:
         return functools.reduce(torch.logical_and, given) if given else None
     except RuntimeError:
@@ -131,8 +130,13 @@ def masked_softmax(
             that is not boolean or does not fit.
     """
     require_floating(scores=scores)
-    if not -scores.dim() <= dim < scores.dim():
-        raise ValueError(f"dim={dim}, but scores has shape {tuple(scores.shape)}")
+    if scores.dim() == 0:
+        raise ValueError("scores has shape (); it must have at least one axis, that of the keys")
+    if not isinstance(dim, Integral) or not -scores.dim() <= dim < scores.dim():
+        raise ValueError(
+            f"dim={dim!r}, but scores has shape {tuple(scores.shape)}; "
+            f"it must be a whole number from {-scores.dim()} to {scores.dim() - 1}"
+        )
     if mask is None:
         return torch.softmax(scores, dim)
     require_mask(mask, scores.shape, "the shape of scores")
@@ -140,6 +144,16 @@ def masked_softmax(
     lonely = ~mask.any(dim, keepdim=True)  # rows that may attend to nothing
     hidden = scores.masked_fill(~mask, -torch.inf).masked_fill(lonely, 0.0)
     return torch.softmax(hidden, dim).masked_fill(lonely, 0.0)
+
+
+def _require_whole_numbers(axes: int, shape: str, **tensors: Tensor) -> None:
+    for name, tensor in tensors.items():
+        came = f"is a {type(tensor).__name__}"
+        if isinstance(tensor, Tensor):
+            if tensor.dim() == axes and _whole(tensor):
+                continue
+            came = f"has shape {tuple(tensor.shape)} and dtype {_short(tensor.dtype)}"
+        raise ValueError(f"{name} {came}; it must be a tensor of whole numbers of shape {shape}")
 
 
 def _whole(tensor: Tensor) -> bool:

@@ -25,12 +25,15 @@ from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.picture import Picture
 
 
-def start(seed: int = 0) -> None:
+def start(seed: int = 0, *, threads: int = 1) -> None:
     """Prepare a notebook: check the environment, seed every random generator, set the course's style.
 
     Args:
         seed: for Python, NumPy and PyTorch alike.
+        threads: how many PyTorch computes with. The course's models are so small that one is as quick as
+            two, and two are many times slower where anything else runs on the machine.
     """
+    torch.set_num_threads(threads)
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)

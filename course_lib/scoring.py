@@ -85,9 +85,11 @@ class GeneralScore(nn.Module):
         """Score every query against every key.
 
         Raises:
-            ValueError: for sizes other than those the score was made with.
+            ValueError: for sizes other than those the score was made with, another dtype than that of
+                its parameters, and a query and a key of different dtype or device.
         """
         _require_pair(query, key)
+        _require_made_for(query, self.W)
         _require_sizes(query, key, *self.W.weight.shape)
         return query @ self.W(key).mT  # (…, query, query_size) @ (…, query_size, key)
 
@@ -112,6 +114,7 @@ class ConcatScore(nn.Module):
     def forward(self, query: Queries, key: Keys) -> Scores:
         """Score every query against every key; raises as `GeneralScore` does."""
         _require_pair(query, key)
+        _require_made_for(query, self.W)
         _require_sizes(query, key, *self.sizes)
         batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
         each = (*batch, query.shape[-2], key.shape[-2], -1)  # (…, query, key, size)
@@ -141,6 +144,7 @@ class AdditiveScore(nn.Module):
     def forward(self, query: Queries, key: Keys) -> Scores:
         """Score every query against every key; raises as `GeneralScore` does."""
         _require_pair(query, key)
+        _require_made_for(query, self.W)
         _require_sizes(query, key, self.W.in_features, self.U.in_features)
         together = self.W(query)[..., :, None, :] + self.U(key)[..., None, :, :]
         return self.v(torch.tanh(together)).squeeze(
@@ -197,9 +201,12 @@ def attend(
     """
     require_floating(scores=scores, value=value)
     require_probability(dropout=dropout)
-    for name, tensor in (("scores", scores), ("value", value)):
+    for name, tensor, axes in (
+        ("scores", scores, "query, key"),
+        ("value", value, "key, value_size"),
+    ):
         if tensor.dim() < 2:
-            raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it needs at least two axes")
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (…, {axes})")
     require_alike(scores=scores, value=value)
     if scores.shape[-1] != value.shape[-2]:
         raise ValueError(
@@ -223,6 +230,9 @@ class Attention(nn.Module):
 
     def __init__(self, score: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()
+        if isinstance(score, type) or not callable(score):
+            what = f"the class {score.__name__}" if isinstance(score, type) else repr(score)
+            raise ValueError(f"score is {what}; it must be a module, e.g. DotScore()")
         require_probability(dropout=dropout)
         self.score, self.dropout = score, dropout
 
@@ -251,6 +261,15 @@ def _require_pair(query: Tensor, key: Tensor) -> None:
     require_same_batch(query=query, key=key)
 
 
+def _require_made_for(query: Tensor, layer: nn.Linear) -> None:
+    mine, came = layer.weight.dtype, query.dtype
+    if mine != came and not torch.is_autocast_enabled(query.device.type):
+        raise ValueError(
+            f"query and key have dtype {_short(came)}, but the parameters of the score have "
+            f"{_short(mine)}; convert one of them, e.g. score.to({came})"
+        )
+
+
 def _require_equal_sizes(query: Tensor, key: Tensor) -> None:
     require_size(
         query.shape[-1], f"this score needs as many as query has, {query.shape[-1]}", key=key
@@ -260,3 +279,7 @@ def _require_equal_sizes(query: Tensor, key: Tensor) -> None:
 def _require_sizes(query: Tensor, key: Tensor, query_size: int, key_size: int) -> None:
     require_size(query_size, f"the score was made with query_size={query_size}", query=query)
     require_size(key_size, f"the score was made with key_size={key_size}", key=key)
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -11,6 +11,12 @@ PICTURE_HELP = "Point at the picture to read exact values. By keyboard: ← → 
 CANNOT_DRAW = (
     "This setting cannot be drawn: {reason}. The picture still shows the last one that could."
 )
+TOO_LONG = "the text has {length} characters; there is room for {most}"
+NO_DATE = "which is no date"
+TRAINING = "step {step} of {steps}, loss {loss}, {left} s left"
+TRAINING_HERE = "While the model trains, its loss is drawn here."
+TRAINED = "Loss while training"
+TRAINED_BELOW = "Loss while training. The mean of the last 20 is below {below}: {reached}."
 
 # The environment check
 ENVIRONMENT_READY = "Ready: everything this notebook needs is installed."

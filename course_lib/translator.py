@@ -25,8 +25,9 @@ class Translation(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What was written, without the end token."""
-        return "".join(token for token in self.target if token != Vocabulary.eos)
+        """What was written, without the special tokens."""
+        special = (Vocabulary.pad, Vocabulary.bos, Vocabulary.eos)
+        return "".join(token for token in self.target if token not in special)
 
 
 class Translator:
@@ -55,13 +56,18 @@ class Translator:
 
     def all(self, texts: Sequence[str]) -> list[Translation]:
         """Translate several texts at once; raises as for one."""
+        if isinstance(texts, str):
+            raise ValueError(f"texts is a str; it must be a list of texts, e.g. [{texts!r}]")
+        if len(texts) == 0:
+            raise ValueError("texts is empty; it needs at least one text")
         sources = pad([self.source.encode(text) for text in texts], self.source.pad_id)
         self.model.eval()
         tokens, weights = self.model.translate(sources, self.max_length)
         translations = []
         for row, text in enumerate(texts):
             written = [self.target.tokens[number] for number in tokens[row].tolist()]
-            written = [token for token in written if token != self.target.pad]
+            if self.target.eos in written:
+                written = written[: written.index(self.target.eos) + 1]
             looked = None if weights is None else weights[row, : len(written), : len(text)]
             translations.append(Translation(list(text), written, looked))
         return translations

@@ -19,32 +19,40 @@ class PairBatch(NamedTuple):
 
 
 def pad(
-    sequences: Sequence[Int[Tensor, " length"]], pad_id: int = 0
+    sequences: Sequence[Int[Tensor, " _length"]], pad_id: int = 0
 ) -> Int[Tensor, "batch longest"]:
     """Put sequences on top of each other; the shorter ones are filled up with `pad_id` at the end.
 
     Raises:
-        ValueError: without sequences, and for sequences that are not tensors of one axis.
+        ValueError: without sequences, and for sequences that are not whole numbers of one axis.
     """
-    if len(sequences) == 0:
-        raise ValueError("sequences is empty; a batch needs at least one")
-    for place, sequence in enumerate(sequences):
-        if not isinstance(sequence, Tensor) or sequence.dim() != 1:
-            came = (
-                tuple(sequence.shape) if isinstance(sequence, Tensor) else type(sequence).__name__
-            )
-            raise ValueError(
-                f"sequences[{place}] is {came}; it must be a tensor of shape (length,)"
-            )
+    _require_sequences(sequences=sequences)
     return pad_sequence(list(sequences), batch_first=True, padding_value=pad_id)
+
+
+def _require_sequences(**several: Sequence[Tensor]) -> None:
+    for name, sequences in several.items():
+        if len(sequences) == 0:
+            raise ValueError(f"{name} is empty; a batch needs at least one sequence")
+        for place, sequence in enumerate(sequences):
+            if not isinstance(sequence, Tensor):
+                came = f"is a {type(sequence).__name__}"
+            elif sequence.dim() != 1 or sequence.is_floating_point():
+                dtype = str(sequence.dtype).removeprefix("torch.")
+                came = f"has shape {tuple(sequence.shape)} and dtype {dtype}"
+            else:
+                continue
+            raise ValueError(
+                f"{name}[{place}] {came}; it must be a tensor of whole numbers of shape (length,)"
+            )
 
 
 class PairBatches:
     """An endless stream of batches of pairs, in a new order each time around.
 
     Pairs of similar length travel together, so that little is padded: the shuffled pairs are sorted by
-    source length within pools of 16 batches, and the batches of a pool are shuffled again. What does not
-    fill a batch at the end of a round is left out of that round. Iterating anew starts from the same seed.
+    source length within pools of 16 batches, and the batches of a pool are shuffled again. Pairs that do not
+    fill a last batch, others each time, are left out of a round. Iterating anew starts from the same seed.
 
     Args:
         sources, targets: token numbers, pair by pair, each of shape (length,).
@@ -58,8 +66,8 @@ class PairBatches:
 
     def __init__(
         self,
-        sources: Sequence[Int[Tensor, " source"]],
-        targets: Sequence[Int[Tensor, " target"]],
+        sources: Sequence[Int[Tensor, " _source"]],
+        targets: Sequence[Int[Tensor, " _target"]],
         batch_size: int,
         *,
         pad_id: int = 0,
@@ -72,7 +80,10 @@ class PairBatches:
                 f"they belong together pair by pair"
             )
         if len(sources) < batch_size:
-            raise ValueError(f"there are {len(sources)} pairs; batch_size={batch_size} needs more")
+            raise ValueError(
+                f"batch_size={batch_size} is more than the {len(sources)} pairs in sources and targets"
+            )
+        _require_sequences(sources=sources, targets=targets)
         self._sources, self._targets = pad(sources, pad_id), pad(targets, pad_id)
         self._lengths = torch.tensor(
             [[len(source), len(target)] for source, target in zip(sources, targets, strict=True)]
@@ -86,11 +97,11 @@ class PairBatches:
 
     def _round(self, order: torch.Generator) -> Iterator[PairBatch]:
         shuffled = torch.randperm(len(self._lengths), generator=order)
+        shuffled = shuffled[: len(shuffled) // self.batch_size * self.batch_size]
         for pool in shuffled.split(16 * self.batch_size):
-            pool = pool[self._lengths[pool, 0].argsort(stable=True)]
-            full = [batch for batch in pool.split(self.batch_size) if len(batch) == self.batch_size]
-            for place in torch.randperm(len(full), generator=order):
-                yield self._batch(full[place])
+            batches = pool[self._lengths[pool, 0].argsort(stable=True)].split(self.batch_size)
+            for place in torch.randperm(len(batches), generator=order):
+                yield self._batch(batches[place])
 
     def _batch(self, chosen: Tensor) -> PairBatch:
         source, target = self._lengths[chosen].amax(0).tolist()

@@ -1,6 +1,7 @@
 """Tokens to numbers and back."""
 
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 
 import torch
 from jaxtyping import Int
@@ -25,10 +26,10 @@ class Vocabulary:
 
     def __init__(self, tokens: Iterable[str]) -> None:
         self.tokens = (self.pad, self.bos, self.eos, *tokens)
-        self._ids = {token: place for place, token in enumerate(self.tokens)}
         for token in self.tokens:
             if not isinstance(token, str):
                 raise ValueError(f"tokens holds {token!r}, a {type(token).__name__}; use strings")
+        self._ids = {token: place for place, token in enumerate(self.tokens)}
         if len(self._ids) < len(self.tokens):
             twice = next(token for token in self.tokens if self.tokens.count(token) > 1)
             raise ValueError(f"tokens holds {twice!r} more than once")
@@ -57,14 +58,18 @@ class Vocabulary:
             bos, eos: whether to put the start in front and the end behind.
 
         Raises:
-            ValueError: for an empty sequence, and for a token that is not in the vocabulary.
+            ValueError: for what is no sequence, an empty one, and a token that is not in the vocabulary.
         """
+        if not isinstance(sequence, Sequence):
+            raise ValueError(
+                f"sequence is a {type(sequence).__name__}; it must be a string or a list of tokens"
+            )
         if len(sequence) == 0:
             raise ValueError("the text is empty; it needs at least one token")
         for place, token in enumerate(sequence):
-            if token not in self._ids:
+            if not isinstance(token, str) or token not in self._ids:
                 raise ValueError(
-                    f"{token!r} at place {place} of {_shortened(sequence)!r} is not among the "
+                    f"{token!r} at place {place} of {_shortened(sequence)} is not among the "
                     f"{len(self)} tokens of the vocabulary"
                 )
         ids = [self._ids[token] for token in sequence]
@@ -74,10 +79,15 @@ class Vocabulary:
         """Return the tokens up to the first end; padding and starts are left out.
 
         Raises:
-            ValueError: for a number that is no token's.
+            ValueError: for what is not a whole number, and for a number that is no token's.
         """
         tokens = []
-        for number in map(int, ids):
+        for number in ids.tolist() if isinstance(ids, Tensor) else ids:
+            if isinstance(number, bool) or not isinstance(number, Integral):
+                raise ValueError(
+                    f"ids holds {number!r}, a {type(number).__name__}; it must be whole numbers of "
+                    f"shape (length,)"
+                )
             if not 0 <= number < len(self):
                 raise ValueError(
                     f"ids holds {number}; the vocabulary goes from 0 to {len(self) - 1}"
@@ -93,5 +103,5 @@ class Vocabulary:
         return "".join(self.decode(ids))
 
 
-def _shortened(sequence: Sequence[str], most: int = 40) -> Sequence[str]:
-    return sequence if len(sequence) <= most else sequence[:most]
+def _shortened(sequence: Sequence[str], most: int = 40) -> str:
+    return repr(sequence) if len(sequence) <= most else f"{sequence[:most]!r}…"

@@ -4,6 +4,7 @@ A *panel* owns what moves on one Axes. It draws the still parts once, when it is
 moves the artists listed in `artists`; `hover` says which exact values stand where.
 """
 
+from course_lib.plots.alignment import AlignmentPanel
 from course_lib.plots.fit import FitPanel
 from course_lib.plots.heat_map import HeatMapPanel
 from course_lib.plots.histogram import HistogramPanel
@@ -14,6 +15,7 @@ from course_lib.plots.style import COLOURS, STYLE, figure
 __all__ = [
     "COLOURS",
     "STYLE",
+    "AlignmentPanel",
     "FitPanel",
     "HeatMapPanel",
     "HistogramPanel",

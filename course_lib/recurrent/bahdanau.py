@@ -44,12 +44,14 @@ class BahdanauDecoder(RecurrentDecoder):
         score_size: int | None = None,
         readout_size: int = 32,
     ) -> None:
-        super().__init__(vocabulary_size, embedding_size, hidden_size, embedding_size + memory_size)
-        require_whole(2, memory_size=memory_size)
-        self.start = nn.Linear(memory_size // 2, hidden_size)
-        self.attention = Attention(
-            AdditiveScore(hidden_size, memory_size, score_size or hidden_size)
+        super().__init__(
+            vocabulary_size, embedding_size, hidden_size, memory_size, embedding_size + memory_size
         )
+        require_whole(2, memory_size=memory_size)
+        score_size = hidden_size if score_size is None else score_size
+        require_whole(score_size=score_size)
+        self.start = nn.Linear(memory_size // 2, hidden_size)
+        self.attention = Attention(AdditiveScore(hidden_size, memory_size, score_size))
         self.readout = MaxoutReadout(
             hidden_size, embedding_size, memory_size, readout_size, vocabulary_size
         )

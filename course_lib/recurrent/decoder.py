@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from course_lib.inputs import require_tokens, require_whole
+from course_lib.inputs import require_size, require_tokens, require_whole
 from course_lib.recurrent.cell import GRUCell
 from course_lib.recurrent.encoder import Encoded
 
@@ -37,16 +37,26 @@ class RecurrentDecoder(nn.Module):
         vocabulary_size: of the target.
         embedding_size: of a target token.
         hidden_size: of the state.
+        memory_size: of the encoder's states and summary.
         input_size: of what the cell reads at each step.
     """
 
     def __init__(
-        self, vocabulary_size: int, embedding_size: int, hidden_size: int, input_size: int
+        self,
+        vocabulary_size: int,
+        embedding_size: int,
+        hidden_size: int,
+        memory_size: int,
+        input_size: int,
     ) -> None:
         super().__init__()
         require_whole(
-            vocabulary_size=vocabulary_size, embedding_size=embedding_size, hidden_size=hidden_size
+            vocabulary_size=vocabulary_size,
+            embedding_size=embedding_size,
+            hidden_size=hidden_size,
+            memory_size=memory_size,
         )
+        self.memory_size = memory_size
         self.embedding = nn.Embedding(vocabulary_size, embedding_size)
         self.cell = GRUCell(input_size, hidden_size)
 
@@ -58,20 +68,24 @@ class RecurrentDecoder(nn.Module):
         """Read the token written last, and give logits for the next one."""
         raise NotImplementedError
 
-    def forward(self, tokens: Int[Tensor, "batch target"], encoded: Encoded) -> Decoded:
+    def forward(self, target: Int[Tensor, "batch target"], encoded: Encoded) -> Decoded:
         """Teacher forcing: step through given tokens, whatever the decoder would have written itself.
 
         Raises:
-            ValueError: for tokens that are not whole numbers of shape (batch, target), are outside the
-                vocabulary, or are not as many sequences as were encoded.
+            ValueError: for a target that is not whole numbers of shape (batch, target), is outside the
+                vocabulary, or has not as many sequences as were encoded, and for a memory of another
+                size than the decoder was made for.
         """
-        require_tokens(self.embedding.num_embeddings, tokens=tokens)
-        if len(tokens) != len(encoded.memory):
+        require_tokens(self.embedding.num_embeddings, target=target)
+        if len(target) != len(encoded.memory):
             raise ValueError(
-                f"tokens has {len(tokens)} sequences, but {len(encoded.memory)} sources were encoded"
+                f"target has {len(target)} sequences, but {len(encoded.memory)} sources were encoded; "
+                f"they belong together pair by pair"
             )
+        made = f"the decoder was made with memory_size={self.memory_size}"
+        require_size(self.memory_size, made, memory=encoded.memory)
         state, steps = self.first_state(encoded), []
-        for token in tokens.unbind(dim=1):  # (batch,)
+        for token in target.unbind(dim=1):  # (batch,)
             steps.append(self.step(token, state, encoded))
             state = steps[-1].state
         weights = None

@@ -28,7 +28,9 @@ class FixedContextDecoder(RecurrentDecoder):
         memory_size: int,
         readout_size: int = 32,
     ) -> None:
-        super().__init__(vocabulary_size, embedding_size, hidden_size, embedding_size + memory_size)
+        super().__init__(
+            vocabulary_size, embedding_size, hidden_size, memory_size, embedding_size + memory_size
+        )
         self.start = nn.Linear(memory_size, hidden_size)
         self.readout = MaxoutReadout(
             hidden_size, embedding_size, memory_size, readout_size, vocabulary_size

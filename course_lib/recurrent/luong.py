@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from course_lib.inputs import require_one_of, require_whole
+from course_lib.inputs import require_one_of
 from course_lib.recurrent.decoder import RecurrentDecoder, Step
 from course_lib.recurrent.encoder import Encoded
 from course_lib.scoring import Attention, ConcatScore, DotScore, GeneralScore
@@ -44,8 +44,7 @@ class LuongDecoder(RecurrentDecoder):
         memory_size: int,
         score: str = "general",
     ) -> None:
-        super().__init__(vocabulary_size, embedding_size, hidden_size, embedding_size)
-        require_whole(memory_size=memory_size)
+        super().__init__(vocabulary_size, embedding_size, hidden_size, memory_size, embedding_size)
         require_one_of(("dot", "general", "concat"), score=score)
         if score == "dot" and hidden_size != memory_size:
             raise ValueError(

@@ -25,6 +25,10 @@ class Seq2Seq(nn.Module):
         encoder: from source tokens to memory.
         decoder: from memory and the tokens written so far to the next one.
         bos_id, eos_id, pad_id: the special tokens of the target.
+
+    Raises:
+        ValueError: for an encoder and a decoder of unequal `memory_size`, and for special tokens that are
+            not in the decoder's vocabulary.
     """
 
     def __init__(
@@ -37,6 +41,18 @@ class Seq2Seq(nn.Module):
         pad_id: int = 0,
     ) -> None:
         super().__init__()
+        if encoder.memory_size != decoder.memory_size:
+            raise ValueError(
+                f"encoder has memory_size={encoder.memory_size}, but decoder was made with "
+                f"memory_size={decoder.memory_size}; they must be equal"
+            )
+        require_whole(0, bos_id=bos_id, eos_id=eos_id, pad_id=pad_id)
+        size = decoder.embedding.num_embeddings
+        for name, number in (("bos_id", bos_id), ("eos_id", eos_id), ("pad_id", pad_id)):
+            if number >= size:
+                raise ValueError(
+                    f"{name}={number}, but the decoder's vocabulary has {size} tokens, 0 to {size - 1}"
+                )
         self.encoder, self.decoder = encoder, decoder
         self.bos_id, self.eos_id, self.pad_id = bos_id, eos_id, pad_id
 

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ class Progress:
         loss: of this step's batch.
         score: of this step's evaluation, where there was one.
         seconds: since training began.
+        stopped: None while training goes on; at the end, why it ended, as in `History`.
     """
 
     step: int
@@ -30,6 +32,7 @@ class Progress:
     loss: float
     score: float | None
     seconds: float
+    stopped: str | None = None
 
 
 @dataclass
@@ -99,35 +102,41 @@ def fit(
         require_whole(patience=patience)
     if evaluate is None and (goal is not None or patience is not None):
         raise ValueError("goal and patience need evaluate, a function from the model to a score")
-    rate_at = rate if callable(rate) else lambda step: rate
     optimizer = torch.optim.Adam(model.parameters())
-    history, best, started = History(), _Best(), time.perf_counter()
+    history, best, started = History(), _Best(keep=patience is not None), time.perf_counter()
     source = iter(batches)
+
+    def tell(step: int, score: float | None, stopped: str | None) -> None:
+        history.seconds = time.perf_counter() - started
+        if watch is not None:
+            watch(Progress(step, steps, history.losses[-1], score, history.seconds, stopped))
+
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
             for step in range(1, steps + 1):
                 for group in optimizer.param_groups:
-                    group["lr"] = rate_at(step)
+                    group["lr"] = _rate(rate, step)
                 history.losses.append(
                     _one_step(model, _next(source, step), loss, optimizer, clip, step)
                 )
                 score = None
                 if evaluate is not None and (step % every == 0 or step == steps):
                     score = history.scores[step] = _score(model, evaluate)
-                history.seconds = time.perf_counter() - started
-                if watch is not None:
-                    watch(Progress(step, steps, history.losses[-1], score, history.seconds))
-                if score is not None:
-                    best.see(score, model if patience else None)
-                    if goal is not None and score >= goal:
-                        history.stopped = "goal"
-                        break
-                    if patience is not None and best.waited >= patience:
-                        history.stopped = "patience"
-                        break
+                    best.see(score, model)
+                stopped = "steps" if step == steps else None
+                if patience is not None and best.waited >= patience:
+                    stopped = "patience"
+                if goal is not None and score is not None and score >= goal:
+                    stopped = "goal"
+                tell(step, score, stopped)
+                if stopped:
+                    history.stopped = stopped
+                    break
         except KeyboardInterrupt:
             history.stopped = "interrupted"
+            if history.losses:
+                tell(len(history.losses), None, "interrupted")
     if best.weights is not None:
         model.load_state_dict(best.weights)
     model.eval()
@@ -137,15 +146,22 @@ def fit(
 class _Best:
     """The best score so far, and the weights that reached it."""
 
-    def __init__(self) -> None:
-        self.score, self.waited, self.weights = -math.inf, 0, None
+    def __init__(self, *, keep: bool) -> None:
+        self.keep, self.score, self.waited, self.weights = keep, -math.inf, 0, None
 
-    def see(self, score: float, model: nn.Module | None) -> None:
+    def see(self, score: float, model: nn.Module) -> None:
         self.waited += 1
         if score > self.score:
             self.score, self.waited = score, 0
-            if model is not None:
+            if self.keep:
                 self.weights = copy.deepcopy(model.state_dict())
+
+
+def _rate(rate: float | Callable[[int], float], step: int) -> float:
+    now = rate(step) if callable(rate) else rate
+    if not isinstance(now, Real) or not 0 <= now < math.inf:
+        raise ValueError(f"rate gave {now} at step {step}; it must give a finite number, 0 or more")
+    return now
 
 
 def _next(source, step: int):
@@ -161,7 +177,12 @@ def _one_step(model, batch, loss, optimizer, clip, step) -> float:
     model.train()
     value = loss(model, batch)
     if not isinstance(value, Tensor) or value.numel() != 1 or not value.requires_grad:
-        raise ValueError("loss must return a tensor of one number that carries gradients")
+        came = f"a {type(value).__name__}"
+        if isinstance(value, Tensor):
+            came = f"shape {tuple(value.shape)}, requires_grad={value.requires_grad}"
+        raise ValueError(
+            f"loss returned {came}; it must return a tensor of one number that carries gradients"
+        )
     if not value.isfinite():
         raise FloatingPointError(
             f"the loss is {value.item()} at step {step}; a smaller rate may help"

@@ -22,7 +22,7 @@ def next_token_loss(
 
     Raises:
         ValueError: unless there is one row of logits for each token but the first, and the tokens are
-            in the vocabulary.
+            in the vocabulary; for a target with nothing but padding behind its first tokens.
     """
     require_floating(logits=logits)
     require_tokens(logits.shape[-1], target=target)
@@ -31,4 +31,10 @@ def next_token_loss(
             f"logits has shape {tuple(logits.shape)}, target {tuple(target.shape)}; there must be one "
             f"row of logits for every target token but the first"
         )
-    return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=pad_id)
+    following = target[:, 1:].flatten().long()
+    if (following == pad_id).all():
+        raise ValueError(
+            f"target has shape {tuple(target.shape)} and only padding behind its first tokens; "
+            f"there is nothing to predict"
+        )
+    return F.cross_entropy(logits.flatten(0, 1), following, ignore_index=pad_id)

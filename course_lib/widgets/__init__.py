@@ -4,10 +4,20 @@
 pointer; `Explorer` joins controls and picture; a function per explorer says what is drawn.
 """
 
+from course_lib.widgets.dates import date_explorer
 from course_lib.widgets.explorer import Explorer
 from course_lib.widgets.kernel_regression import kernel_regression_explorer
 from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.loss_picture import LossPicture
 from course_lib.widgets.picture import Picture
 from course_lib.widgets.scores import score_explorer
 
-__all__ = ["Explorer", "LiveFigure", "Picture", "kernel_regression_explorer", "score_explorer"]
+__all__ = [
+    "Explorer",
+    "LiveFigure",
+    "LossPicture",
+    "Picture",
+    "date_explorer",
+    "kernel_regression_explorer",
+    "score_explorer",
+]

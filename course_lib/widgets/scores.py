@@ -66,7 +66,7 @@ def score_explorer(*, size: int = 64, scale: str = "1", query: int = 0, seed: in
         stems = StemsPanel(middle, np.arange(_KEYS), title="weights of this query")
         lines = LinesPanel(
             right,
-            _SIZES,
+            np.array(_SIZES),
             {name: np.zeros(len(_SIZES)) for name in ("entropy", "gradient")},
             x_label="d, the size of the vectors",
             title="mean over the queries",

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 os.environ["COURSE_PROGRESS"] = "off"
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # several workers share the cores
 
 _BEGIN, _END = "<!-- ledger -->", "<!-- end of ledger -->"
 _KEY = "ledger"

@@ -130,6 +130,15 @@ class Window:
         )
         self.page.wait_for_function("() => window.finished", timeout=1000 * timeout)
 
+    def run(self, marker: str, timeout: float = 60.0) -> None:
+        """Run the cell that contains `marker` as it stands."""
+        source = self.page.evaluate(
+            """(marker) => window.jupyterapp.shell.currentWidget.content.widgets
+                .map((cell) => cell.model.sharedModel.source).find((source) => source.includes(marker))""",
+            marker,
+        )
+        self.edit_and_run(marker, source, timeout)
+
     def output(self, marker: str) -> str:
         """The plain text of what the cell that contains `marker` has put out."""
         return self.page.evaluate(
@@ -159,7 +168,7 @@ class Explorer:
         ).last
 
     def _handle(self, name: str):
-        return self._control(name).locator(".noUi-handle")
+        return self.root.get_by_role("slider", name=name, exact=True)
 
     def _settled(self, before: str) -> None:
         """Wait until another picture has come and the kernel has nothing more to send."""
@@ -208,6 +217,15 @@ class Explorer:
         before = self.picture()
         self._control(name).locator("select").select_option(option)
         self._settled(before)
+
+    def type(self, name: str, text: str, *, settled: bool = True) -> None:
+        """Put other words into a text box, as if typed."""
+        before = self.picture()
+        box = self._control(name).locator("input")
+        box.fill("")
+        box.press_sequentially(text)
+        if settled:
+            self._settled(before)
 
     def reset(self) -> None:
         """Press Reset."""

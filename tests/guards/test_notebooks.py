@@ -34,7 +34,15 @@ WIDGET_KEYS = {
 }
 
 #: The rooms of the ground floor, in the order in which the notebooks open them.
-OPENED_BY = {"pooling": 1, "masks": 2, "scoring": 2, "recurrent": 3, "training": 3, "translator": 3}
+OPENED_BY = {
+    "pooling": 1,
+    "masks": 2,
+    "scoring": 2,
+    "recurrent": 3,
+    "training": 3,
+    "translator": 3,
+    "checkpoints": 3,
+}
 
 
 def read(path):

@@ -19,6 +19,7 @@ ROOMS = [
     "texts",
     "environment",
     "inputs",
+    "measure",
     "pooling",
     "masks",
     "scoring",
@@ -26,6 +27,7 @@ ROOMS = [
     "recurrent",
     "training",
     "translator",
+    "checkpoints",
     "plots",
     "widgets",
     "notebook",
@@ -33,7 +35,17 @@ ROOMS = [
     "lab",
     "workshop",
 ]
-GROUND_FLOOR = ["pooling", "masks", "scoring", "data", "recurrent", "training", "translator"]
+GROUND_FLOOR = [
+    "pooling",
+    "masks",
+    "scoring",
+    "data",
+    "recurrent",
+    "training",
+    "translator",
+    "checkpoints",
+    "measure",
+]
 
 
 def tracked():

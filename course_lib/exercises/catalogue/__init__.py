@@ -2,10 +2,14 @@
 
 from types import MappingProxyType
 
-from course_lib.exercises.catalogue import kernel_regression, scoring_functions
+from course_lib.exercises.catalogue import (
+    kernel_regression,
+    scoring_functions,
+    seq2seq_with_attention,
+)
 from course_lib.exercises.exercise import Exercise
 
-_MODULES = (kernel_regression, scoring_functions)
+_MODULES = (kernel_regression, scoring_functions, seq2seq_with_attention)
 
 #: Every exercise and bug hunt by name.
 EXERCISES: MappingProxyType[str, Exercise] = MappingProxyType(

@@ -1,0 +1,102 @@
+"""Where each written token looked."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from numpy.typing import ArrayLike
+
+from course_lib.plots.panel import Panel
+from course_lib.plots.style import COLOURS
+
+
+class AlignmentPanel(Panel):
+    """A map with the target's tokens down the side and the source's along the bottom, for texts that change.
+
+    Args:
+        axes: where to draw.
+        most_source, most_target: how many tokens there is room for.
+        title: words above the map.
+    """
+
+    def __init__(self, axes: Axes, most_source: int, most_target: int, *, title: str = "") -> None:
+        super().__init__(axes)
+        self.source, self.target, self.weights = [], [], np.zeros((0, 0))
+        self._most = (most_target, most_source)
+        ends = (-0.5, most_source - 0.5, most_target - 0.5, -0.5)
+        self._image = axes.imshow(
+            _nowhere(self._most),
+            cmap="viridis",
+            vmin=0,
+            vmax=1,
+            extent=ends,
+            aspect="auto",
+            interpolation="nearest",
+        )
+        axes.set(title=title, xlim=ends[:2], ylim=ends[2:], xticks=[], yticks=[])
+        axes.set_xlabel("source", labelpad=16)
+        axes.set_ylabel("target", labelpad=20)
+        axes.grid(False)
+        axes.spines[:].set_visible(False)
+        axes.figure.colorbar(self._image, ax=axes, label="weight", fraction=0.03, pad=0.02)
+        style = {"ha": "center", "va": "center", "fontsize": 9, "clip_on": False}
+        self._columns = [axes.text(n, most_target - 0.1, "", **style) for n in range(most_source)]
+        self._rows = [axes.text(-1.1, n, "", **style) for n in range(most_target)]
+        self._frame = Rectangle((-0.5, -0.5), 1, 1, fill=False, edgecolor=COLOURS["second"], lw=2)
+        axes.add_patch(self._frame)
+        self.artists = [self._image, *self._columns, *self._rows, self._frame]
+
+    def update(
+        self, weights: ArrayLike, source: Sequence[str], target: Sequence[str], row: int
+    ) -> None:
+        """Show other texts and their weights, shape (target, source); frame one row."""
+        self.weights, self.source, self.target = np.asarray(weights), list(source), list(target)
+        rows, columns = self.weights.shape
+        padded = _nowhere(self._most)
+        padded[:rows, :columns] = self.weights
+        self._image.set_data(padded)
+        self._name(self._columns, self.source, looked=self.weights[row])
+        self._name(self._rows, self.target, looked=np.arange(rows) == row)
+        self._frame.set(y=row - 0.5, width=columns)
+
+    def _name(self, texts: list, tokens: list[str], looked: ArrayLike) -> None:
+        for place, text in enumerate(texts):
+            text.set_visible(place < len(tokens))
+            if place < len(tokens):
+                strong = looked[place] > 0.2
+                text.set(
+                    text=visible(tokens[place]),
+                    color=COLOURS["second" if strong else "ink"],
+                    fontweight="bold" if strong else "normal",
+                )
+
+    def data(self) -> dict:
+        """The weights, and the framed row."""
+        return {"weight": self.weights, "row": [self._frame.get_y() + 0.5]}
+
+    def hover(self) -> dict:
+        """The exact weight in each cell, as float32 bytes."""
+        left, top, right, bottom = self._box()
+        rows, columns = self.weights.shape
+        width, height = (right - left) / self._most[1], (bottom - top) / self._most[0]
+        return {
+            "kind": "grid",
+            "box": [left, top, left + columns * width, top + rows * height],
+            "shape": [rows, columns],
+            "values": np.ascontiguousarray(self.weights, dtype="<f4").tobytes(),
+            "row_name": "target",
+            "column_name": "source",
+            "rows": [f"{n} {visible(token)}" for n, token in enumerate(self.target)],
+            "columns": [f"{n} {visible(token)}" for n, token in enumerate(self.source)],
+        }
+
+
+def _nowhere(shape: tuple[int, int]) -> np.ma.MaskedArray:
+    """A map without cells; filled cells may be written into it."""
+    return np.ma.masked_array(np.zeros(shape), mask=True)
+
+
+def visible(token: str) -> str:
+    """A token as it can be seen: a space is drawn as ␣, the end token as ∎."""
+    return {" ": "␣", "<eos>": "∎"}.get(token, token)

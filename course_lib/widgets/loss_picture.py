@@ -1,0 +1,97 @@
+"""Watch a loss fall."""
+
+import time
+
+import ipywidgets
+import matplotlib
+import numpy as np
+from IPython.display import display
+
+from course_lib import texts
+from course_lib.inputs import require_positive
+from course_lib.plots import LinesPanel, figure
+from course_lib.plots.style import STYLE
+from course_lib.training import Progress
+from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.picture import Picture
+
+_PAUSE = 0.5  # seconds between two drawings
+
+
+class _Live(ipywidgets.VBox):
+    """What is there only while training goes on; a notebook at rest shows the still picture."""
+
+    def __repr__(self) -> str:
+        return texts.TRAINING_HERE
+
+
+class LossPicture:
+    """Draw the loss while a model is trained: `fit(…, watch=LossPicture())`.
+
+    While training goes on, the picture grows in place. When it ends, a still picture with exact values
+    takes its place. A LossPicture is for one training.
+
+    Args:
+        below: what is worth saying at the end: whether the mean of the last 20 losses is below it.
+    """
+
+    def __init__(self, *, below: float | None = None) -> None:
+        if below is not None:
+            require_positive(below=below)
+        self.below, self._losses, self._box, self._drawn = below, [], None, 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        """Take note of a step; draw twice a second, and at the end."""
+        if self._box is None:
+            self._begin(progress)
+        self._losses.append(progress.loss)
+        now = time.monotonic()
+        if progress.stopped is not None:
+            self._end()
+        elif now - self._drawn > _PAUSE:
+            self._drawn = now
+            self._panel.update(loss=self._curve())
+            self._words.value = self._say(progress)
+            self._picture.refresh(texts.TRAINED)
+
+    def _begin(self, progress: Progress) -> None:
+        self._steps = progress.steps
+        with matplotlib.rc_context(STYLE):
+            drawn, axes = figure(6.4, 2.6)
+            self._panel = LinesPanel(
+                axes,
+                np.arange(1, progress.steps + 1),
+                {"loss": np.full(progress.steps, np.nan)},
+                x_label="step",
+                y_label="loss (nats per token)",
+                log_y=True,
+                y_limits=(1e-3 * progress.loss, 2 * progress.loss),
+            )
+            axes.set_xlim(0, progress.steps + 1)
+        self._picture = Picture(LiveFigure(drawn, [self._panel]), texts.TRAINED, name="loss")
+        self._words = ipywidgets.HTML()
+        self._box = _Live([self._picture, self._words])
+        display(self._box)
+
+    def _end(self) -> None:
+        self._box.close()
+        self._panel.update(loss=self._curve())
+        summary = f"{texts.TRAINED}."
+        if self.below is not None:
+            reached = bool(np.mean(self._losses[-20:]) < self.below)
+            summary = texts.TRAINED_BELOW.format(below=f"{self.below:g}", reached=reached)
+        display(Picture(self._picture.figure, summary, name="loss", measured=True))
+
+    def _curve(self) -> np.ndarray:
+        curve = np.full(self._steps, np.nan)
+        curve[: len(self._losses)] = self._losses
+        return curve
+
+    def _say(self, progress: Progress) -> str:
+        left = progress.seconds / progress.step * (progress.steps - progress.step)
+        return texts.TRAINING.format(
+            step=progress.step,
+            steps=progress.steps,
+            loss=f"{progress.loss:.3g}",
+            left=f"{left:.0f}",
+        )

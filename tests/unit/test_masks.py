@@ -1,0 +1,338 @@
+"""Masks and the masked softmax against plain loops, SciPy and PyTorch's own attention and masked softmax."""
+
+import numpy as np
+import pytest
+import scipy.special
+import torch
+import torch.nn.functional as F
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch.nn.attention.bias import causal_lower_right
+
+from course_lib.masks import causal_mask, combine_masks, masked_softmax, padding_mask, token_mask
+from course_lib.scoring import AdditiveScore, Attention, GaussianScore, ScaledDotScore
+
+DTYPES = [torch.float64, torch.float32]
+ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-5}
+# The ledger collects over all examples, and every example is quick.
+COLLECTS = settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def yes(*shape):
+    return torch.ones(shape, dtype=torch.bool)
+
+
+# --- masked_softmax --------------------------------------------------------------------------
+
+
+def by_scipy(scores, mask, dim, upstream):
+    """SciPy's softmax of what each row may see, and the gradient w (g - Σ w g), row by row."""
+    scores, upstream = (t.detach().double().movedim(dim, -1).numpy() for t in (scores, upstream))
+    visible = np.moveaxis(
+        np.broadcast_to(mask.numpy(), np.moveaxis(scores, -1, dim).shape), dim, -1
+    )
+    weights, gradient = np.zeros(scores.shape), np.zeros(scores.shape)
+    for row in np.ndindex(scores.shape[:-1]):
+        seen = visible[row]
+        if seen.any():
+            w, g = scipy.special.softmax(scores[row][seen]), upstream[row][seen]
+            weights[row][seen], gradient[row][seen] = w, w * (g - (w * g).sum())
+    return tuple(torch.from_numpy(array).movedim(-1, dim) for array in (weights, gradient))
+
+
+@st.composite
+def cases(draw):
+    """Scores of one to four axes, a mask of as many or fewer, some of length 1, and an axis."""
+    shape = draw(st.lists(st.sampled_from([3, 5, 2, 4, 1]), min_size=1, max_size=4))
+    mask_shape = [
+        draw(st.sampled_from([length, length, 1]))
+        for length in shape[draw(st.sampled_from([0, 0, 1, len(shape)])) :]
+    ]
+    seed = torch.Generator().manual_seed(draw(st.integers(0, 1000)))
+    mask = torch.rand(mask_shape, generator=seed) < draw(st.sampled_from([0.6, 0.3, 0.9]))
+    scores, upstream = torch.randn(2, *shape, generator=seed, dtype=torch.float64)
+    return scores, mask, draw(st.integers(-len(shape), len(shape) - 1)), upstream
+
+
+@pytest.mark.verifies(
+    "course_lib.masks.masked_softmax", against="SciPy `softmax` of the visible entries"
+)
+@pytest.mark.parametrize("dtype", DTYPES)
+@COLLECTS
+@given(case=cases(), offset=st.sampled_from([0.0, 1000.0, -1000.0]))
+def test_masked_softmax_is_a_softmax_of_what_each_row_may_see(ledger, dtype, case, offset):
+    scores, mask, dim, upstream = case
+    scores = (scores + offset).to(dtype).requires_grad_()  # exp(1000) is infinity
+    ours = masked_softmax(scores, mask, dim)
+    (slope,) = torch.autograd.grad(ours, scores, upstream.to(dtype))
+    weights, gradient = by_scipy(scores, mask, dim, upstream)
+    ledger.compare(ours, weights, within=ROUNDING[dtype])
+    ledger.compare(slope, gradient, within=ROUNDING[dtype], backward=True)
+    assert (ours[~mask.expand(ours.shape)] == 0).all()  # exactly
+
+
+@pytest.mark.verifies("course_lib.masks.masked_softmax", against="PyTorch `torch.masked.softmax`")
+@pytest.mark.parametrize("dim", [-1, 1, 0])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_masked_softmax_is_that_of_pytorch_where_every_row_sees_something(ledger, dtype, dim):
+    scores = torch.randn(3, 5, 7, dtype=dtype, requires_grad=True)
+    exact = scores.detach().double().requires_grad_()
+    mask = torch.rand(3, 5, 7) < 0.6
+    mask.select(dim, 0).fill_(True)  # PyTorch's own is NaN in a row that sees nothing
+    upstream = torch.randn(3, 5, 7, dtype=torch.float64)
+    ours = masked_softmax(scores, mask, dim)
+    theirs = torch.masked.softmax(exact, dim, mask=mask).masked_fill(~mask, 0.0)
+    ledger.compare(ours, theirs, within=ROUNDING[dtype])
+    (mine,) = torch.autograd.grad(ours, scores, upstream.to(dtype))
+    (oracle,) = torch.autograd.grad(theirs, exact, upstream)
+    ledger.compare(mine, oracle, within=ROUNDING[dtype], backward=True)
+
+
+@pytest.mark.parametrize("dim", [-1, 0, 1])
+def test_without_a_mask_it_is_the_usual_softmax_along_that_axis(dim):
+    scores = torch.randn(3, 5, 7, dtype=torch.float64)
+    theirs = torch.from_numpy(scipy.special.softmax(scores.numpy(), axis=dim))
+    for mask in (None, yes(), yes(3, 5, 7)):
+        torch.testing.assert_close(masked_softmax(scores, mask, dim), theirs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dim", [-1, 0])
+def test_a_row_that_sees_nothing_gets_zeros_and_no_gradient(dtype, dim):
+    scores = torch.randn(4, 6, dtype=dtype, requires_grad=True)
+    mask = yes(4, 6)
+    rows = 1 + dim  # the axis that tells the rows apart: the one along which nothing is shared
+    mask.select(rows, 2).fill_(False)
+    weights = masked_softmax(scores, mask, dim)
+    with torch.autograd.set_detect_anomaly(True):  # no NaN on the way either
+        weights.backward(torch.randn(4, 6).to(dtype))
+    assert weights.dtype == dtype
+    for tensor in (weights, scores.grad):
+        assert tensor.isfinite().all()
+        assert (tensor.select(rows, 2) == 0).all()
+        assert (tensor.select(rows, 1) != 0).any()
+
+
+@pytest.mark.parametrize("junk", [torch.nan, torch.inf, -torch.inf, 3e38])
+@pytest.mark.parametrize("mask", [torch.arange(24).reshape(4, 6) % 3 > 0, ~yes(6)])
+def test_what_stands_in_a_hidden_place_has_no_influence(junk, mask):
+    clean, upstream = torch.randn(2, 4, 6), torch.randn(2, 4, 6)
+    results = []
+    for scores in (clean, clean.masked_fill(~mask, junk)):
+        scores.requires_grad_()
+        weights = masked_softmax(scores, mask)
+        weights.backward(upstream)
+        results.append((weights.detach(), scores.grad))
+    for plain, junked in zip(*results, strict=True):
+        assert torch.equal(plain, junked)
+    assert (results[1][1][:, ~mask.expand(4, 6)] == 0).all()
+
+
+def test_a_hidden_place_gets_nothing_however_low_the_others_are():
+    scores = torch.tensor([-3e38, 0.0, -3e38, 3e38])  # below any "large negative number"
+    mask = torch.tensor([True, False, True, False])
+    assert masked_softmax(scores, mask).tolist() == [0.5, 0, 0.5, 0]
+
+
+def test_a_nan_in_a_visible_place_is_not_hushed_up():
+    scores, mask = torch.tensor([[torch.nan, 1.0, 2.0], [0.0, 1.0, 2.0]]), yes(2, 3).tril(1)
+    for weights in (masked_softmax(scores), masked_softmax(scores, mask)):
+        assert weights[0, :2].isnan().all() and weights[1].sum() == 1
+
+
+def test_scores_and_mask_are_left_as_they_were():
+    scores, mask = torch.randn(4, 6), torch.rand(4, 6) < 0.5
+    before = scores.clone(), mask.clone()
+    masked_softmax(scores, mask)
+    assert torch.equal(scores, before[0]) and torch.equal(mask, before[1])
+
+
+# --- the masks -------------------------------------------------------------------------------
+
+
+@pytest.mark.verifies("course_lib.masks.padding_mask", against="an explicit double loop")
+@COLLECTS
+@given(
+    lengths=st.lists(st.integers(0, 6), min_size=1, max_size=5),
+    room=st.none() | st.integers(0, 3),
+    dtype=st.sampled_from([torch.int64, torch.int32, torch.int8]),
+)
+def test_padding_mask_shows_the_first_keys_of_every_sequence(ledger, lengths, room, dtype):
+    width = max(lengths) + (room or 0)
+    theirs = [[[key < length for key in range(width)]] for length in lengths]
+    ours = padding_mask(torch.tensor(lengths, dtype=dtype), None if room is None else width)
+    assert ours.dtype == torch.bool and ours.shape == (len(lengths), 1, width)
+    assert ours.tolist() == theirs
+    ledger.holds()
+
+
+@pytest.mark.verifies("course_lib.masks.token_mask", against="an explicit double loop")
+@pytest.mark.parametrize("pad_id", [0, 3, -100])
+def test_token_mask_hides_padding_wherever_it_stands(ledger, pad_id):
+    tokens = torch.tensor([[pad_id, 5, 0, 3], [7, pad_id, 1, pad_id], [4, 4, 4, 4]])
+    ours = token_mask(tokens, pad_id)
+    assert ours.dtype == torch.bool
+    assert ours.tolist() == [[[token != pad_id for token in row]] for row in tokens.tolist()]
+    ledger.holds()
+
+
+@pytest.mark.verifies("course_lib.masks.causal_mask", against="an explicit double loop")
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (4, 4), (3, 7), (1, 5), (5, None)])
+def test_causal_mask_shows_the_key_at_the_own_place_and_those_before(ledger, queries, keys):
+    ours = causal_mask(queries, keys)
+    keys = queries if keys is None else keys
+    places = range(keys - queries, keys)  # of the queries: they are the last of the keys
+    assert ours.dtype == torch.bool
+    assert ours.tolist() == [[key <= place for key in range(keys)] for place in places]
+    ledger.holds()
+
+
+@pytest.mark.verifies("course_lib.masks.causal_mask", against="PyTorch `causal_lower_right`")
+@pytest.mark.parametrize(("queries", "keys"), [(4, 4), (3, 7), (1, 5)])
+def test_causal_mask_is_the_lower_right_bias_of_pytorch(ledger, queries, keys):
+    query, key = torch.randn(1, queries, 3).double(), torch.randn(1, keys, 3).double()
+    value = torch.eye(keys, dtype=torch.float64)[None]  # the output is the weights
+    theirs = F.scaled_dot_product_attention(query, key, value, causal_lower_right(queries, keys))
+    ours = masked_softmax(query @ key.mT / 3**0.5, causal_mask(queries, keys))
+    ledger.compare(ours, theirs, within=1e-12)
+    assert torch.equal(causal_mask(queries, keys), theirs[0] > 0)
+
+
+def test_the_causal_mask_is_made_where_it_is_asked_for():
+    assert causal_mask(3, device="meta").device.type == "meta"
+    assert causal_mask(3).device.type == "cpu"
+
+
+@pytest.mark.verifies("course_lib.masks.combine_masks", against="an explicit double loop")
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0)])
+def test_combined_masks_allow_what_every_mask_allows(ledger, order):
+    padding, causal, drawn = padding_mask(torch.tensor([5, 3])), causal_mask(5), torch.rand(5) < 0.8
+    ours = combine_masks(*((padding, None, causal, drawn)[i] for i in order))
+    theirs = [
+        [
+            [key < length and key <= query and drawn[key].item() for key in range(5)]
+            for query in range(5)
+        ]
+        for length in (5, 3)
+    ]
+    assert ours.dtype == torch.bool and ours.tolist() == theirs
+    ledger.holds()
+
+
+def test_no_mask_at_all_combines_to_none():
+    assert combine_masks() is None and combine_masks(None, None) is None
+    assert torch.equal(combine_masks(None, yes(3)), yes(3))
+
+
+# --- what the masks do to attention ----------------------------------------------------------
+
+SCORES = {
+    "scaled": ScaledDotScore,
+    "additive": lambda: AdditiveScore(4, 4, 8),
+    "gaussian": GaussianScore,
+}
+
+
+@pytest.mark.verifies("course_lib.masks.padding_mask", against="every sequence alone, unpadded")
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("room", [0, 1, 9])
+def test_padding_however_long_never_changes_what_attention_returns(ledger, score, room):
+    attention = Attention(SCORES[score]()).double()
+    lengths, query = torch.tensor([5, 1, 3]), torch.randn(3, 2, 4).double()
+    key, value = (torch.randn(3, 5 + room, size).double() for size in (4, 6))
+    behind = ~padding_mask(lengths, 5 + room)[:, 0]  # (batch, key)
+    key[behind], value[behind] = 1e3, -1e6
+    key.requires_grad_()
+    padded = attention(query, key, value, padding_mask(lengths, 5 + room))
+    for b, length in enumerate(lengths.tolist()):
+        alone = attention(query[b], key[b, :length], value[b, :length])
+        ledger.compare(padded.output[b], alone.output, within=1e-12)
+        ledger.compare(padded.weights[b, :, :length], alone.weights, within=1e-12)
+    (gradient,) = torch.autograd.grad(padded.output.sum(), key)
+    assert (gradient[behind] == 0).all()
+
+
+@pytest.mark.verifies("course_lib.masks.causal_mask", against="every prefix alone")
+@pytest.mark.parametrize("score", SCORES)
+def test_the_future_never_changes_the_past(ledger, score):
+    attention = Attention(SCORES[score]()).double()
+    tokens = torch.randn(6, 4, dtype=torch.float64)
+    whole = attention(tokens, tokens, tokens, causal_mask(6)).output
+    for length in range(1, 7):
+        prefix = tokens[:length]
+        alone = attention(prefix, prefix, prefix, causal_mask(length)).output
+        ledger.compare(whole[:length], alone, within=1e-12)
+        last = attention(prefix[-1:], prefix, prefix, causal_mask(1, length)).output
+        ledger.compare(whole[length - 1 : length], last, within=1e-12)
+    assert not torch.equal(attention(tokens, tokens, tokens).output, whole)
+
+
+def test_no_gradient_flows_from_the_past_into_the_future():
+    attention = Attention(ScaledDotScore())
+    tokens = torch.randn(5, 4, requires_grad=True)
+
+    def sums(tokens):
+        return attention(tokens, tokens, tokens, causal_mask(5)).output.sum(-1)
+
+    reach = torch.autograd.functional.jacobian(sums, tokens).abs().sum(-1)  # (output, input)
+    assert torch.equal(reach > 0, torch.ones(5, 5).tril() > 0)
+
+
+# --- bad input -------------------------------------------------------------------------------
+
+A = torch.zeros(2, 3)
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: padding_mask([3, 2]), r"lengths is a list; it must be a tensor of whole .*\[5, 3\]"),
+        (lambda: padding_mask(torch.tensor(3)), r"lengths has shape \(\) .*of shape \(batch,\)"),
+        (lambda: padding_mask(torch.tensor([[3]])), r"lengths has shape \(1, 1\) and dtype int64; it"),
+        (lambda: padding_mask(torch.tensor([3.0])), r"lengths has .*dtype float32; .*whole numbers"),
+        (lambda: padding_mask(torch.tensor([True])), r"lengths has .*dtype bool; .*whole numbers"),
+        (lambda: padding_mask(torch.tensor([1j])), r"lengths has .*dtype complex64; .*whole numbers"),
+        (lambda: padding_mask(torch.arange(0)), r"lengths is empty .*; it needs the length of at least"),
+        (lambda: padding_mask(torch.tensor([2, -1])), r"lengths holds -1; a length is 0 or more"),
+        (
+            lambda: padding_mask(torch.tensor([2, 7]), 5),
+            r"lengths holds 7, but max_length=5; there would be no room for the last 2 keys",
+        ),
+        (lambda: padding_mask(torch.tensor([2]), 2.0), r"max_length=2.0 is a float; .*whole number"),
+        (lambda: padding_mask(torch.tensor([0]), -1), r"max_length=-1 is below 0"),
+        (lambda: token_mask([[4, 0]], 0), r"tokens is a list; it must be a tensor of whole numbers"),
+        (lambda: token_mask(torch.tensor([4, 0]), 0), r"tokens has shape \(2,\) .*\(batch, key\)"),
+        (lambda: token_mask(A, 0), r"tokens has shape \(2, 3\) and dtype float32; .*whole numbers"),
+        (lambda: token_mask(A.long(), None), r"pad_id=None is a NoneType; it must be a whole number"),
+        (lambda: token_mask(A.long(), 0.5), r"pad_id=0.5 is a float; it must be a whole number"),
+        (lambda: causal_mask(0), r"query_length=0 is below 1"),
+        (lambda: causal_mask(3, 0), r"key_length=0 is below 1"),
+        (lambda: causal_mask(2.0), r"query_length=2.0 is a float; it must be a whole number"),
+        (lambda: causal_mask(3, 2), r"key_length=2 is below query_length=3; .* at least as many keys"),
+        (lambda: combine_masks(yes(3), A), r"mask is float32; it must be a boolean tensor where True"),
+        (lambda: combine_masks(None, [True]), r"mask is list; it must be a boolean tensor"),
+        (
+            lambda: combine_masks(yes(2, 3), None, yes(2, 4)),
+            r"masks have shapes \(2, 3\) and \(2, 4\); they must broadcast to each other",
+        ),
+        (lambda: masked_softmax([1.0]), r"scores is a list; a tensor is needed"),
+        (lambda: masked_softmax(A.long()), r"scores has dtype int64; .*scores\.float\(\)"),
+        (lambda: masked_softmax(torch.tensor(1.0)), r"scores has shape \(\); .*at least one axis"),
+        (lambda: masked_softmax(A, dim=2), r"dim=2, but scores has shape \(2, 3\); .*from -2 to 1"),
+        (lambda: masked_softmax(A, dim=-3), r"dim=-3, but scores has shape \(2, 3\)"),
+        (lambda: masked_softmax(A, dim=None), r"dim=None, but scores has shape \(2, 3\); it must be a whole"),
+        (lambda: masked_softmax(A, A), r"mask is float32; it must be a boolean .*True means 'may attend"),
+        (lambda: masked_softmax(A, A.long()), r"mask is int64; it must be a boolean .*mask\.bool\(\)"),
+        (
+            lambda: masked_softmax(A, yes(3, 2)),
+            r"mask has shape \(3, 2\); it must broadcast to the shape of scores = \(2, 3\)",
+        ),
+        (lambda: masked_softmax(A, yes(1, 2, 3)), r"mask has shape \(1, 2, 3\); it must broadcast"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_by_name(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()

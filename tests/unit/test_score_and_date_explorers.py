@@ -1,0 +1,209 @@
+"""The explorers of notebooks 02 and 03, and the picture of a loss: what is drawn is what is computed."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import scipy.special
+import torch
+from torch import nn
+
+from course_lib.checkpoints import date_translator, untrained_date_translator
+from course_lib.plots import AlignmentPanel, HistogramPanel, LinesPanel, figure
+from course_lib.recurrent import FixedContextDecoder
+from course_lib.training import Progress, fit
+from course_lib.widgets import LossPicture, date_explorer, score_explorer
+from course_lib.widgets.scores import SCALES, entropy, gradient_norm
+
+
+def fact(explorer, name):
+    return re.search(rf"^  {name} (.*)$", explorer.summary, re.MULTILINE)[1]
+
+
+# --- scores ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return score_explorer()
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize(("size", "query"), [(1, 0), (48, 17), (1024, 63)])
+def test_scores_and_weights_are_those_of_the_vectors(scores, scale, size, query):
+    for name, value in (("size", size), ("scale", scale), ("query", query)):
+        scores.controls[name].value = value
+    draw = torch.Generator().manual_seed(0)
+    queries = torch.randn(64, 1024, generator=draw).double().numpy()[:, :size]
+    keys = torch.randn(32, 1024, generator=draw).double().numpy()[:, :size]
+    wanted = queries @ keys.T * {"1": 1, "1/√d": size**-0.5, "1/d": 1 / size}[scale]
+    weights = scipy.special.softmax(wanted, axis=1)
+    assert float(fact(scores, "variance of the scores").replace(",", "")) == pytest.approx(
+        wanted.var(ddof=1), rel=0.01
+    )
+    histogram, stems, _ = scores.picture.figure.panels
+    assert np.allclose(stems._heads.get_ydata(), weights[query], atol=1e-5)
+    counts, _ = np.histogram(wanted, histogram.edges)
+    assert np.abs(histogram._bars.get_data()[0] - counts / wanted.size).max() < 2e-3
+    spread = -(weights * np.log(np.maximum(weights, 1e-300))).sum(1).mean() / np.log(32)
+    assert float(fact(scores, "entropy").split()[0]) == pytest.approx(spread, abs=0.006)
+
+
+def test_entropy_and_gradient_are_those_of_autograd():
+    logits = torch.randn(3, 5, dtype=torch.float64)
+    weights = torch.softmax(logits, dim=-1)
+    for row, weight in zip(logits, weights, strict=True):
+        jacobian = torch.autograd.functional.jacobian(lambda a: torch.softmax(a, dim=-1), row)
+        assert gradient_norm(weight).item() == pytest.approx(jacobian.norm().item())
+        wanted = torch.distributions.Categorical(weight).entropy() / np.log(5)
+        assert entropy(weight).item() == pytest.approx(wanted.item())
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"size": 5}, "size=5 must be one of 1, 2, 3, 4, 6"),
+        ({"size": 0}, "size=0 is below 1"),
+        ({"scale": "1/d²"}, "scale='1/d²' is unknown"),
+        ({"query": 64}, "query=64 must be below 64"),
+    ],
+)
+def test_settings_that_the_score_explorer_does_not_have_are_refused(settings, says):
+    with pytest.raises(ValueError, match=re.escape(says)):
+        score_explorer(**settings)
+
+
+def test_a_histogram_counts_and_leaves_out_what_lies_outside():
+    _, axes = figure()
+    panel = HistogramPanel(axes, [0, 1, 2])
+    panel.update([0.5, 1.5, 1.6, 9.0])
+    assert panel.shares.tolist() == [0.25, 0.5]
+    assert panel._bars.get_data()[0].tolist() == [0.25, 0.5]
+
+
+# --- dates -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dates():
+    return date_explorer(date_translator(), "Tuesday, March 5, 2024")
+
+
+def test_what_is_drawn_is_where_the_model_looked(dates):
+    dates.controls["text"].value = "5 maja 1980"
+    dates.controls["step"].value = 4
+    done = date_translator()("5 maja 1980")
+    alignment, stems = dates.picture.figure.panels
+    drawn = alignment._image.get_array()
+    assert np.allclose(drawn[:11, :11], done.weights) and drawn[:, 11:].mask.all()
+    assert np.allclose(stems._heads.get_ydata()[:11], done.weights[3])
+    assert stems._heads.get_ydata()[11:].sum() == 0
+    assert fact(dates, "written") == "1980-05-05, Monday"
+    assert fact(dates, "step") == "4 of 11, writes 0"
+    assert "".join(text.get_text() for text in alignment._columns[:11]) == "5␣maja␣1980"
+    region = dates.picture.hover[0]
+    values = np.frombuffer(region["values"], "<f4").reshape(region["shape"])
+    assert np.array_equal(values, done.weights.numpy())
+    json.dumps(region["rows"] + region["columns"])
+
+
+def test_a_blitted_alignment_is_the_same_as_a_full_redraw(dates):
+    dates.controls["text"].value = "Παρασκευή 30 Σεπτεμβρίου 2022"
+    live = dates.picture.figure
+    moved = live.png()
+    live.redraw_background()
+    assert live.png() == moved
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("", "the text is empty"), ("5 März 2024 日", "日"), ("1" * 41, "room for 40")],
+)
+def test_a_text_that_cannot_be_read_is_said_in_words_and_the_picture_stays(dates, text, says):
+    before, summary = dates.picture.png, dates.summary
+    dates.controls["text"].value = text
+    assert says in dates._words.value and "cannot be drawn" in dates._words.value
+    assert (dates.picture.png, dates.summary) == (before, summary)
+    dates.controls["text"].value = "5 maja 1980"
+    assert "1980-05-05" in dates.summary
+
+
+def test_an_answer_that_is_no_date_is_said_to_be_none():
+    torch.manual_seed(0)
+    assert "which is no date" in date_explorer(untrained_date_translator()).summary
+
+
+def test_a_model_without_attention_is_refused():
+    translator = untrained_date_translator()
+    translator.model.decoder = FixedContextDecoder(len(translator.target), 16, 32, 32)
+    with pytest.raises(ValueError, match="without attention"):
+        date_explorer(translator)
+
+
+def test_an_explorer_of_a_model_trained_here_is_compared_by_its_title_only():
+    explorer = date_explorer(date_translator(), measured=True)
+    data, _ = explorer._repr_mimebundle_()
+    assert data["text/plain"] == "From a written date to ISO 8601."
+
+
+def test_an_alignment_names_spaces_and_the_end():
+    _, axes = figure()
+    panel = AlignmentPanel(axes, 5, 4)
+    panel.update(np.eye(2, 3), ["a", " ", "b"], ["a", "<eos>"], row=1)
+    assert [text.get_text() for text in panel._columns[:3]] == ["a", "␣", "b"]
+    assert [text.get_text() for text in panel._rows[:2]] == ["a", "∎"]
+    assert not panel._columns[3].get_visible() and panel._frame.get_y() == 0.5
+
+
+# --- a loss ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    things = []
+    monkeypatch.setattr("course_lib.widgets.loss_picture.display", things.append)
+    return things
+
+
+def test_a_loss_is_drawn_while_it_falls_and_left_as_a_still_picture(shown, monkeypatch):
+    monkeypatch.setattr("course_lib.widgets.loss_picture._PAUSE", 0)
+    watch, pictures = LossPicture(below=0.5), set()
+    for step, loss in enumerate(np.geomspace(2, 0.01, 50), start=1):
+        watch(Progress(step, 50, loss, None, 0.1 * step, "steps" if step == 50 else None))
+        pictures.add(watch._picture.png)
+        if step == 49:
+            assert watch._words.value == "step 49 of 50, loss 0.0111, 0 s left"
+    live, still = shown
+    assert len(pictures) > 40 and live is watch._box
+    assert live.comm is None, "the live picture is closed"
+    assert still._repr_mimebundle_()[0]["text/plain"] == (
+        "Loss while training. The mean of the last 20 is below 0.5: True."
+    )
+    (panel,) = still.figure.panels
+    assert np.allclose(panel._drawn["loss"].get_ydata(), np.geomspace(2, 0.01, 50))
+
+
+def test_a_training_that_ends_early_ends_its_picture(shown):
+    model = nn.Linear(1, 1)
+
+    def batches():
+        yield torch.ones(4, 1)
+        yield torch.ones(4, 1)
+        raise KeyboardInterrupt
+
+    history = fit(
+        model, batches(), lambda m, x: m(x).square().mean() + 1, steps=9, watch=LossPicture()
+    )
+    assert history.stopped == "interrupted" and len(history.losses) == 2
+    assert len(shown) == 2
+
+
+# --- lines -----------------------------------------------------------------------------------
+
+
+def test_a_logarithmic_axis_with_few_points_names_each():
+    drawn, axes = figure()
+    LinesPanel(axes, [16, 32, 64], {"a": [1, 2, 3]}, log_x=True)
+    drawn.draw_without_rendering()
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["16", "32", "64"]

@@ -1,0 +1,382 @@
+"""Scores and attention against an explicit double loop, PyTorch's layers, SciPy, statsmodels."""
+
+import io
+import math
+
+import numpy as np
+import pytest
+import scipy.special
+import torch
+import torch.nn.functional as F
+from scipy.spatial.distance import cdist
+from statsmodels.nonparametric.kernel_regression import KernelReg
+from torch import nn
+
+from course_lib.pooling import Attended
+from course_lib.scoring import (
+    AdditiveScore,
+    Attention,
+    ConcatScore,
+    DotScore,
+    GaussianScore,
+    GeneralScore,
+    ScaledDotScore,
+    attend,
+)
+
+DTYPES = [torch.float64, torch.float32]
+ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-5}
+
+# No two axes are equally long, so that none can be taken for another.
+QUERIES, KEYS, QUERY_SIZE, KEY_SIZE, HIDDEN, VALUE_SIZE = 4, 5, 6, 7, 8, 9
+BATCHES = [((), ()), ((2,), (2,)), ((2, 3), (2, 3)), ((2, 1), (1, 3)), ((3,), (2, 3)), ((), (2,))]
+
+MAKERS = {
+    "dot": DotScore,
+    "scaled": ScaledDotScore,
+    "general": lambda: GeneralScore(QUERY_SIZE, KEY_SIZE),
+    "concat": lambda: ConcatScore(QUERY_SIZE, KEY_SIZE, HIDDEN),
+    "additive": lambda: AdditiveScore(QUERY_SIZE, KEY_SIZE, HIDDEN),
+    "gaussian": lambda: GaussianScore(1.7),
+}
+NEED_EQUAL_SIZES = {"dot", "scaled", "gaussian"}
+
+
+def pair_for(name, query_batch=(), key_batch=(), dtype=torch.float64):
+    key_size = QUERY_SIZE if name in NEED_EQUAL_SIZES else KEY_SIZE
+    query = torch.randn(*query_batch, QUERIES, QUERY_SIZE, dtype=dtype, requires_grad=True)
+    key = torch.randn(*key_batch, KEYS, key_size, dtype=dtype, requires_grad=True)
+    return query, key
+
+
+def in_float64(*tensors):
+    return [tensor.detach().double().requires_grad_() for tensor in tensors]
+
+
+def compare_gradients(ledger, ours, leaves, theirs, oracles, within):
+    """Hold the gradient of one random mixture of the outputs against the oracle's, leaf by leaf."""
+    mix = torch.randn(ours.shape, dtype=torch.float64)
+    mine = torch.autograd.grad(ours, leaves, mix.to(ours.dtype))
+    for gradient, oracle in zip(mine, torch.autograd.grad(theirs, oracles, mix, True), strict=True):
+        ledger.compare(gradient, oracle, within=within, backward=True)
+
+
+# --- every score, one pair at a time ---------------------------------------------------------
+
+#: What the papers write, for one query and one key: q, k, and the parameters in their order.
+FORMULAS = {
+    "dot": lambda q, k: (q * k).sum(),
+    "scaled": lambda q, k: (q * k).sum() / math.sqrt(len(q)),
+    "general": lambda q, k, W: q @ (W @ k),
+    "concat": lambda q, k, W, v: v[0] @ torch.tanh(W @ torch.cat([q, k])),
+    "additive": lambda q, k, W, U, v: v[0] @ torch.tanh(W @ q + U @ k),
+    "gaussian": lambda q, k, log_h: -((q - k) ** 2).sum() / (2 * torch.exp(log_h) ** 2),
+}
+
+
+def by_double_loop(name, query, key, parameters):
+    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    query, key = (t.expand(*batch, *t.shape[-2:]) for t in (query, key))
+    scores = [
+        FORMULAS[name](q, k, *parameters)
+        for place in np.ndindex(*batch)
+        for q in query[place]
+        for k in key[place]
+    ]
+    return torch.stack(scores).reshape(*batch, QUERIES, KEYS)
+
+
+EVERY_SCORE = [
+    pytest.param("dot", marks=pytest.mark.verifies("course_lib.scoring.DotScore", against="an explicit double loop")),
+    pytest.param("scaled", marks=pytest.mark.verifies("course_lib.scoring.ScaledDotScore", against="an explicit double loop")),
+    pytest.param("general", marks=pytest.mark.verifies("course_lib.scoring.GeneralScore", against="an explicit double loop")),
+    pytest.param("concat", marks=pytest.mark.verifies("course_lib.scoring.ConcatScore", against="an explicit double loop")),
+    pytest.param("additive", marks=pytest.mark.verifies("course_lib.scoring.AdditiveScore", against="an explicit double loop")),
+    pytest.param("gaussian", marks=pytest.mark.verifies("course_lib.scoring.GaussianScore", against="an explicit double loop")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("query_batch", "key_batch"), BATCHES)
+@pytest.mark.parametrize("name", EVERY_SCORE)
+def test_every_score_is_its_formula_one_pair_at_a_time(ledger, name, query_batch, key_batch, dtype):
+    score = MAKERS[name]().to(dtype)
+    query, key = pair_for(name, query_batch, key_batch, dtype)
+    leaves = [query, key, *score.parameters()]
+    oracles = in_float64(*leaves)
+    ours, theirs = score(query, key), by_double_loop(name, *oracles[:2], oracles[2:])
+    assert ours.dtype == dtype
+    ledger.compare(ours, theirs, within=ROUNDING[dtype])
+    compare_gradients(ledger, ours, leaves, theirs, oracles, 10 * ROUNDING[dtype])
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_gradients_are_those_of_finite_differences(name):
+    pair = pair_for(name, (2, 1), (3,))
+    assert torch.autograd.gradcheck(MAKERS[name]().double(), pair, fast_mode=True)
+
+
+# --- scores against other libraries ----------------------------------------------------------
+
+
+@pytest.mark.verifies("course_lib.scoring.GeneralScore", against="PyTorch `nn.Bilinear`")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_general_score_is_a_bilinear_layer(ledger, dtype):
+    score = GeneralScore(QUERY_SIZE, KEY_SIZE).to(dtype)
+    query, key = pair_for("general", (2,), (2,), dtype)
+    bilinear = nn.Bilinear(QUERY_SIZE, KEY_SIZE, 1, bias=False).double()
+    with torch.no_grad():
+        bilinear.weight[0] = score.W.weight
+    oracles = in_float64(query, key)
+    theirs = bilinear(
+        oracles[0][:, :, None].expand(2, QUERIES, KEYS, QUERY_SIZE).contiguous(),
+        oracles[1][:, None].expand(2, QUERIES, KEYS, KEY_SIZE).contiguous(),
+    )[..., 0]
+    ours = score(query, key)
+    ledger.compare(ours, theirs, within=ROUNDING[dtype])
+    compare_gradients(ledger, ours, [query, key], theirs, oracles, 10 * ROUNDING[dtype])
+
+
+@pytest.mark.verifies("course_lib.scoring.GaussianScore", against="SciPy `cdist`")
+@pytest.mark.parametrize("bandwidth", [0.3, 1, 4.0])
+def test_gaussian_score_is_minus_half_the_squared_distance_in_bandwidths(ledger, bandwidth):
+    score = GaussianScore(bandwidth).double()
+    h = score.log_bandwidth.exp().item()
+    assert h == pytest.approx(bandwidth, rel=1e-6)  # the parameter was made in float32
+    query, key = (tensor.detach() for tensor in pair_for("gaussian"))
+    distances = torch.from_numpy(cdist(query.numpy(), key.numpy(), "sqeuclidean"))
+    ours = score(query, key)
+    ledger.compare(ours * h**2, -distances / 2, within=1e-12)
+    (slope,) = torch.autograd.grad(ours.sum(), score.log_bandwidth)
+    ledger.compare(slope * h**2, distances.sum(), within=1e-11, backward=True)
+
+
+def test_concat_is_additive_with_its_matrix_split():
+    concat = ConcatScore(QUERY_SIZE, KEY_SIZE, HIDDEN)
+    additive = AdditiveScore(QUERY_SIZE, KEY_SIZE, HIDDEN)
+    W, U = concat.W.weight.split([QUERY_SIZE, KEY_SIZE], dim=1)
+    additive.load_state_dict({"W.weight": W, "U.weight": U, "v.weight": concat.v.weight})
+    pair = pair_for("concat", (2,), (3, 1), torch.float32)
+    torch.testing.assert_close(additive(*pair), concat(*pair))
+
+
+# --- attend and Attention --------------------------------------------------------------------
+
+
+def lonely_mask(*shape):
+    """A random mask in which the second query sees nothing."""
+    mask = torch.rand(shape) < 0.6
+    mask[..., 1, :] = False
+    return mask
+
+
+@pytest.mark.verifies("course_lib.scoring.attend", against="an explicit double loop")
+@pytest.mark.parametrize("masked", [False, True])
+def test_attend_averages_the_values_one_query_at_a_time(ledger, masked):
+    scores, value = torch.randn(QUERIES, KEYS).double(), torch.randn(KEYS, VALUE_SIZE).double()
+    mask = lonely_mask(QUERIES, KEYS) if masked else torch.ones(QUERIES, KEYS, dtype=torch.bool)
+    weights, output = np.zeros((QUERIES, KEYS)), np.zeros((QUERIES, VALUE_SIZE))
+    for i in range(QUERIES):
+        total = sum(math.exp(scores[i, j]) for j in range(KEYS) if mask[i, j])
+        for j in range(KEYS):
+            if mask[i, j]:
+                weights[i, j] = math.exp(scores[i, j]) / total
+                output[i] += weights[i, j] * value[j].numpy()
+    ours = attend(scores, value, mask if masked else None)
+    assert isinstance(ours, Attended)
+    ledger.compare(ours.weights, weights, within=1e-12)
+    ledger.compare(ours.output, output, within=1e-12)
+
+
+@pytest.mark.verifies(
+    "course_lib.scoring.attend", against="PyTorch `F.scaled_dot_product_attention`"
+)
+@pytest.mark.verifies(
+    "course_lib.scoring.Attention", against="PyTorch `F.scaled_dot_product_attention`"
+)
+@pytest.mark.verifies(
+    "course_lib.scoring.ScaledDotScore", against="PyTorch `F.scaled_dot_product_attention`"
+)
+@pytest.mark.parametrize("mask_axes", [None, (QUERIES, KEYS), (2, 1, QUERIES, KEYS)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_attention_with_the_scaled_dot_score_is_that_of_pytorch(ledger, dtype, mask_axes):
+    query, key = pair_for("scaled", (2, 3), (1, 3), dtype)
+    value = torch.randn(2, 1, KEYS, VALUE_SIZE, dtype=dtype, requires_grad=True)
+    mask = lonely_mask(*mask_axes) if mask_axes else None
+    leaves = [query, key, value]
+    oracles = in_float64(*leaves)
+    expanded = (tensor.expand(2, 3, -1, -1) for tensor in oracles)
+    theirs = F.scaled_dot_product_attention(*expanded, mask)
+    by_hand = attend(ScaledDotScore()(query, key), value, mask)
+    for ours in (Attention(ScaledDotScore())(*leaves, mask), by_hand):
+        ledger.compare(ours.output, theirs, within=ROUNDING[dtype])
+        compare_gradients(ledger, ours.output, leaves, theirs, oracles, ROUNDING[dtype])
+
+
+@pytest.mark.verifies("course_lib.scoring.Attention", against="statsmodels `KernelReg`")
+@pytest.mark.parametrize("size", [1, 2])
+def test_attention_with_the_gaussian_score_is_kernel_regression(ledger, size):
+    attention = Attention(GaussianScore(0.6)).double()
+    h = attention.score.log_bandwidth.exp().item()
+    query, key, value = (torch.randn(n, m).double() for n, m in ((4, size), (30, size), (30, 1)))
+    oracle = KernelReg(
+        value.numpy()[:, 0], key.numpy(), "c" * size, reg_type="lc", bw=[h] * size, rng=0
+    )
+    ours = attention(query, key, value).output[:, 0]
+    ledger.compare(ours, oracle.fit(query.numpy())[0], within=1e-12)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_attention_is_its_score_and_then_attend(name):
+    score = MAKERS[name]().double()
+    query, key = pair_for(name, (2, 1), (3,))
+    value, mask = torch.randn(2, 1, KEYS, VALUE_SIZE).double(), lonely_mask(QUERIES, KEYS)
+    ours, theirs = Attention(score)(query, key, value, mask), attend(score(query, key), value, mask)
+    assert ours.output.shape == (2, 3, QUERIES, VALUE_SIZE)
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+    assert (ours.weights[..., 1, :] == 0).all() and (ours.output[..., 1, :] == 0).all()
+
+
+# --- dropout ---------------------------------------------------------------------------------
+
+
+@pytest.mark.verifies("course_lib.scoring.attend", against="moments of 20,000 draws of dropout")
+@pytest.mark.parametrize("p", [0.1, 0.5])
+def test_dropout_keeps_the_mean_of_the_weights_and_what_is_returned_is_undropped(ledger, p):
+    scores = torch.randn(QUERIES, KEYS, dtype=torch.float64)
+    weights = torch.from_numpy(scipy.special.softmax(scores.numpy(), axis=-1))
+    value = torch.eye(KEYS, dtype=torch.float64).repeat(1, 2)  # returns what dropout keeps, twice
+    output, returned = attend(scores.expand(20_000, -1, -1), value, dropout=p, training=True)
+    kept, again = output.chunk(2, -1)
+    assert torch.equal(kept, again)  # weights are dropped, not outputs
+    ledger.compare(returned[0], weights, within=1e-12)
+    ledger.compare(kept.mean(0), weights, within=0.03)
+    dropped = kept == 0
+    torch.testing.assert_close(kept, (weights / (1 - p)).masked_fill(dropped, 0.0))
+    shares = dropped.double().mean(0)  # each weight by itself, not rows or keys together
+    assert shares.sub(p).abs().max() < 5 * math.sqrt(p * (1 - p) / 20_000)
+    spread = dropped.double().sum((-2, -1)).var().item()
+    assert spread == pytest.approx(QUERIES * KEYS * p * (1 - p), rel=0.1)
+
+
+def test_dropout_acts_only_in_training():
+    scores, value = torch.randn(QUERIES, KEYS), torch.randn(KEYS, VALUE_SIZE)
+    plain = attend(scores, value)
+    torch.testing.assert_close(attend(scores, value, dropout=0.9), plain, rtol=0, atol=0)
+    torch.testing.assert_close(attend(scores, value, training=True), plain, rtol=0, atol=0)
+    attention, pair = Attention(DotScore(), dropout=0.5), pair_for("dot", dtype=torch.float32)
+    undropped = Attention(DotScore())(*pair, value)
+    torch.testing.assert_close(attention.eval()(*pair, value), undropped, rtol=0, atol=0)
+    training = attention.train()(*pair, value)
+    assert not torch.equal(training.output, undropped.output)
+    assert torch.equal(training.weights, undropped.weights)
+
+
+# --- as modules ------------------------------------------------------------------------------
+
+SHAPES = {
+    "general": {"W.weight": (QUERY_SIZE, KEY_SIZE)},
+    "concat": {"W.weight": (HIDDEN, QUERY_SIZE + KEY_SIZE), "v.weight": (1, HIDDEN)},
+    "additive": {"W.weight": (HIDDEN, QUERY_SIZE), "U.weight": (HIDDEN, KEY_SIZE), "v.weight": (1, HIDDEN)},
+    "gaussian": {"log_bandwidth": ()},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_state_survives_saving_and_loading(name):
+    file, saved, loaded = io.BytesIO(), Attention(MAKERS[name]()), Attention(MAKERS[name]())
+    shapes = {key: tuple(tensor.shape) for key, tensor in saved.score.state_dict().items()}
+    assert shapes == SHAPES.get(name, {})
+    with torch.no_grad():
+        for parameter in saved.parameters():
+            parameter += 0.5
+    torch.save(saved.state_dict(), file)
+    file.seek(0)
+    loaded.load_state_dict(torch.load(file))
+    arguments = *pair_for(name, dtype=torch.float32), torch.randn(KEYS, VALUE_SIZE)
+    torch.testing.assert_close(loaded(*arguments), saved(*arguments), rtol=0, atol=0)
+
+
+@pytest.mark.usefixtures("without_annotations")  # the checker itself cannot be compiled
+@pytest.mark.parametrize("name", MAKERS)
+def test_it_compiles(name):
+    attention = Attention(MAKERS[name]())
+    arguments = *pair_for(name, dtype=torch.float32), torch.randn(KEYS, VALUE_SIZE)
+    mask = lonely_mask(QUERIES, KEYS)
+    compiled = torch.compile(attention, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(*arguments, mask), attention(*arguments, mask))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", MAKERS)
+def test_half_precision_works(name, dtype):
+    attention = Attention(MAKERS[name]().to(dtype))
+    tensors = *pair_for(name, (2,), (2,), dtype), torch.randn(2, KEYS, VALUE_SIZE, dtype=dtype)
+    mask = lonely_mask(QUERIES, KEYS)
+    half = attention(*tensors, mask)
+    exact = attention.double()(*(tensor.double() for tensor in tensors), mask)
+    assert half.output.dtype == half.weights.dtype == dtype
+    torch.testing.assert_close(half.output.double(), exact.output, rtol=0, atol=0.1)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_autocast_may_mix_the_dtypes_of_inputs_and_parameters(name):
+    dtype = torch.bfloat16  # that of what a layer before returned
+    tensors = *pair_for(name, dtype=dtype), torch.randn(KEYS, VALUE_SIZE, dtype=dtype)
+    with torch.autocast("cpu", dtype):
+        assert Attention(MAKERS[name]())(*tensors).output.dtype == dtype
+
+
+# --- bad input -------------------------------------------------------------------------------
+
+Q, K, V = torch.zeros(4, 6), torch.zeros(5, 6), torch.zeros(5, 9)
+S = torch.zeros(4, 5)
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: DotScore()([1.0], K), r"query is a list; a tensor is needed"),
+        (lambda: DotScore()(Q.long(), K), r"query has dtype int64; .*e\.g\. query\.float\(\)"),
+        (lambda: DotScore()(Q, K.bool()), r"key has dtype bool; .*e\.g\. key\.float\(\)"),
+        (lambda: DotScore()(Q[0], K), r"query has shape \(6,\); it must be \(…, query, size\), e\.g\. query\[None"),
+        (lambda: DotScore()(Q, K[0]), r"key has shape \(6,\); it must be \(…, key, size\), e\.g\. key\[None, :\]"),
+        (lambda: DotScore()(Q, K.double()), r"query has dtype float32 but key has dtype float64; .*key\.to\(query\.dtype\)"),
+        (lambda: DotScore()(Q, K.to("meta")), r"query has device cpu but key has device meta"),
+        (lambda: DotScore()(Q, K[:, :3]), r"key has shape \(5, 3\), .*have 3 numbers; .*as many as query has, 6"),
+        (lambda: GaussianScore()(Q, K[:, :1]), r"key has shape \(5, 1\), .*as query has, 6"),
+        (lambda: DotScore()(Q.expand(2, 4, 6), K.expand(3, 5, 6)), r"query has shape \(2, 4, 6\) but key has shape \(3, 5, 6\); all axes but the last two must be equal or 1"),
+        (lambda: GeneralScore(6, 7)(Q, K), r"key has shape \(5, 6\), .*made with key_size=7"),
+        (lambda: GeneralScore(7, 6)(Q, K), r"query has shape \(4, 6\), .*made with query_size=7"),
+        (lambda: ConcatScore(6, 7, 8)(Q, K), r"key has .* 6 numbers; .*key_size=7"),
+        (lambda: AdditiveScore(7, 6, 8)(Q, K), r"query has .* 6 numbers; .*query_size=7"),
+        (lambda: GeneralScore(6, 6)(Q.double(), K.double()), r"query and key have dtype float64, but the parameters of the score have float32; .*score\.to\(torch\.float64\)"),
+        (lambda: ConcatScore(6, 6, 8)(Q.half(), K.half()), r"query and key have dtype float16, but the param"),
+        (lambda: AdditiveScore(6, 6, 8).double()(Q, K), r"query and key have dtype float32, but the param"),
+        (lambda: GeneralScore(0, 6), r"query_size=0 is below 1"),
+        (lambda: GeneralScore(6, 2.5), r"key_size=2.5 is a float; it must be a whole number"),
+        (lambda: ConcatScore(6, -1, 8), r"key_size=-1 is below 1"),
+        (lambda: AdditiveScore(6, 6, 0), r"hidden_size=0 is below 1"),
+        (lambda: GaussianScore(0), r"bandwidth=0 is not a finite number above 0"),
+        (lambda: GaussianScore(math.nan), r"bandwidth=nan is not a finite number above 0"),
+        (lambda: GaussianScore("wide"), r"bandwidth is a str; it must be a number above 0"),
+        (lambda: attend(S.long(), V), r"scores has dtype int64; .*scores\.float\(\)"),
+        (lambda: attend(S, V.long()), r"value has dtype int64; .*value\.float\(\)"),
+        (lambda: attend(S[0], V), r"scores has shape \(5,\); it must be \(…, query, key\)"),
+        (lambda: attend(S, V[:, 0]), r"value has shape \(5,\); it must be \(…, key, value_size\)"),
+        (lambda: attend(S, V.double()), r"scores has dtype float32 but value has dtype float64; .*value\.to"),
+        (lambda: attend(S, V[:3]), r"scores has shape \(4, 5\), that is 5 keys, but value has shape \(3, 9\), that is 3 values; there must be one value per key"),
+        (lambda: attend(S.expand(2, 4, 5), V.expand(3, 5, 9)), r"scores has shape \(2, 4, 5\) but value has shape \(3, 5, 9\)"),
+        (lambda: attend(S, V, dropout=1), r"dropout=1 must be a number from 0 up to but not including 1"),
+        (lambda: attend(S, V, S.mT.bool()), r"mask has shape \(5, 4\); it must broadcast to .* = \(4, 5\)"),
+        (lambda: Attention(DotScore(), dropout=1.0), r"dropout=1.0 must be a number from 0"),
+        (lambda: Attention(DotScore), r"score is the class DotScore; it must be a module, e\.g\. DotScore\(\)"),
+        (lambda: Attention("dot"), r"score is 'dot'; it must be a module, e\.g\. DotScore\(\)"),
+        (lambda: Attention(DotScore())(Q, K, V[:3]), r"that is 5 keys, but value has shape \(3, 9\)"),
+        (lambda: Attention(DotScore())(Q, K, V, S), r"mask is float32; it must be a boolean tensor"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_by_name(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
