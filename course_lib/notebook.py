@@ -97,19 +97,23 @@ def show_lines(
 
 
 def show_source(thing: object) -> None:
-    """Show the verified source of a function or class of `course_lib`, without its docstrings."""
+    """Show the verified source of a function or class of `course_lib`, without docstrings and argument checks."""
     source = _without_docstrings(textwrap.dedent(inspect.getsource(thing))).rstrip()
     display({"text/markdown": f"```python\n{source}\n```", "text/plain": source}, raw=True)
 
 
 def _without_docstrings(source: str) -> str:
     lines = source.splitlines()
+
+    def drop(node: ast.stmt) -> None:
+        lines[node.lineno - 1 : node.end_lineno] = [None] * (node.end_lineno - node.lineno + 1)
+
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            words = node.body[0]
-            lines[words.lineno - 1 : words.end_lineno] = [None] * (
-                words.end_lineno - words.lineno + 1
-            )
+            drop(node.body[0])
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            if getattr(node.value.func, "id", "").lstrip("_").startswith("require_"):
+                drop(node)
     return re.sub(r":\n\n+", ":\n", "\n".join(line for line in lines if line is not None))
 
 

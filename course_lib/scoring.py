@@ -147,9 +147,8 @@ class AdditiveScore(nn.Module):
         _require_made_for(query, self.W)
         _require_sizes(query, key, self.W.in_features, self.U.in_features)
         together = self.W(query)[..., :, None, :] + self.U(key)[..., None, :, :]
-        return self.v(torch.tanh(together)).squeeze(
-            -1
-        )  # (…, query, key, hidden) -> (…, query, key)
+        scores = self.v(torch.tanh(together))  # (…, query, key, 1)
+        return scores.squeeze(-1)
 
 
 class GaussianScore(nn.Module):

@@ -48,6 +48,8 @@ DIFFERENCES = {
     "and NumPy cut the path that a gradient would take.",
     "gradient": "The values are right, but the gradient with respect to {argument} is not. "
     "A constant added to a denominator does this where the denominator is small.",
+    "nan_gradient": "The values are right, but the gradient with respect to {argument} holds NaN. Somewhere inside a "
+    "NaN or infinity arose and was hidden afterwards; on the way back it returns. Keep it from arising.",
     "changed_input": "Your function changed its input {argument} in place. The caller still needs it; "
     "work on a copy, or use operations without a trailing underscore.",
     "exception": "Your code raised {came}.",

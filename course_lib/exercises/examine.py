@@ -202,8 +202,9 @@ def _compare_gradients(
             details = (*_line_of(came.error, attempt), *details)
             return _tried(exercise, "no_gradient", {"argument": argument}, details)
         if not close(gradient, wanted, _GRADIENT_TOLERANCE).all():
+            kind = "gradient" if gradient.isfinite().all() else "nan_gradient"
             lines = _parting_lines(gradient, wanted, _GRADIENT_TOLERANCE)
-            return _tried(exercise, "gradient", {"argument": argument}, (*details, *lines))
+            return _tried(exercise, kind, {"argument": argument}, (*details, *lines))
     return None
 
 

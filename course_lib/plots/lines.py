@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
@@ -63,9 +64,12 @@ class LinesPanel(Panel):
         self.artists = [*self._drawn.values(), self._marker]
 
     def update(
-        self, marker: tuple[float, float] | None = None, emphasise: str | None = None, **lines
+        self,
+        marker: tuple[ArrayLike, ArrayLike] | None = None,
+        emphasise: str | None = None,
+        **lines,
     ) -> None:
-        """Move the named curves; put the marker; draw the `emphasise`d curve thick and the others faint."""
+        """Move the named curves; put the marker, or several of them; draw the `emphasise`d curve thick and the others faint."""
         for name, y in lines.items():
             self.lines[name] = y
             self._drawn[name].set_ydata(y)
@@ -74,7 +78,7 @@ class LinesPanel(Panel):
                 line.set(
                     linewidth=2.4 if name == emphasise else 1, alpha=1 if name == emphasise else 0.4
                 )
-        self._marker.set_data(*([marker[0]], [marker[1]]) if marker else ([], []))
+        self._marker.set_data(*map(np.atleast_1d, marker) if marker else ([], []))
 
     def data(self) -> dict:
         """The curves, and the marker where there is one."""

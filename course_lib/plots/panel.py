@@ -57,8 +57,8 @@ def _span(numbers: np.ndarray) -> str:
     numbers = numbers[np.isfinite(numbers)]
     if numbers.size == 0:
         return "nowhere"
-    # The last digits of what is next to nothing depend on the processor.
-    least = 1e-6 * np.abs(numbers).max()
+    # What is next to nothing beside the rest has last digits that depend on the processor.
+    least = 1e-3 * np.abs(numbers).max()
     low, high, mean = (
         f"{0.0 if abs(number) < least else number:.3g}"
         for number in (numbers.min(), numbers.max(), numbers.mean())

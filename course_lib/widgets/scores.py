@@ -20,7 +20,7 @@ SCALES = {"1": lambda d: 1.0, "1/√d": lambda d: d**-0.5, "1/d": lambda d: 1.0 
 
 _SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _QUERIES, _KEYS = 64, 32
-_EDGES = np.linspace(-20.25, 20.25, 82)
+_EDGES = np.linspace(-40.25, 40.25, 162)
 
 
 def score_explorer(*, size: int = 64, scale: str = "1", query: int = 0, seed: int = 0) -> Explorer:
@@ -55,21 +55,22 @@ def score_explorer(*, size: int = 64, scale: str = "1", query: int = 0, seed: in
 
     curves = {
         scale: {
-            "entropy": [entropy(weights_at(d, scale)).mean().item() for d in _SIZES],
-            "gradient": [gradient_norm(weights_at(d, scale)).mean().item() for d in _SIZES],
+            "entropy": [entropy(weights_at(d, scale)).median().item() for d in _SIZES],
+            "gradient": [gradient_norm(weights_at(d, scale)).median().item() for d in _SIZES],
         }
         for scale in SCALES
     }
     with matplotlib.rc_context(STYLE):
         drawn, (left, middle, right) = figure(10.4, 3.4, columns=3)
-        histogram = HistogramPanel(left, _EDGES, x_label="score", title="all scores")
+        histogram = HistogramPanel(left, _EDGES, x_label="score", title="all scores", largest=0.4)
         stems = StemsPanel(middle, np.arange(_KEYS), title="weights of this query")
         lines = LinesPanel(
             right,
             np.array(_SIZES),
             {name: np.zeros(len(_SIZES)) for name in ("entropy", "gradient")},
             x_label="d, the size of the vectors",
-            title="mean over the queries",
+            y_label="median over the queries",
+            title="by size of the vectors",
             log_x=True,
             y_limits=(0, 1.25),  # room for the legend
         )
@@ -80,7 +81,8 @@ def score_explorer(*, size: int = 64, scale: str = "1", query: int = 0, seed: in
         histogram.update(scores)
         stems.update(weights[query])
         place = _SIZES.index(size)
-        lines.update(marker=(size, curves[scale]["entropy"][place]), **curves[scale])
+        now = {name: curve[place] for name, curve in curves[scale].items()}
+        lines.update(marker=([size, size], list(now.values())), **curves[scale])
         largest = weights[query].argmax().item()
         return {
             "d": str(size),
@@ -89,8 +91,8 @@ def score_explorer(*, size: int = 64, scale: str = "1", query: int = 0, seed: in
             "scores outside the picture": f"{100 * (scores.abs() > _EDGES[-1]).float().mean():.0f} %",
             "query": str(query),
             "largest weight": f"{weights[query, largest].item():.2f} at key {largest}",
-            "entropy": f"{curves[scale]['entropy'][place]:.2f} of log {_KEYS}",
-            "gradient": f"{curves[scale]['gradient'][place]:.3f}",
+            "median entropy": f"{now['entropy']:.2f} of log {_KEYS}",
+            "median gradient": f"{now['gradient']:.3f}",
         }
 
     controls = {

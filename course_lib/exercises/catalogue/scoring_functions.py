@@ -17,6 +17,7 @@ def _drawn(*shape, seed):
 
 _QUERY = torch.tensor([[1.0, 0.0], [0.5, -1.0]])  # (2, 2)
 _KEY = torch.tensor([[2.0, 1.0], [0.0, 1.0], [-1.0, 3.0]])  # (3, 2)
+_THREE = torch.tensor([[1.0, 0.0], [0.5, -1.0], [0.0, 2.0]])  # (3, 2)
 
 
 # --- scaled_scores ---------------------------------------------------------------------------
@@ -34,7 +35,7 @@ _SCALED = Exercise(
     reference=lambda query, key: ScaledDotScore()(query, key),
     solution=scaled_scores,
     cases=(
-        Case(query=_QUERY, key=_KEY),
+        Case(query=_THREE, key=_drawn(4, 2, seed=22)),
         Case(query=_drawn(2, 4, 6, seed=0), key=_drawn(2, 5, 6, seed=1)),
     ),
     mistakes=(
@@ -58,6 +59,17 @@ _SCALED = Exercise(
             "by_number_of_queries",
             lambda q, k: q @ k.mT / math.sqrt(q.shape[-2]),
             "You divide by the root of the number of queries. The size of one vector is the last axis, shape[-1].",
+        ),
+        Mistake(
+            "by_len",
+            lambda q, k: q @ k.mT / math.sqrt(len(q)),
+            "len(query) is its first axis: the number of queries, or the size of the batch. The size of one vector is "
+            "query.shape[-1].",
+        ),
+        Mistake(
+            "keys_first",
+            lambda q, k: k @ q.mT / math.sqrt(q.shape[-1]),
+            "Your scores are (key, query). The queries come first: query @ key.mT.",
         ),
         Mistake(
             "times",
@@ -108,9 +120,9 @@ _ADDITIVE = Exercise(
         Case(
             query=_QUERY,
             key=_drawn(3, 3, seed=2),
-            W=_drawn(2, 2, seed=3),
-            U=_drawn(2, 3, seed=4),
-            v=torch.tensor([1.0, -0.5]),
+            W=_drawn(4, 2, seed=3),
+            U=_drawn(4, 3, seed=4),
+            v=torch.tensor([1.0, -0.5, 2.0, 0.5]),
         ),
         Case(
             query=_drawn(4, 3, seed=5),
@@ -155,6 +167,21 @@ _ADDITIVE = Exercise(
             lambda q, k, W, U, v: torch.sigmoid(_together(q, k, W, U)) @ v,
             "This is a sigmoid. The score has a tanh.",
         ),
+        Mistake(
+            "relu",
+            lambda q, k, W, U, v: torch.relu(_together(q, k, W, U)) @ v,
+            "This is a ReLU. The score has a tanh.",
+        ),
+        Mistake(
+            "no_v",
+            lambda q, k, W, U, v: torch.tanh(_together(q, k, W, U)).sum(-1),
+            "You add up the hidden numbers as they are. Weigh them with v: … @ v.",
+        ),
+        Mistake(
+            "softmaxed",
+            lambda q, k, W, U, v: torch.softmax(torch.tanh(_together(q, k, W, U)) @ v, dim=-1),
+            "You took the softmax already. Scores are asked for, before it.",
+        ),
     ),
     hints=(
         "Project first: query @ W.T is (query, hidden), key @ U.T is (key, hidden).",
@@ -178,6 +205,10 @@ _SCORES = torch.tensor([[1.0, 2.0, 3.0], [0.5, 0.0, -0.5]])
 _MASK_CASES = (
     Case(scores=_SCORES, mask=torch.tensor([[True, True, False], [False, False, False]])),
     Case(scores=_SCORES, mask=torch.tensor([[True, False, True], [True, True, False]])),
+    Case(  # exp of these is 0, or too large
+        scores=torch.tensor([[-140.0, -141.0, 0.0], [120.0, 121.0, 0.0]]),
+        mask=torch.tensor([[True, True, False], [True, True, True]]),
+    ),
     Case(
         scores=_drawn(2, 3, 4, seed=10),
         mask=torch.tensor([[[True, True, True, False]], [[True, False, False, False]]]),
@@ -212,6 +243,18 @@ _MASKED = Exercise(
             lambda a, m: torch.softmax(a.masked_fill(~m, -1e9), dim=-1),
             "-1e9 is not minus infinity: a row that may attend to nothing becomes uniform, and looks at what was "
             "hidden. (In float16 the number does not even exist.) Its weights must all be 0.",
+        ),
+        Mistake(
+            "no_maximum",
+            lambda a, m: (e := a.exp() * m) / e.sum(-1, keepdim=True).clamp(min=1e-12),
+            "You take exp of the scores as they are. It is 0 for -140 and infinite for 120. torch.softmax subtracts "
+            "the largest score of the row first.",
+        ),
+        Mistake(
+            "renormalised",
+            lambda a, m: (w := torch.softmax(a, -1) * m) / w.sum(-1, keepdim=True).clamp(min=1e-12),
+            "You hide after the softmax and divide again. If a hidden score is much larger than the others, nothing is "
+            "left to divide. Hide before the softmax.",
         ),
         Mistake(
             "upside_down",
@@ -258,6 +301,7 @@ _CAUSAL = Exercise(
     solution=causal,
     cases=(
         Case(query_length=3, key_length=3),
+        Case(query_length=3, key_length=4),
         Case(query_length=2, key_length=5),
         Case(query_length=1, key_length=4),
     ),
@@ -281,6 +325,24 @@ _CAUSAL = Exercise(
             "hides_past",
             lambda m, n: ~_triangle(m, n, n - m),
             "True and False are swapped: in this course True means 'may attend'. torch.triu of ones marks what to hide.",
+        ),
+        Mistake(
+            "hides_past_and_offset",
+            lambda m, n: torch.ones(m, n, dtype=torch.bool).triu(1),
+            "torch.triu(…, 1) marks what to hide, as PyTorch's own layers want it. Here True means 'may attend'. And "
+            "with fewer queries than keys, the queries are the last ones.",
+        ),
+        Mistake(
+            "looks_ahead_and_offset",
+            lambda m, n: torch.ones(m, n, dtype=torch.bool).triu(),
+            "Upper for lower: your queries see themselves and the future. Keep the lower triangle, and let the last "
+            "query see every key.",
+        ),
+        Mistake(
+            "hides_diagonal_and_offset",
+            lambda m, n: _triangle(m, n, -1),
+            "Your mask hides the diagonal too: a query may look at its own place. And with fewer queries than keys, "
+            "the queries are the last ones.",
         ),
         Mistake(
             "top_left",
@@ -349,6 +411,13 @@ _PROJECTED = Exercise(
             "by_hidden",
             lambda q, k, A, B: (q @ A.T) @ (k @ B.T).T / A.shape[0],
             "You divide by the size itself. Divide by its root.",
+        ),
+        Mistake(
+            "softmaxed",
+            lambda q, k, A, B: torch.softmax(
+                (q @ A.T) @ (k @ B.T).T / math.sqrt(A.shape[0]), dim=-1
+            ),
+            "You took the softmax already. Scores are asked for, before it.",
         ),
         Mistake(
             "tanh",
@@ -462,6 +531,16 @@ _HUNT_ALIKE = Exercise(
             ),
             "Each part has its own tanh, and the sum is again a part of the query plus a part of the key. They must "
             "meet inside one tanh.",
+        ),
+        Mistake(
+            "no_softmax",
+            lambda q, k, W, U, v: torch.tanh(_together(q, k, W, U)) @ v,
+            "The scores are right now, but the softmax is gone. Weights were asked for.",
+        ),
+        Mistake(
+            "sigmoid",
+            lambda q, k, W, U, v: torch.softmax(torch.sigmoid(_together(q, k, W, U)) @ v, dim=-1),
+            "Any bend lets query and key interact, a sigmoid too. The paper's score bends with a tanh.",
         ),
         Mistake(
             "relu",

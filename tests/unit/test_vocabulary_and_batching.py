@@ -1,0 +1,254 @@
+"""Tokens and batches against Python's own lists and counters, and NumPy."""
+
+from collections import Counter
+from itertools import chain, islice
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from course_lib.data import PairBatch, PairBatches, Vocabulary, pad
+
+ALPHABET = "abcdefgh äß.-7あ"
+LETTERS = Vocabulary(ALPHABET)
+WORDS = ["the", "cat", "sat", "on", "mat", ""]
+over_all_examples = settings(
+    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+# --- tokens to numbers and back --------------------------------------------------------------
+
+
+@pytest.mark.verifies(
+    "course_lib.data.Vocabulary", against="Python's `list.index`, and there and back"
+)
+@over_all_examples
+@given(text=st.text(ALPHABET, min_size=1), bos=st.booleans(), eos=st.booleans())
+def test_letters_become_their_places_and_come_back(ledger, text, bos, eos):
+    ids = LETTERS.encode(text, bos=bos, eos=eos)
+    places = [3 + list(ALPHABET).index(letter) for letter in text]
+    assert ids.dtype == torch.int64
+    assert ids.tolist() == [1] * bos + places + [2] * eos
+    assert LETTERS.text(ids) == LETTERS.text(ids.tolist()) == text
+    assert LETTERS.decode(ids) == list(text)
+    ledger.holds()
+
+
+@pytest.mark.verifies(
+    "course_lib.data.Vocabulary", against="Python's `list.index`, and there and back"
+)
+@over_all_examples
+@given(words=st.lists(st.sampled_from(WORDS), min_size=1))
+def test_words_become_their_places_and_come_back(ledger, words):
+    vocabulary = Vocabulary(WORDS)
+    ids = vocabulary.encode(words)
+    assert ids.tolist() == [3 + WORDS.index(word) for word in words]
+    assert vocabulary.decode(ids) == words
+    ledger.holds()
+
+
+def test_the_special_tokens_come_first():
+    assert LETTERS.tokens[:3] == ("<pad>", "<bos>", "<eos>")
+    assert (LETTERS.pad_id, LETTERS.bos_id, LETTERS.eos_id) == (0, 1, 2)
+    for token, number in ((LETTERS.pad, 0), (LETTERS.bos, 1), (LETTERS.eos, 2)):
+        assert LETTERS.tokens[number] == token and token in LETTERS
+
+
+def test_decoding_stops_at_the_first_end_and_leaves_out_padding_and_starts():
+    a, b, end = *LETTERS.encode("ab").tolist(), LETTERS.eos_id
+    assert LETTERS.decode([1, a, 0, b, 1, end, a, end, 0]) == ["a", "b"]
+    assert LETTERS.decode([a, b]) == ["a", "b"]
+    assert LETTERS.decode([end, a]) == LETTERS.decode([]) == []
+
+
+def test_the_vocabulary_of_texts_is_what_occurs_in_them_sorted():
+    assert Vocabulary.of(["cab", "bad"]).tokens[3:] == ("a", "b", "c", "d")
+    assert Vocabulary.of([["sat", "cat"], ["sat"]]).tokens[3:] == ("cat", "sat")
+    assert Vocabulary.of(iter(["b", "a"])).tokens == Vocabulary("ab").tokens
+
+
+def test_a_vocabulary_knows_its_size_and_its_tokens():
+    assert len(LETTERS) == 3 + len(ALPHABET) and repr(len(LETTERS)) in repr(LETTERS)
+    assert "a" in LETTERS and "z" not in LETTERS
+
+
+# --- padding ---------------------------------------------------------------------------------
+
+
+@pytest.mark.verifies("course_lib.data.pad", against="NumPy, row by row")
+@over_all_examples
+@given(
+    sequences=st.lists(st.lists(st.integers(0, 99), min_size=1, max_size=9), min_size=1),
+    pad_id=st.integers(-1, 99),
+)
+def test_shorter_sequences_are_filled_up_at_the_end(ledger, sequences, pad_id):
+    theirs = np.full((len(sequences), max(map(len, sequences))), pad_id)
+    for row, sequence in zip(theirs, sequences, strict=True):
+        row[: len(sequence)] = sequence
+    ours = pad([torch.tensor(sequence) for sequence in sequences], pad_id)
+    assert ours.tolist() == theirs.tolist() and ours.dtype == torch.int64
+    ledger.holds()
+
+
+def test_padding_is_zero_where_nothing_is_said():
+    assert pad([torch.tensor([5]), torch.tensor([7, 8])]).tolist() == [[5, 0], [7, 8]]
+
+
+# --- batches of pairs ------------------------------------------------------------------------
+
+
+def pairs(count, longest=20, seed=0):
+    """Pair i holds the number i + 1 throughout, in the source and, negative, in the target."""
+    random = np.random.default_rng(seed)
+    lengths = random.integers(1, longest + 1, (count, 2)).tolist()
+    sources = [torch.full((length,), i + 1) for i, (length, _) in enumerate(lengths)]
+    targets = [torch.full((length,), -i - 1) for i, (_, length) in enumerate(lengths)]
+    return sources, targets
+
+
+def chosen(batch):
+    """Which pairs a batch holds."""
+    return (batch.source[:, 0] - 1).tolist()
+
+
+@pytest.mark.verifies(
+    "course_lib.data.PairBatches", against="Python's `Counter`: every pair once in every round"
+)
+@pytest.mark.parametrize(
+    ("count", "batch_size"), [(48, 4), (330, 10), (330, 11), (7, 7), (5, 1), (64, 4)]
+)
+def test_every_pair_comes_once_in_every_round(ledger, count, batch_size):
+    batches = iter(PairBatches(*pairs(count), batch_size))
+    rounds = []
+    for _ in range(3):
+        seen = [chosen(batch) for batch in islice(batches, count // batch_size)]
+        assert all(len(batch) == batch_size for batch in seen)
+        assert Counter(chain(*seen)) == Counter(range(count))
+        rounds.append(seen)
+    assert count == batch_size or rounds[0] != rounds[1] != rounds[2]
+    ledger.holds()
+
+
+@pytest.mark.verifies("course_lib.data.PairBatch", against="NumPy `full`, pair by pair")
+def test_a_batch_holds_whole_pairs_and_is_no_longer_than_its_longest(ledger):
+    sources, targets = pairs(100)
+    batches = PairBatches(sources, targets, 8, pad_id=-777)
+    for batch in islice(batches, 60):
+        assert isinstance(batch, PairBatch) and batch._fields == ("source", "target")
+        for ours, whole in zip(batch, (sources, targets), strict=True):
+            alone = [whole[i].numpy() for i in chosen(batch)]
+            theirs = np.full((8, max(map(len, alone))), -777)
+            for row, sequence in zip(theirs, alone, strict=True):
+                row[: len(sequence)] = sequence
+            assert ours.tolist() == theirs.tolist()
+        ledger.holds()
+
+
+def wasted(batches):
+    sources = [batch.source for batch in batches]
+    return sum((source == 0).sum().item() for source in sources) / sum(map(torch.numel, sources))
+
+
+def test_little_is_padded():
+    sources, targets = pairs(640)
+    ours = wasted(islice(PairBatches(sources, targets, 8), 80))
+    anyhow = wasted(PairBatch(pad(sources[i : i + 8]), None) for i in range(0, 640, 8))
+    assert ours < 0.07 < 0.35 < anyhow
+
+
+def test_short_and_long_batches_come_in_no_order():
+    widths = [batch.source.shape[1] for batch in islice(PairBatches(*pairs(128), 8), 16)]
+    assert sorted(widths) not in (widths, widths[::-1])
+
+
+def test_what_does_not_fill_a_batch_is_left_out_of_a_round_but_never_of_all():
+    """Left out by chance, not by length: else the longest would never be seen."""
+    sources, targets = pairs(10)
+    batches = iter(PairBatches(sources, targets, 4))
+    seen = Counter()
+    for _ in range(600):
+        two = [*chosen(next(batches)), *chosen(next(batches))]
+        assert len(set(two)) == 8
+        seen.update(two)
+    assert all(430 < seen[i] < 530 for i in range(10)), seen  # 480 each, give or take 5 deviations
+
+
+def test_it_never_ends():
+    assert sum(1 for _ in islice(PairBatches(*pairs(3), 2), 1000)) == 1000
+
+
+def test_the_same_seed_gives_the_same_batches_and_another_gives_others():
+    def first(seed, count=30):
+        return [chosen(batch) for batch in islice(PairBatches(*pairs(60), 5, seed=seed), count)]
+
+    assert first(1) == first(1) != first(2)
+
+
+def test_starting_anew_starts_from_the_beginning_and_disturbs_no_other():
+    batches = PairBatches(*pairs(60), 5)
+    one, before = iter(batches), torch.random.get_rng_state()
+    begun = [chosen(next(one)) for _ in range(7)]
+    other = iter(batches)
+    assert [chosen(next(other)) for _ in range(7)] == begun
+    expected = [chosen(batch) for batch in islice(PairBatches(*pairs(60), 5), 20)]
+    assert begun + [chosen(next(one)) for _ in range(13)] == expected
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+# --- bad input -------------------------------------------------------------------------------
+
+A, B = torch.tensor([3, 4]), torch.tensor([5])
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: Vocabulary(["a", "b", "a"]), r"tokens holds 'a' more than once"),
+        (lambda: Vocabulary(["<eos>"]), r"tokens holds '<eos>' more than once"),
+        (lambda: Vocabulary(["a", 7]), r"tokens holds 7, a int; use strings"),
+        (lambda: Vocabulary([["a"]]), r"tokens holds \['a'\], a list; use strings"),
+        (lambda: LETTERS.encode(""), r"the text is empty; it needs at least one token"),
+        (lambda: LETTERS.encode([]), r"the text is empty"),
+        (lambda: LETTERS.encode(1987), r"sequence is a int; it must be a string or a list of to"),
+        (
+            lambda: LETTERS.encode("bäcker"),
+            r"'k' at place 3 of 'bäcker' is not among the 18 tokens of the vocabulary",
+        ),
+        (lambda: LETTERS.encode("a" * 50 + "Q"), r"'Q' at place 50 of 'a{40}'… is not among"),
+        (lambda: LETTERS.encode(["a", 4]), r"4 at place 1 of \['a', 4\] is not among"),
+        (lambda: LETTERS.encode([["a"]]), r"\['a'\] at place 0 of \[\['a'\]\] is not among"),
+        (lambda: LETTERS.decode([4, 18]), r"ids holds 18; the vocabulary goes from 0 to 17"),
+        (lambda: LETTERS.decode([-1]), r"ids holds -1; the vocabulary goes from 0 to 17"),
+        (lambda: LETTERS.decode([4.9]), r"ids holds 4.9, a float; it must be whole numbers"),
+        (lambda: LETTERS.decode(torch.tensor([4.0])), r"ids holds 4.0, a float; .*\(length,\)"),
+        (lambda: LETTERS.decode(torch.tensor([[4]])), r"ids holds \[4\], a list; .*\(length,\)"),
+        (lambda: LETTERS.text(["a"]), r"ids holds 'a', a str; it must be whole numbers"),
+        (lambda: pad([]), r"sequences is empty; a batch needs at least one sequence"),
+        (
+            lambda: pad([A, A[None]]),
+            r"sequences\[1\] has shape \(1, 2\) and dtype int64; .* whole numbers of shape \(length,\)",
+        ),
+        (lambda: pad([A, [5, 6]]), r"sequences\[1\] is a list; it must be a tensor of whole"),
+        (lambda: pad([A.float()]), r"sequences\[0\] has shape \(2,\) and dtype float32; .* whole"),
+        (
+            lambda: PairBatches([A, B], [A], 1),
+            r"sources has 2 sequences but targets has 1; they belong together pair by pair",
+        ),
+        (
+            lambda: PairBatches([A, B], [A, B], 3),
+            r"batch_size=3 is more than the 2 pairs in sources and targets",
+        ),
+        (lambda: PairBatches([], [], 1), r"batch_size=1 is more than the 0 pairs"),
+        (lambda: PairBatches([A], [A], 0), r"batch_size=0 is below 1"),
+        (lambda: PairBatches([A], [A], 1.5), r"batch_size=1.5 is a float; .* whole number"),
+        (lambda: PairBatches([A], [A.float()], 1), r"targets\[0\] has shape \(2,\) and dtype flo"),
+        (lambda: PairBatches(["ab"], [A], 1), r"sources\[0\] is a str; it must be a tensor"),
+    ],
+)
+def test_bad_input_is_refused_by_name(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
