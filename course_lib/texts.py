@@ -15,8 +15,8 @@ TOO_LONG = "the text has {length} characters; there is room for {most}"
 NO_DATE = "which is no date"
 TRAINING = "step {step} of {steps}, loss {loss}, {left} s left"
 TRAINING_HERE = "While the model trains, its loss is drawn here."
-TRAINED = "Loss while training"
-TRAINED_BELOW = "Loss while training. The mean of the last 20 is below {below}: {reached}."
+TRAINED = "Loss while training, {steps} steps"
+TRAINED_BELOW = ". The mean of the last 20 is below {below}: {reached}"
 
 # The environment check
 ENVIRONMENT_READY = "Ready: everything this notebook needs is installed."
@@ -44,8 +44,8 @@ DIFFERENCES = {
     "device": "The device is wrong: yours is {came}, {wanted} is expected.",
     "nan": "Your result holds NaN or infinity where finite numbers are expected.",
     "values": "The values differ.",
-    "no_gradient": "The values are right, but no gradient flows back to {argument}. .item(), .detach(), float() "
-    "and NumPy cut the path that a gradient would take.",
+    "no_gradient": "The values are right, but no gradient flows back to {argument}. .item(), .detach(), float(), "
+    "NumPy and torch.no_grad() cut the path that a gradient would take.",
     "gradient": "The values are right, but the gradient with respect to {argument} is not. "
     "A constant added to a denominator does this where the denominator is small.",
     "nan_gradient": "The values are right, but the gradient with respect to {argument} holds NaN. Somewhere inside a "

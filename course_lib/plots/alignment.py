@@ -34,8 +34,10 @@ class AlignmentPanel(Panel):
             aspect="auto",
             interpolation="nearest",
         )
-        axes.set(title=title, xlim=ends[:2], ylim=ends[2:], xticks=[], yticks=[])
-        axes.set_xlabel("source", labelpad=16)
+        axes.set(title=title, xlim=ends[:2], ylim=ends[2:], yticks=[])
+        axes.set_xticks(range(0, most_source, 5))
+        axes.tick_params(axis="x", length=0, pad=17, labelcolor=COLOURS["truth"])  # below the letters
+        axes.set_xlabel("place in the source")
         axes.set_ylabel("target", labelpad=20)
         axes.grid(False)
         axes.spines[:].set_visible(False)

@@ -91,7 +91,8 @@ class HeatMapPanel(Panel):
 
     def data(self) -> dict:
         """The map, and the place of its largest weight."""
-        row, column = np.unravel_index(self.weights.argmax(), self.weights.shape)
+        rounded = self.weights.round(4)  # rounding errors do not choose among equals
+        row, column = np.unravel_index(rounded.argmax(), rounded.shape)
         return {"weight": self.weights, "largest in row": [row], "largest in column": [column]}
 
     def hover(self) -> dict:

@@ -51,8 +51,8 @@ class LinesPanel(Panel):
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter("{x:g}")
             axes.xaxis.set_minor_formatter("")
-            if len(x) <= _FEW:
-                axes.set_xticks(x, [f"{point:g}" for point in x], minor=False)
+        if len(x) <= _FEW:
+            axes.set_xticks(x, [f"{point:g}" for point in x])
         if log_y:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter("{x:g}")

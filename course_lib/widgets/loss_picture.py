@@ -52,10 +52,11 @@ class LossPicture:
             self._drawn = now
             self._panel.update(loss=self._curve())
             self._words.value = self._say(progress)
-            self._picture.refresh(texts.TRAINED)
+            self._picture.refresh(self._title)
 
     def _begin(self, progress: Progress) -> None:
         self._steps = progress.steps
+        self._title = texts.TRAINED.format(steps=progress.steps)
         with matplotlib.rc_context(STYLE):
             drawn, axes = figure(6.4, 2.6)
             self._panel = LinesPanel(
@@ -65,10 +66,10 @@ class LossPicture:
                 x_label="step",
                 y_label="loss (nats per token)",
                 log_y=True,
-                y_limits=(1e-3 * progress.loss, 2 * progress.loss),
+                y_limits=(1e-5 * progress.loss, 2 * progress.loss),  # leaves room for long tick labels
             )
             axes.set_xlim(0, progress.steps + 1)
-        self._picture = Picture(LiveFigure(drawn, [self._panel]), texts.TRAINED, name="loss")
+        self._picture = Picture(LiveFigure(drawn, [self._panel]), self._title, name="loss")
         self._words = ipywidgets.HTML()
         self._box = _Live([self._picture, self._words])
         display(self._box)
@@ -76,11 +77,13 @@ class LossPicture:
     def _end(self) -> None:
         self._box.close()
         self._panel.update(loss=self._curve())
-        summary = f"{texts.TRAINED}."
+        self._panel.axes.set_ylim(0.8 * min(self._losses), 1.25 * max(self._losses))
+        self._picture.figure.redraw_background()
+        summary = self._title
         if self.below is not None:
             reached = bool(np.mean(self._losses[-20:]) < self.below)
-            summary = texts.TRAINED_BELOW.format(below=f"{self.below:g}", reached=reached)
-        display(Picture(self._picture.figure, summary, name="loss", measured=True))
+            summary += texts.TRAINED_BELOW.format(below=f"{self.below:g}", reached=reached)
+        display(Picture(self._picture.figure, f"{summary}.", name="loss", measured=True))
 
     def _curve(self) -> np.ndarray:
         curve = np.full(self._steps, np.nan)

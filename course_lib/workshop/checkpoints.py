@@ -24,7 +24,7 @@ def train_on_dates(translator: Translator, *, steps: int = 750, seed: int = 0) -
         return next_token_loss(logits, batch.target)
 
     def rate(step: int) -> float:
-        return warmup_decay(step, peak=0.005, steps=steps, warmup=steps // 10)
+        return warmup_decay(step, peak=0.007, steps=steps, warmup=steps // 10)
 
     return fit(translator.model, batches, loss, steps=steps, rate=rate, seed=seed)
 

@@ -192,7 +192,7 @@ except AttributeError as error:
     printed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
-    assert "gaussian" in printed and "has no attribute 'poling'; it has data" in printed
+    assert "gaussian" in printed and "has no attribute 'poling'; it has checkpoints" in printed
 
 
 # --- the ledger ------------------------------------------------------------------------------

@@ -178,7 +178,7 @@ def test_a_loss_is_drawn_while_it_falls_and_left_as_a_still_picture(shown, monke
     assert len(pictures) > 40 and live is watch._box
     assert live.comm is None, "the live picture is closed"
     assert still._repr_mimebundle_()[0]["text/plain"] == (
-        "Loss while training. The mean of the last 20 is below 0.5: True."
+        "Loss while training, 50 steps. The mean of the last 20 is below 0.5: True."
     )
     (panel,) = still.figure.panels
     assert np.allclose(panel._drawn["loss"].get_ydata(), np.geomspace(2, 0.01, 50))

@@ -32,6 +32,7 @@ _LOOKS_AT = Exercise(
     solution=looks_at,
     cases=(
         Case(weights=_MAP, rows=[0, 1], columns=[1, 2]),
+        Case(weights=_MAP, rows=[0, 2, 3], columns=[0, 1]),
         Case(
             weights=torch.softmax(_drawn(11, 20, seed=0), -1),
             rows=[0, 1, 2, 3],
@@ -62,7 +63,7 @@ _LOOKS_AT = Exercise(
         ),
         Mistake(
             "pairs",
-            lambda w, r, c: w[r, c].mean() if len(r) == len(c) else w[r][:, c].mean(),
+            lambda w, r, c: w[r, c].sum() if len(r) == len(c) else w[r][:, c].diagonal().sum(),
             "weights[rows, columns] pairs the first row with the first column, and so on. Take the rows first, then "
             "the columns: weights[rows][:, columns].",
         ),
@@ -99,6 +100,13 @@ def _gru(x, h, W, b, U, c, *, order="rzn", candidate=torch.tanh, swap=False, res
         n_h = r * n_h
     n = candidate(from_x["n"] + n_h)
     return z * n + (1 - z) * h if swap else (1 - z) * n + z * h
+
+
+def _resets_input_too(x, h, W, b, U, c):
+    r_x, z_x, n_x = (x @ W.T + b).chunk(3, -1)
+    r_h, z_h, n_h = (h @ U.T + c).chunk(3, -1)
+    r, z = torch.sigmoid(r_x + r_h), torch.sigmoid(z_x + z_h)
+    return (1 - z) * torch.tanh(r * (n_x + n_h)) + z * h
 
 
 _GRU = Exercise(
@@ -141,12 +149,22 @@ _GRU = Exercise(
         Mistake(
             "no_reset",
             lambda *a: _gru(*a, reset="never"),
-            "The reset gate is computed and never used.",
+            "The reset gate does not reach the new state: n = tanh(n_x + r * n_h).",
         ),
         Mistake(
             "order",
             lambda *a: _gru(*a, order="zrn"),
-            "The three parts are stacked in the order r, z, n. You took them as z, r, n.",
+            "r and z have changed places. The three parts are stacked in the order r, z, n.",
+        ),
+        Mistake(
+            "no_state_bias",
+            lambda x, h, W, b, U, c: _gru(x, h, W, b, U, torch.zeros_like(c)),
+            "The bias c of the state's products is missing.",
+        ),
+        Mistake(
+            "resets_input_too",
+            _resets_input_too,
+            "Your reset gate multiplies the input's part as well. It is for the state's part only: n_x + r * n_h.",
         ),
         Mistake(
             "sigmoid_candidate",
@@ -227,6 +245,25 @@ _FORCED = Exercise(
             "Average over all tokens at once.",
         ),
         Mistake(
+            "softmax_first",
+            lambda a, y: F.cross_entropy(
+                torch.softmax(a, -1).transpose(1, 2), y[:, 1:], ignore_index=0
+            ),
+            "You take a softmax first. F.cross_entropy takes the logits and does it itself.",
+        ),
+        Mistake(
+            "view",
+            lambda a, y: F.cross_entropy(
+                a.reshape(a.shape[0], a.shape[2], a.shape[1]), y[:, 1:], ignore_index=0
+            ),
+            "A view or reshape does not swap axes, it deals the numbers out anew. Use logits.transpose(1, 2).",
+        ),
+        Mistake(
+            "minus",
+            lambda a, y: -F.cross_entropy(a.transpose(1, 2), y[:, 1:], ignore_index=0),
+            "The sign is turned around. The loss is minus the log of the probability, so it is never negative.",
+        ),
+        Mistake(
             "sum",
             lambda a, y: F.cross_entropy(
                 a.transpose(1, 2), y[:, 1:], ignore_index=0, reduction="sum"
@@ -296,6 +333,16 @@ _LUONG = Exercise(
             "You scale by √d. Luong's general score has no scale; its W can take any size.",
         ),
         Mistake(
+            "no_W",
+            lambda s, m, k, W, C: _luong(s, m, k, torch.eye(s.shape[-1], dtype=s.dtype), C),
+            "That is Luong's dot score. The general score has a matrix: sᵀ W h.",
+        ),
+        Mistake(
+            "upside_down",
+            lambda s, m, k, W, C: _luong(s, m, ~k, W, C),
+            "Your mask is turned around: you look at padding only. True means 'may attend'.",
+        ),
+        Mistake(
             "no_mask",
             lambda s, m, k, W, C: _luong(s, m, None, W, C),
             "You look at padding as well: the mask is not used.",
@@ -349,10 +396,13 @@ def _look(state, memory, mask, W, U, v):
     )
 
 
-def _bahdanau(state, word, memory, mask, W, U, v, A, *, query=None, values=None):
+def _bahdanau(
+    state, word, memory, mask, W, U, v, A, *, query=None, values=None, order="syc", bend=torch.tanh
+):
     weights = _look(state if query is None else query, memory, mask, W, U, v)
     context = (weights @ (memory if values is None else values))[:, 0]
-    return torch.tanh(torch.cat([state, word, context], dim=-1) @ A.T)
+    parts = {"s": state, "y": word, "c": context}
+    return bend(torch.cat([parts[part] for part in order], dim=-1) @ A.T)
 
 
 def _current_state_first(state, word, memory, mask, W, U, v, A):
@@ -406,6 +456,21 @@ _BAHDANAU = Exercise(
             _current_state_first,
             "You look with a state that has already moved. That is Luong's order. Bahdanau's query is the previous "
             "state.",
+        ),
+        Mistake(
+            "upside_down",
+            lambda s, y, m, k, W, U, v, A: _bahdanau(s, y, m, ~k, W, U, v, A),
+            "Your mask is turned around: you look at padding only. True means 'may attend'.",
+        ),
+        Mistake(
+            "no_outer_tanh",
+            lambda s, y, m, k, W, U, v, A: _bahdanau(s, y, m, k, W, U, v, A, bend=lambda x: x),
+            "The tanh around A [state; word; context] is missing.",
+        ),
+        Mistake(
+            "word_first",
+            lambda s, y, m, k, W, U, v, A: _bahdanau(s, y, m, k, W, U, v, A, order="ysc"),
+            "The order is state, word, context. You put the word first.",
         ),
         Mistake(
             "no_context",
@@ -470,24 +535,16 @@ _HUNT_CONTEXT = Exercise(
         ),
         Case(
             state=_drawn(2, 3, seed=41),
-            memory=_drawn(2, 4, 6, seed=42),
+            memory=_drawn(2, 4, 5, seed=42),
             W=_drawn(5, 3, seed=43),
-            U=_drawn(5, 6, seed=44),
+            U=_drawn(5, 5, seed=44),
             v=_drawn(5, seed=45),
         ),
     ),
     mistakes=(
         Mistake(
             "no_projection",
-            lambda s, m, W, U, v: (
-                torch.softmax(
-                    torch.tanh((s @ W.T)[:, None, :] + m[..., : W.shape[0]]) @ v
-                    if m.shape[-1] >= W.shape[0]
-                    else m.sum(-1),
-                    dim=-1,
-                )[:, :, None]
-                * m
-            ).sum(dim=1),
+            lambda s, m, W, U, v: _context(s, m, W, torch.eye(len(U), dtype=U.dtype), v),
             "The context is made of states now, but the score lost its U. Keep the projection for the score, under "
             "another name.",
         ),
