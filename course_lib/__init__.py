@@ -14,8 +14,8 @@ Four floors. A module imports from earlier rooms of its own floor and from the f
     masks        who may attend to whom
     pooling      kernel regression, where attention starts
 
-`measure` says what a computation costs. `notebook` prepares a notebook and shows its figures. `lab` starts JupyterLab, `environment` says
-what is missing, and `workshop` holds what the maintainers run.
+`measure` says what a computation costs. `notebook` prepares a notebook and shows its figures. `lab`
+starts JupyterLab, `environment` says what is missing, and `workshop` holds what the maintainers run.
 
 `import course_lib` loads none of them; `course_lib.pooling` loads when it is first used.
 """

@@ -121,13 +121,14 @@ def require_tokens(vocabulary_size: int, **tensors: Tensor) -> None:
     """Refuse what is not whole numbers below `vocabulary_size`, of shape (batch, length)."""
     require_tensor(**tensors)
     for name, tokens in tensors.items():
-        whole = not (
-            tokens.is_floating_point() or tokens.is_complex() or tokens.dtype == torch.bool
-        )
-        if tokens.dim() != 2 or tokens.numel() == 0 or not whole:
+        if (
+            tokens.dim() != 2
+            or tokens.numel() == 0
+            or tokens.dtype not in (torch.int64, torch.int32)
+        ):
             raise ValueError(
                 f"{name} has shape {tuple(tokens.shape)} and dtype {_short(tokens.dtype)}; it must be "
-                f"whole numbers of shape (batch, length), at least one"
+                f"whole numbers (int64 or int32) of shape (batch, length), at least one"
             )
         lowest, highest = (bound.item() for bound in tokens.aminmax())
         if lowest < 0 or highest >= vocabulary_size:

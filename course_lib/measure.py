@@ -3,6 +3,7 @@
 import weakref
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -26,7 +27,11 @@ def peak_memory(function: Callable[[], object]) -> int:
     """Return how many bytes of new tensors lived at most at one time during one call.
 
     The same number on every machine: it counts what each operation hands out, until it is dropped. What
-    lived before the call does not count, nor what an operation uses inside and frees.
+    lived before the call does not count, nor what an operation uses inside and frees, nor tensors made
+    from Python lists, nor the growth of one that is resized.
+
+    Raises:
+        ValueError: for sparse tensors.
     """
     with _Counting() as counting:
         function()
@@ -58,4 +63,9 @@ class _Counting(TorchDispatchMode):
 
 
 def _storages(nested) -> list:
-    return [leaf.untyped_storage() for leaf in tree_leaves(nested) if isinstance(leaf, Tensor)]
+    tensors = [leaf for leaf in tree_leaves(nested) if isinstance(leaf, Tensor)]
+    if any(tensor.layout != torch.strided for tensor in tensors):
+        raise ValueError(
+            "function makes or takes a sparse tensor; peak_memory counts dense ones only"
+        )
+    return [tensor.untyped_storage() for tensor in tensors]

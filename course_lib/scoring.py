@@ -65,7 +65,7 @@ class ScaledDotScore(DotScore):
 
     def forward(self, query: Queries, key: Keys) -> Scores:
         """Score every query against every key; raises as `DotScore` does."""
-        return super().forward(query / math.sqrt(query.shape[-1]), key)
+        return super().forward(query, key) / math.sqrt(query.shape[-1])
 
 
 class GeneralScore(nn.Module):
@@ -206,6 +206,8 @@ def attend(
     ):
         if tensor.dim() < 2:
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (…, {axes})")
+    if torch.is_autocast_enabled(value.device.type):
+        scores = scores.to(value.dtype)  # the scores came in autocast's own dtype
     require_alike(scores=scores, value=value)
     if scores.shape[-1] != value.shape[-2]:
         raise ValueError(

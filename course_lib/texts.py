@@ -12,10 +12,13 @@ CANNOT_DRAW = (
     "This setting cannot be drawn: {reason}. The picture still shows the last one that could."
 )
 TOO_LONG = "the text has {length} characters; there is room for {most}"
+WROTE_TOO_MUCH = "the model wrote {length} tokens; there is room for {most}, so give the Translator max_length={most}"
 NO_DATE = "which is no date"
 TRAINING = "step {step} of {steps}, loss {loss}, {left} s left"
 TRAINING_HERE = "While the model trains, its loss is drawn here."
 TRAINED = "Loss while training, {steps} steps"
+TRAINED_UNTIL = "Loss while training, ended by {stopped}"
+LOSS_PICTURE_USED = "a LossPicture is for one training; make a new one for the next"
 TRAINED_BELOW = ". The mean of the last 20 is below {below}: {reached}"
 
 # The environment check

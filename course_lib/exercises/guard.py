@@ -66,6 +66,7 @@ def nothing_lasts() -> Iterator[None]:
     python, numpy = random.getstate(), np.random.get_state()
     dtype, device = torch.get_default_dtype(), torch.get_default_device()
     folder, depth = os.getcwd(), sys.getrecursionlimit()
+    deterministic = torch.get_deterministic_debug_mode()
     streams = sys.stdin, sys.stdout, sys.stderr
     with torch.random.fork_rng(), warnings.catch_warnings(), np.errstate(), _exit_is_an_exception():
         warnings.simplefilter("ignore")
@@ -77,6 +78,7 @@ def nothing_lasts() -> Iterator[None]:
             np.random.set_state(numpy)
             torch.set_default_dtype(dtype)
             torch.set_default_device(device)
+            torch.set_deterministic_debug_mode(deterministic)
             sys.setrecursionlimit(depth)
             os.chdir(folder)
 

@@ -14,6 +14,8 @@ from course_lib.plots.style import COLOURS
 class AlignmentPanel(Panel):
     """A map with the target's tokens down the side and the source's along the bottom, for texts that change.
 
+    A bar below the letter marks each place that gets more than 0.2 of the framed row's attention.
+
     Args:
         axes: where to draw.
         most_source, most_target: how many tokens there is room for.
@@ -36,7 +38,9 @@ class AlignmentPanel(Panel):
         )
         axes.set(title=title, xlim=ends[:2], ylim=ends[2:], yticks=[])
         axes.set_xticks(range(0, most_source, 5))
-        axes.tick_params(axis="x", length=0, pad=17, labelcolor=COLOURS["truth"])  # below the letters
+        axes.tick_params(
+            axis="x", length=0, pad=17, labelcolor=COLOURS["truth"]
+        )  # below the letters
         axes.set_xlabel("place in the source")
         axes.set_ylabel("target", labelpad=20)
         axes.grid(False)
@@ -47,7 +51,9 @@ class AlignmentPanel(Panel):
         self._rows = [axes.text(-1.1, n, "", **style) for n in range(most_target)]
         self._frame = Rectangle((-0.5, -0.5), 1, 1, fill=False, edgecolor=COLOURS["second"], lw=2)
         axes.add_patch(self._frame)
-        self.artists = [self._image, *self._columns, *self._rows, self._frame]
+        self._looked = axes.vlines([], 0, 0, color=COLOURS["second"], linewidth=2.5, clip_on=False)
+        self.seldom = [self._image, *self._columns, *self._rows]
+        self.artists = [self._frame, self._looked]
 
     def update(
         self, weights: ArrayLike, source: Sequence[str], target: Sequence[str], row: int
@@ -58,20 +64,19 @@ class AlignmentPanel(Panel):
         padded = _nowhere(self._most)
         padded[:rows, :columns] = self.weights
         self._image.set_data(padded)
-        self._name(self._columns, self.source, looked=self.weights[row])
-        self._name(self._rows, self.target, looked=np.arange(rows) == row)
+        for texts, tokens in ((self._columns, self.source), (self._rows, self.target)):
+            for place, text in enumerate(texts):
+                text.set_visible(place < len(tokens))
+                if place < len(tokens):
+                    text.set_text(visible(tokens[place]))
+        below = self._most[0] + 0.2  # under the letter of each place that this row looks at
+        places = np.flatnonzero(self.weights[row] > 0.2)
+        self._looked.set_segments([[(n - 0.4, below), (n + 0.4, below)] for n in places])
         self._frame.set(y=row - 0.5, width=columns)
 
-    def _name(self, texts: list, tokens: list[str], looked: ArrayLike) -> None:
-        for place, text in enumerate(texts):
-            text.set_visible(place < len(tokens))
-            if place < len(tokens):
-                strong = looked[place] > 0.2
-                text.set(
-                    text=visible(tokens[place]),
-                    color=COLOURS["second" if strong else "ink"],
-                    fontweight="bold" if strong else "normal",
-                )
+    def seldom_state(self) -> tuple:
+        """The texts and the weights."""
+        return tuple(self.source), tuple(self.target), self.weights.tobytes()
 
     def data(self) -> dict:
         """The weights, and the framed row."""

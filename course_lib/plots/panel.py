@@ -1,6 +1,6 @@
 """What every panel offers."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -14,11 +14,18 @@ class Panel:
     Attributes:
         axes: where it draws.
         artists: what `update` moves, in drawing order; everything else stands still.
+        seldom: what `update` changes only now and then; drawn below `artists`, and drawn anew when
+            `seldom_state` changes.
     """
 
     def __init__(self, axes: Axes) -> None:
         self.axes = axes
         self.artists: list[Artist] = []
+        self.seldom: list[Artist] = []
+
+    def seldom_state(self) -> Hashable:
+        """Return what the seldom changing artists show now."""
+        return None
 
     def hover(self) -> dict | None:
         """Say which exact values stand where on the Axes, or None if nothing is worth reading off."""

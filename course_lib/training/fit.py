@@ -42,7 +42,8 @@ class History:
     Attributes:
         losses: one per step.
         scores: step → held-out score.
-        stopped: why training ended: "steps", "goal", "patience" or "interrupted".
+        stopped: why training ended: "steps", "goal", "patience", "interrupted" or, for a watcher that
+            is told of an error, "failed".
         seconds: how long it took, evaluations included.
     """
 
@@ -92,24 +93,26 @@ def fit(
 
     Raises:
         ValueError: for numbers out of range, a goal or patience without `evaluate`, and too few batches.
-        FloatingPointError: when the loss is no longer finite.
+        FloatingPointError: when the loss or a gradient is no longer finite; the weights are those before
+            that step.
     """
+    _require_fit(model, rate, evaluate, goal, patience, watch)
     require_whole(steps=steps, every=every)
     require_positive(clip=clip)
-    if not callable(rate):
-        require_positive(rate=rate)
-    if patience is not None:
-        require_whole(patience=patience)
-    if evaluate is None and (goal is not None or patience is not None):
-        raise ValueError("goal and patience need evaluate, a function from the model to a score")
     optimizer = torch.optim.Adam(model.parameters())
     history, best, started = History(), _Best(keep=patience is not None), time.perf_counter()
-    source = iter(batches)
+    source, stopped = iter(batches), None
 
-    def tell(step: int, score: float | None, stopped: str | None) -> None:
+    def tell(score: float | None) -> None:
+        nonlocal watch
         history.seconds = time.perf_counter() - started
         if watch is not None:
-            watch(Progress(step, steps, history.losses[-1], score, history.seconds, stopped))
+            now = Progress(
+                len(history.losses), steps, history.losses[-1], score, history.seconds, stopped
+            )
+            call, watch = watch, None  # a watcher that fails is not told about its failure
+            call(now)
+            watch = call
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -122,25 +125,47 @@ def fit(
                 )
                 score = None
                 if evaluate is not None and (step % every == 0 or step == steps):
-                    score = history.scores[step] = _score(model, evaluate)
+                    score = history.scores[step] = _score(model, evaluate, step)
                     best.see(score, model)
                 stopped = "steps" if step == steps else None
                 if patience is not None and best.waited >= patience:
                     stopped = "patience"
                 if goal is not None and score is not None and score >= goal:
                     stopped = "goal"
-                tell(step, score, stopped)
+                tell(score)
                 if stopped:
-                    history.stopped = stopped
                     break
         except KeyboardInterrupt:
-            history.stopped = "interrupted"
-            if history.losses:
-                tell(len(history.losses), None, "interrupted")
-    if best.weights is not None:
-        model.load_state_dict(best.weights)
-    model.eval()
+            stopped = "interrupted"
+        finally:
+            ended = stopped in ("steps", "patience", "goal")
+            history.stopped = stopped = stopped or "failed"
+            if best.weights is not None:
+                model.load_state_dict(best.weights)
+            model.eval()
+            if not ended and history.losses:
+                tell(None)
     return history
+
+
+def _require_fit(model, rate, evaluate, goal, patience, watch) -> None:
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"model is a {type(model).__name__}; it must be an nn.Module")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ValueError("model has no parameter that can be trained (requires_grad)")
+    if not callable(rate):
+        require_positive(rate=rate)
+    for name, function in (("evaluate", evaluate), ("watch", watch)):
+        if function is not None and (not callable(function) or isinstance(function, type)):
+            raise ValueError(
+                f"{name}={function!r} must be a function, or an object that can be called"
+            )
+    if patience is not None:
+        require_whole(patience=patience)
+    if goal is not None and (isinstance(goal, bool) or not isinstance(goal, Real) or goal != goal):
+        raise ValueError(f"goal={goal!r} must be a number")
+    if evaluate is None and (goal is not None or patience is not None):
+        raise ValueError("goal and patience need evaluate, a function from the model to a score")
 
 
 class _Best:
@@ -189,12 +214,20 @@ def _one_step(model, batch, loss, optimizer, clip, step) -> float:
         )
     optimizer.zero_grad()
     value.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), clip)
+    if not nn.utils.clip_grad_norm_(model.parameters(), clip).isfinite():
+        raise FloatingPointError(
+            f"a gradient is not finite at step {step}, though the loss is; the weights were left as they are"
+        )
     optimizer.step()
     return value.item()
 
 
-def _score(model, evaluate) -> float:
+def _score(model, evaluate, step) -> float:
     model.eval()
     with torch.no_grad():
-        return float(evaluate(model))
+        score = evaluate(model)
+    if isinstance(score, Tensor) and score.numel() == 1:
+        score = score.item()
+    if isinstance(score, bool) or not isinstance(score, Real) or score != score:
+        raise ValueError(f"evaluate returned {score!r} at step {step}; it must return a number")
+    return float(score)

@@ -12,7 +12,7 @@ from course_lib.inputs import require_whole
 from course_lib.plots import AlignmentPanel, StemsPanel, figure
 from course_lib.plots.alignment import visible
 from course_lib.plots.style import STYLE
-from course_lib.translator import Translator
+from course_lib.translator import Translation, Translator
 from course_lib.widgets.explorer import Explorer
 from course_lib.widgets.live_figure import LiveFigure
 
@@ -39,14 +39,30 @@ def date_explorer(
             model does not know.
     """
     require_whole(step=step)
+    if step > _MOST_TARGET:
+        raise ValueError(f"step={step} must be at most {_MOST_TARGET}")
+    if not isinstance(translator, Translator):
+        raise ValueError(
+            f"translator is a {type(translator).__name__}; it must be a Translator, e.g. "
+            f"Translator(model, source_vocabulary, target_vocabulary, max_length={_MOST_TARGET})"
+        )
     if translator(text).weights is None:
         raise ValueError(
             "translator has a model without attention; there are no weights to show, so give one with "
             "a BahdanauDecoder or a LuongDecoder"
         )
-    translated = lru_cache(maxsize=1)(translator)  # moving the step does not translate anew
+
+    @lru_cache(maxsize=1)  # moving the step does not translate anew; training does
+    def translated(text: str, version: int) -> Translation:
+        done = translator(text)
+        if len(done.target) > _MOST_TARGET:
+            raise ValueError(
+                texts.WROTE_TOO_MUCH.format(length=len(done.target), most=_MOST_TARGET)
+            )
+        return done
+
     with matplotlib.rc_context(STYLE):
-        drawn, (left, right) = figure(10.4, 3.6, columns=2, width_ratios=(1.9, 1))
+        drawn, (left, right) = figure(10.4, 3.2, columns=2, width_ratios=(1.9, 1))
         alignment = AlignmentPanel(left, _MOST_SOURCE, _MOST_TARGET, title="where each step looks")
         stems = StemsPanel(
             right, np.arange(_MOST_SOURCE), key_label="place in the source", title="this step"
@@ -56,7 +72,7 @@ def date_explorer(
     def update(text: str, step: int) -> dict[str, str]:
         if len(text) > _MOST_SOURCE:
             raise ValueError(texts.TOO_LONG.format(length=len(text), most=_MOST_SOURCE))
-        done = translated(text)
+        done = translated(text, sum(p._version for p in translator.model.parameters()))
         row = min(step, len(done.target)) - 1
         looked = done.weights[row].numpy()
         alignment.update(done.weights, done.source, done.target[:_MOST_TARGET], row)

@@ -35,9 +35,10 @@ class LiveFigure:
             figure.draw_without_rendering()  # place the Axes once; from here on they stay
         figure.set_layout_engine("none")
         self._artists = [artist for panel in self.panels for artist in panel.artists]
-        for artist in self._artists:
+        self._seldom = [artist for panel in self.panels for artist in panel.seldom]
+        for artist in self._artists + self._seldom:
             artist.set_animated(True)
-        self._background = None
+        self._background = self._settled = self._state = None
 
     def redraw_background(self) -> None:
         """Draw everything anew at the next `png()`; needed after limits, ticks or labels changed."""
@@ -56,10 +57,20 @@ class LiveFigure:
             with matplotlib.rc_context(STYLE):
                 self._canvas.draw()
             self._background = self._canvas.copy_from_bbox(self.figure.bbox)
-        self._canvas.restore_region(self._background)
-        for artist in self._artists:
-            artist.axes.draw_artist(artist)
+            self._settled = None
+        state = [panel.seldom_state() for panel in self.panels]
+        if self._settled is None or state != self._state:
+            self._state = state
+            self._settled = self._over(self._background, self._seldom)
+        self._over(self._settled, self._artists, keep=False)
         return Image.fromarray(np.asarray(self._canvas.buffer_rgba())).convert("RGB")
+
+    def _over(self, background, artists: list, *, keep: bool = True):
+        """Draw artists over a kept background; return the result, to be kept in turn."""
+        self._canvas.restore_region(background)
+        for artist in artists:
+            artist.axes.draw_artist(artist)
+        return self._canvas.copy_from_bbox(self.figure.bbox) if keep and artists else background
 
     def svg(self, title: str = "") -> bytes:
         """Draw the present state, as the bytes of an SVG with `title` inside; the same state, the same bytes."""

@@ -38,24 +38,31 @@ class LossPicture:
     def __init__(self, *, below: float | None = None) -> None:
         if below is not None:
             require_positive(below=below)
-        self.below, self._losses, self._box, self._drawn = below, [], None, 0.0
+        self.below, self._curve, self._box, self._drawn = below, None, None, 0.0
 
     def __call__(self, progress: Progress) -> None:
-        """Take note of a step; draw twice a second, and at the end."""
-        if self._box is None:
+        """Take note of a step; draw twice a second, and at the end.
+
+        Raises:
+            ValueError: when it is used for a second training.
+        """
+        if self._curve is None:
             self._begin(progress)
-        self._losses.append(progress.loss)
+        elif self._box is None:
+            raise ValueError(texts.LOSS_PICTURE_USED)
+        self._curve[progress.step - 1] = progress.loss
         now = time.monotonic()
         if progress.stopped is not None:
-            self._end()
+            self._end(progress)
         elif now - self._drawn > _PAUSE:
             self._drawn = now
-            self._panel.update(loss=self._curve())
+            self._panel.update(loss=self._curve)
             self._words.value = self._say(progress)
             self._picture.refresh(self._title)
 
     def _begin(self, progress: Progress) -> None:
-        self._steps = progress.steps
+        self._curve = np.full(progress.steps, np.nan)
+        largest = progress.loss if progress.loss > 0 else 1.0
         self._title = texts.TRAINED.format(steps=progress.steps)
         with matplotlib.rc_context(STYLE):
             drawn, axes = figure(6.4, 2.6)
@@ -64,9 +71,9 @@ class LossPicture:
                 np.arange(1, progress.steps + 1),
                 {"loss": np.full(progress.steps, np.nan)},
                 x_label="step",
-                y_label="loss (nats per token)",
+                y_label="loss",
                 log_y=True,
-                y_limits=(1e-5 * progress.loss, 2 * progress.loss),  # leaves room for long tick labels
+                y_limits=(1e-5 * largest, 2 * largest),  # leaves room for long tick labels
             )
             axes.set_xlim(0, progress.steps + 1)
         self._picture = Picture(LiveFigure(drawn, [self._panel]), self._title, name="loss")
@@ -74,21 +81,22 @@ class LossPicture:
         self._box = _Live([self._picture, self._words])
         display(self._box)
 
-    def _end(self) -> None:
+    def _end(self, progress: Progress) -> None:
         self._box.close()
-        self._panel.update(loss=self._curve())
-        self._panel.axes.set_ylim(0.8 * min(self._losses), 1.25 * max(self._losses))
+        self._box = None
+        self._panel.update(loss=self._curve)
+        losses = self._curve[: progress.step]
+        if (losses > 0).any():  # the axis is logarithmic
+            drawn = losses[losses > 0]
+            self._panel.axes.set_ylim(0.8 * drawn.min(), 1.25 * drawn.max())
         self._picture.figure.redraw_background()
         summary = self._title
+        if progress.stopped != "steps":
+            summary = texts.TRAINED_UNTIL.format(stopped=progress.stopped)
         if self.below is not None:
-            reached = bool(np.mean(self._losses[-20:]) < self.below)
+            reached = bool(np.mean(losses[-20:]) < self.below)
             summary += texts.TRAINED_BELOW.format(below=f"{self.below:g}", reached=reached)
         display(Picture(self._picture.figure, f"{summary}.", name="loss", measured=True))
-
-    def _curve(self) -> np.ndarray:
-        curve = np.full(self._steps, np.nan)
-        curve[: len(self._losses)] = self._losses
-        return curve
 
     def _say(self, progress: Progress) -> str:
         left = progress.seconds / progress.step * (progress.steps - progress.step)

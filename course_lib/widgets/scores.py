@@ -77,6 +77,7 @@ def score_explorer(*, size: int = 64, scale: str = "1", query: int = 0, seed: in
         live = LiveFigure(drawn, [histogram, stems, lines])
 
     def update(size: int, scale: str, query: int) -> dict[str, str]:
+        require_one_of(SCALES, scale=scale)
         scores, weights = dots[size] * SCALES[scale](size), weights_at(size, scale)
         histogram.update(scores)
         stems.update(weights[query])

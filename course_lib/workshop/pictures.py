@@ -3,20 +3,31 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from course_lib.checkpoints import date_translator
 from course_lib.data import nile_series
-from course_lib.widgets import kernel_regression_explorer
+from course_lib.widgets import date_explorer, kernel_regression_explorer, score_explorer
+from course_lib.widgets.explorer import Explorer
 
 IMAGES = Path(__file__).parents[2] / "img"
 
 
-def _kernel_regression_explorer() -> bytes:
-    explorer = kernel_regression_explorer(nile_series(), bandwidth=5.0, query=1899.0)
-    return explorer.picture.figure.svg(explorer.summary)
+def _explorer(make: Callable[[], Explorer]) -> Callable[[], bytes]:
+    def draw() -> bytes:
+        explorer = make()
+        return explorer.picture.figure.svg(explorer.summary)
+
+    return draw
 
 
 #: File name in `img/` → what draws it.
 PICTURES: dict[str, Callable[[], bytes]] = {
-    "kernel_regression_explorer.svg": _kernel_regression_explorer,
+    "kernel_regression_explorer.svg": _explorer(
+        lambda: kernel_regression_explorer(nile_series(), bandwidth=5.0, query=1899.0)
+    ),
+    "score_explorer.svg": _explorer(lambda: score_explorer(size=64)),
+    "date_explorer.svg": _explorer(
+        lambda: date_explorer(date_translator(), "martedì 5 marzo 2024", step=7)
+    ),
 }
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+import torch
 
-from course_lib.data import nile_series
+from course_lib.checkpoints import date_translator
+from course_lib.data import nile_series, written_dates
 from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
-from course_lib.widgets import kernel_regression_explorer
+from course_lib.widgets import date_explorer, kernel_regression_explorer, score_explorer
 from tests.browser.lab import CHROMIUM, Explorer, running_lab, window
 
 STEPS = 200
@@ -46,6 +48,26 @@ def explorer_in_the_kernel() -> None:
     print(
         f"ratio of medians:          {median(naive) / median(ours):.1f} × faster than drawing anew"
     )
+
+
+def later_explorers_in_the_kernel() -> None:
+    scores = score_explorer()
+    sizes = np.random.default_rng(0).choice(scores.controls["size"].options, STEPS).tolist()
+    print(f"kernel, scores, d slider:  {percentiles(moved(scores, 'size', sizes))}")
+    dates = date_explorer(date_translator())
+    steps = [1 + n % 11 for n in range(STEPS)]
+    print(f"kernel, dates, step:       {percentiles(moved(dates, 'step', steps))}")
+    texts = [one.text for one in written_dates(STEPS, split="held-out days")]
+    print(f"kernel, dates, text:       {percentiles(moved(dates, 'text', texts))}")
+
+
+def moved(explorer, control: str, positions: list) -> list[float]:
+    seconds = []
+    for position in positions:
+        started = time.perf_counter()
+        explorer.controls[control].value = position
+        seconds.append(time.perf_counter() - started)
+    return seconds
 
 
 def redraw_with_seaborn():
@@ -96,20 +118,34 @@ def explorer_in_the_browser() -> None:
         running_lab(Path(folder)) as address,
         window() as screen,
     ):
-        screen.open(address, "01_kernel_regression.ipynb")
-        screen.run_all()
-        explorer = Explorer(screen.page, "Kernel regression of the flow of the Nile")
-        explorer.reset()
-        explorer._handle("query").focus()
-        screen.page.evaluate(WATCH, explorer.image.element_handle())
-        for _ in range(60):
-            screen.page.keyboard.press("ArrowRight")
-            screen.page.wait_for_function("() => window.arrived")
-            screen.page.wait_for_timeout(60)
-        seconds = [
-            milliseconds / 1000 for milliseconds in screen.page.evaluate("() => window.delays")
-        ]
-    print(f"browser, slider to pixels: {percentiles(seconds)}")
+        for notebook, cells, title, slider in BROWSER:
+            screen.open(address, notebook)
+            for cell in cells:
+                screen.run(cell)
+            explorer = Explorer(screen.page, title)
+            print(
+                f"browser, {notebook[:2]}, {slider:9}     {percentiles(in_browser(explorer, slider))}"
+            )
+
+
+#: Notebook, the cells that must run, the explorer, the slider to move.
+BROWSER = (
+    ("01_kernel_regression.ipynb", ("start(seed=1)", "explorer = "), "Kernel regression", "query"),
+    ("02_scoring_functions.ipynb", ("start(seed=2)", "explorer = "), "Scores of random", "query"),
+    ("03_seq2seq_with_attention.ipynb", ("start(seed=3)", "explorer = "), "From a written", "step"),
+)
+
+
+def in_browser(explorer: Explorer, slider: str) -> list[float]:
+    page = explorer.page
+    explorer.reset()
+    explorer._handle(slider).focus()
+    page.evaluate(WATCH, explorer.image.element_handle())
+    for press in range(60):
+        page.keyboard.press("ArrowRight" if press // 9 % 2 == 0 else "ArrowLeft")
+        page.wait_for_function("() => window.arrived")
+        page.wait_for_timeout(60)
+    return [milliseconds / 1000 for milliseconds in page.evaluate("() => window.delays")]
 
 
 # From the key event to the first animation frame with another picture loaded.
@@ -152,6 +188,8 @@ def importing() -> None:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)  # as in a notebook
     explorer_in_the_kernel()
+    later_explorers_in_the_kernel()
     explorer_in_the_browser()
     importing()

@@ -45,6 +45,11 @@ def test_milliseconds_is_the_time_of_one_call(ledger):
     ledger.holds()
 
 
+def test_peak_memory_refuses_what_it_cannot_count():
+    with pytest.raises(ValueError, match="sparse tensor"):
+        peak_memory(lambda: torch.eye(3).to_sparse())
+
+
 # --- checkpoints -----------------------------------------------------------------------------
 
 

@@ -701,7 +701,7 @@ def writes(tokens, kind="bahdanau"):
         (reads([[1, -1]]), r"source holds -1; the vocabulary has 9 tokens, 0 to 8"),
         (
             reads([[1.0, 2.0]]),
-            r"source has shape \(1, 2\) and dtype float32; .* whole numbers of shape \(batch, length\)",
+            r"source has shape \(1, 2\) and dtype float32; .* whole numbers \(int64 or int32\) of shape \(batch, length\)",
         ),
         (reads([1, 2]), r"source has shape \(2,\) and dtype int64; .* shape \(batch, length\)"),
         (lambda: encoder()([[1, 2]]), r"source is a list; a tensor is needed"),

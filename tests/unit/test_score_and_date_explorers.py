@@ -134,6 +134,29 @@ def test_an_answer_that_is_no_date_is_said_to_be_none():
     assert "which is no date" in date_explorer(untrained_date_translator()).summary
 
 
+def test_a_retrained_model_is_asked_anew():
+    translator = untrained_date_translator()
+    explorer = date_explorer(translator)
+    translator.model.load_state_dict(date_translator().model.state_dict())
+    explorer.controls["step"].value = 2
+    assert fact(explorer, "written") == "2024-03-05, Tuesday"
+
+
+def test_a_model_that_writes_too_much_is_refused():
+    translator = untrained_date_translator()
+    translator.max_length = 13
+    with pytest.raises(ValueError, match="give the Translator max_length=11"):
+        date_explorer(translator)
+
+
+@pytest.mark.usefixtures("without_annotations")
+def test_what_is_no_translator_and_a_step_too_far_are_refused():
+    with pytest.raises(ValueError, match="translator is a BahdanauDecoder|translator is a Seq2Seq"):
+        date_explorer(date_translator().model)
+    with pytest.raises(ValueError, match="step=100 must be at most 11"):
+        date_explorer(date_translator(), step=100)
+
+
 def test_a_model_without_attention_is_refused():
     translator = untrained_date_translator()
     translator.model.decoder = FixedContextDecoder(len(translator.target), 16, 32, 32)
@@ -154,6 +177,7 @@ def test_an_alignment_names_spaces_and_the_end():
     assert [text.get_text() for text in panel._columns[:3]] == ["a", "␣", "b"]
     assert [text.get_text() for text in panel._rows[:2]] == ["a", "∎"]
     assert not panel._columns[3].get_visible() and panel._frame.get_y() == 0.5
+    assert [segment[:, 0].mean() for segment in panel._looked.get_segments()] == [1.0]
 
 
 # --- a loss ----------------------------------------------------------------------------------
@@ -169,13 +193,15 @@ def shown(monkeypatch):
 def test_a_loss_is_drawn_while_it_falls_and_left_as_a_still_picture(shown, monkeypatch):
     monkeypatch.setattr("course_lib.widgets.loss_picture._PAUSE", 0)
     watch, pictures = LossPicture(below=0.5), set()
+    boxes = []
     for step, loss in enumerate(np.geomspace(2, 0.01, 50), start=1):
         watch(Progress(step, 50, loss, None, 0.1 * step, "steps" if step == 50 else None))
         pictures.add(watch._picture.png)
+        boxes.append(watch._box)
         if step == 49:
             assert watch._words.value == "step 49 of 50, loss 0.0111, 0 s left"
     live, still = shown
-    assert len(pictures) > 40 and live is watch._box
+    assert len(pictures) > 40 and live is boxes[0]
     assert live.comm is None, "the live picture is closed"
     assert still._repr_mimebundle_()[0]["text/plain"] == (
         "Loss while training, 50 steps. The mean of the last 20 is below 0.5: True."
@@ -196,7 +222,49 @@ def test_a_training_that_ends_early_ends_its_picture(shown):
         model, batches(), lambda m, x: m(x).square().mean() + 1, steps=9, watch=LossPicture()
     )
     assert history.stopped == "interrupted" and len(history.losses) == 2
-    assert len(shown) == 2
+    assert shown[1].summary == "Loss while training, ended by interrupted."
+
+
+def test_a_training_that_fails_keeps_its_picture_and_its_weights(shown):
+    model = nn.Linear(1, 1)
+
+    def loss(model, batch):
+        y = model(batch)
+        return torch.where(y < 1e9, y, torch.sqrt(y - 1e10)).square().mean()  # gradient NaN
+
+    before = model.weight.item()
+    with pytest.raises(FloatingPointError, match="a gradient is not finite at step 1"):
+        fit(model, [torch.ones(4, 1)], loss, steps=1)
+    assert model.weight.item() == before and not model.training
+    losses = iter([1.0, 1.0, float("nan")])
+    with pytest.raises(FloatingPointError, match="the loss is nan at step 3"):
+        fit(
+            model,
+            [torch.ones(4, 1)] * 3,
+            lambda m, x: m(x).square().mean() * next(losses),
+            steps=3,
+            watch=LossPicture(),
+        )
+    assert shown[-1].summary == "Loss while training, ended by failed."
+    assert not model.training
+
+
+def test_a_loss_picture_is_for_one_training(shown):
+    model, watch = nn.Linear(1, 1), LossPicture()
+
+    def train():
+        fit(model, [torch.ones(4, 1)] * 2, lambda m, x: m(x).square().mean(), steps=2, watch=watch)
+
+    train()
+    with pytest.raises(ValueError, match="make a new one"):
+        train()
+
+
+def test_a_loss_of_zero_is_drawn_without_complaint(shown, recwarn):
+    watch = LossPicture()
+    for step, loss in enumerate([0.0, 0.0, -1.0], start=1):
+        watch(Progress(step, 3, loss, None, 0.1, "steps" if step == 3 else None))
+    assert shown[-1].png and not recwarn.list
 
 
 # --- lines -----------------------------------------------------------------------------------
