@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
-from course_lib.plots.style import COLOURS
+from course_lib.plots.style import COLOURS, root_scale
 
 
 class HistogramPanel(Panel):
@@ -31,16 +31,13 @@ class HistogramPanel(Panel):
         self.edges = np.asarray(edges, dtype=float)
         self.shares = np.zeros(len(self.edges) - 1)
         self._bars = axes.stairs(self.shares, self.edges, fill=True, color=COLOURS["main"])
-        axes.set_yscale("function", functions=(lambda y: np.sqrt(np.abs(y)), np.square))
         axes.set(
             xlim=self.edges[[0, -1]],
-            ylim=(0, largest),
             xlabel=x_label,
             ylabel="share (square-root scale)",
             title=title,
         )
-        ticks = [tick for tick in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1) if tick <= largest]
-        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        root_scale(axes, largest)
         self.artists = [self._bars]
 
     def update(self, numbers: ArrayLike) -> None:

@@ -5,9 +5,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
-from course_lib.plots.style import COLOURS
-
-_TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1)
+from course_lib.plots.style import COLOURS, root_scale
 
 
 class StemsPanel(Panel):
@@ -38,9 +36,8 @@ class StemsPanel(Panel):
             self.keys[0], color=COLOURS["second"], linestyle="--", linewidth=1.4
         )
         axes.margins(x=0.02)
-        axes.set_yscale("function", functions=(lambda y: np.sqrt(np.abs(y)), np.square))
-        axes.set(ylim=(0, 1.05), xlabel=key_label, ylabel="weight (square-root scale)", title=title)
-        axes.set_yticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
+        axes.set(xlabel=key_label, ylabel="weight (square-root scale)", title=title)
+        root_scale(axes, 1.05)
         self.artists = [self._stems, self._heads, self._query]
 
     def update(self, weights: ArrayLike, query: float | None = None) -> None:

@@ -1,6 +1,8 @@
 """The look of every figure in the course."""
 
 import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -52,3 +54,11 @@ def figure(width: float = 7.2, height: float = 3.2, rows: int = 1, columns: int 
         made = Figure(figsize=(width, height), dpi=100, layout="constrained")
         FigureCanvasAgg(made)
         return made, made.subplots(rows, columns, **layout)
+
+
+def root_scale(axes: Axes, top: float = 1.0) -> None:
+    """Give an Axes a square-root y axis from 0 to `top`, where 0.01 and 1 can both be seen."""
+    axes.set_yscale("function", functions=(lambda y: np.sqrt(np.abs(y)), np.square))
+    ticks = [tick for tick in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1) if tick <= top]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_ylim(0, top)
