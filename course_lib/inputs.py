@@ -29,7 +29,7 @@ def require_floating(**tensors: Tensor) -> None:
     for name, tensor in tensors.items():
         if not tensor.is_floating_point():
             raise ValueError(
-                f"{name} has dtype {_short(tensor.dtype)}; a floating-point tensor is needed, "
+                f"{name} has dtype {short_name(tensor.dtype)}; a floating-point tensor is needed, "
                 f"e.g. {name}.float()"
             )
 
@@ -68,7 +68,7 @@ def require_alike(**tensors: Tensor) -> None:
             mine, theirs = getattr(first, what), getattr(tensor, what)
             if mine != theirs:
                 raise ValueError(
-                    f"{first_name} has {what} {_short(mine)} but {name} has {what} {_short(theirs)}; "
+                    f"{first_name} has {what} {short_name(mine)} but {name} has {what} {short_name(theirs)}; "
                     f"they must be the same, e.g. {name}.to({first_name}.{what})"
                 )
 
@@ -111,7 +111,7 @@ def as_positive(like: Tensor, **number: float | Tensor) -> Tensor:
     tensor = value.reshape(()).to(like)
     if not (tensor > 0 and tensor.isfinite()):
         raise ValueError(
-            f"{name}={value.item():g} is {tensor.item():g} in {_short(like.dtype)}; "
+            f"{name}={value.item():g} is {tensor.item():g} in {short_name(like.dtype)}; "
             f"it must be a finite number above 0 there too"
         )
     return tensor
@@ -127,7 +127,7 @@ def require_tokens(vocabulary_size: int, **tensors: Tensor) -> None:
             or tokens.dtype not in (torch.int64, torch.int32)
         ):
             raise ValueError(
-                f"{name} has shape {tuple(tokens.shape)} and dtype {_short(tokens.dtype)}; it must be "
+                f"{name} has shape {tuple(tokens.shape)} and dtype {short_name(tokens.dtype)}; it must be "
                 f"whole numbers (int64 or int32) of shape (batch, length), at least one"
             )
         lowest, highest = (bound.item() for bound in tokens.aminmax())
@@ -156,7 +156,7 @@ def require_kernel_values(similarity: Tensor, shape: tuple[int, ...]) -> None:
 def require_mask(mask: Tensor, shape: tuple[int, ...], axes: str = "(query, key)") -> None:
     """Refuse a mask that is not boolean or does not broadcast to `shape`, whose axes `axes` names."""
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        came = _short(mask.dtype) if isinstance(mask, Tensor) else type(mask).__name__
+        came = short_name(mask.dtype) if isinstance(mask, Tensor) else type(mask).__name__
         raise ValueError(
             f"mask is {came}; it must be a boolean tensor where True means 'may attend': mask == 1 "
             f"for one of ones and zeros, mask == 0 for one of zeros and -inf"
@@ -225,5 +225,6 @@ def require_one_of(allowed: Iterable[str], **choices: str) -> None:
             )
 
 
-def _short(thing) -> str:
+def short_name(thing: torch.dtype | torch.device) -> str:
+    """Return a dtype or device as messages write it: float32, not torch.float32."""
     return str(thing).removeprefix("torch.")

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from course_lib.inputs import require_floating, require_mask, require_whole
+from course_lib.inputs import require_floating, require_mask, require_whole, short_name
 
 __all__ = ["causal_mask", "combine_masks", "masked_softmax", "padding_mask", "token_mask"]
 
@@ -152,13 +152,9 @@ def _require_whole_numbers(axes: int, shape: str, **tensors: Tensor) -> None:
         if isinstance(tensor, Tensor):
             if tensor.dim() == axes and _whole(tensor):
                 continue
-            came = f"has shape {tuple(tensor.shape)} and dtype {_short(tensor.dtype)}"
+            came = f"has shape {tuple(tensor.shape)} and dtype {short_name(tensor.dtype)}"
         raise ValueError(f"{name} {came}; it must be a tensor of whole numbers of shape {shape}")
 
 
 def _whole(tensor: Tensor) -> bool:
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
-
-
-def _short(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -20,6 +20,7 @@ from course_lib.inputs import (
     require_same_batch,
     require_size,
     require_whole,
+    short_name,
 )
 from course_lib.masks import masked_softmax
 from course_lib.pooling import Attended
@@ -266,8 +267,8 @@ def _require_made_for(query: Tensor, layer: nn.Linear) -> None:
     mine, came = layer.weight.dtype, query.dtype
     if mine != came and not torch.is_autocast_enabled(query.device.type):
         raise ValueError(
-            f"query and key have dtype {_short(came)}, but the parameters of the score have "
-            f"{_short(mine)}; convert one of them, e.g. score.to({came})"
+            f"query and key have dtype {short_name(came)}, but the parameters of the score have "
+            f"{short_name(mine)}; convert one of them, e.g. score.to({came})"
         )
 
 
@@ -280,7 +281,3 @@ def _require_equal_sizes(query: Tensor, key: Tensor) -> None:
 def _require_sizes(query: Tensor, key: Tensor, query_size: int, key_size: int) -> None:
     require_size(query_size, f"the score was made with query_size={query_size}", query=query)
     require_size(key_size, f"the score was made with key_size={key_size}", key=key)
-
-
-def _short(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

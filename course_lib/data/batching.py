@@ -8,7 +8,7 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from course_lib.inputs import require_whole
+from course_lib.inputs import require_whole, short_name
 
 
 class PairBatch(NamedTuple):
@@ -38,8 +38,7 @@ def _require_sequences(**several: Sequence[Tensor]) -> None:
             if not isinstance(sequence, Tensor):
                 came = f"is a {type(sequence).__name__}"
             elif sequence.dim() != 1 or sequence.is_floating_point():
-                dtype = str(sequence.dtype).removeprefix("torch.")
-                came = f"has shape {tuple(sequence.shape)} and dtype {dtype}"
+                came = f"has shape {tuple(sequence.shape)} and dtype {short_name(sequence.dtype)}"
             else:
                 continue
             raise ValueError(

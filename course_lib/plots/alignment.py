@@ -87,16 +87,12 @@ class AlignmentPanel(Panel):
         left, top, right, bottom = self._box()
         rows, columns = self.weights.shape
         width, height = (right - left) / self._most[1], (bottom - top) / self._most[0]
-        return {
-            "kind": "grid",
-            "box": [left, top, left + columns * width, top + rows * height],
-            "shape": [rows, columns],
-            "values": np.ascontiguousarray(self.weights, dtype="<f4").tobytes(),
-            "row_name": "target",
-            "column_name": "source",
-            "rows": [f"{n} {visible(token)}" for n, token in enumerate(self.target)],
-            "columns": [f"{n} {visible(token)}" for n, token in enumerate(self.source)],
-        }
+        box = [left, top, left + columns * width, top + rows * height]
+        names = [
+            [f"{n} {visible(token)}" for n, token in enumerate(tokens)]
+            for tokens in (self.target, self.source)
+        ]
+        return self._hover_grid(self.weights, box, *names) | {"column_name": "source"}
 
 
 def _nowhere(shape: tuple[int, int]) -> np.ma.MaskedArray:

@@ -97,16 +97,7 @@ class HeatMapPanel(Panel):
 
     def hover(self) -> dict:
         """The exact weight in each cell, as float32 bytes."""
-        return {
-            "kind": "grid",
-            "box": self._box(),
-            "shape": list(self.weights.shape),
-            "values": np.ascontiguousarray(self.weights, dtype="<f4").tobytes(),
-            "row_name": self.axes.get_ylabel(),
-            "column_name": self.axes.get_xlabel(),
-            "rows": self.query_names,
-            "columns": self.key_names,
-        }
+        return self._hover_grid(self.weights, self._box(), self.query_names, self.key_names)
 
 
 def _few(names: list[str], most: int = 7) -> tuple[list[int], list[str]]:

@@ -54,6 +54,21 @@ class Panel:
             "lines": [[name, rounded(y)] for name, y in lines.items()],
         }
 
+    def _hover_grid(
+        self, weights: np.ndarray, box: list[float], rows: list[str], columns: list[str]
+    ) -> dict:
+        """Exact values as float32 bytes; the axes' labels say what a row and a column is."""
+        return {
+            "kind": "grid",
+            "box": box,
+            "shape": list(weights.shape),
+            "values": np.ascontiguousarray(weights, dtype="<f4").tobytes(),
+            "row_name": self.axes.get_ylabel(),
+            "column_name": self.axes.get_xlabel(),
+            "rows": rows,
+            "columns": columns,
+        }
+
     def _box(self) -> list[float]:
         """Left, top, right, bottom of the Axes as fractions of the figure, measured from the top left."""
         box = self.axes.get_position()
