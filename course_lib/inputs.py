@@ -153,22 +153,31 @@ def require_kernel_values(similarity: Tensor, shape: tuple[int, ...]) -> None:
         raise ValueError("kernel returned a negative number; K(u) must be 0 or more for every u")
 
 
-def require_mask(mask: Tensor, shape: tuple[int, ...], axes: str = "(query, key)") -> None:
-    """Refuse a mask that is not boolean or does not broadcast to `shape`, whose axes `axes` names."""
+def require_mask(mask: Tensor, shape: tuple[int, ...], axes: tuple[str, ...] = ()) -> None:
+    """Refuse a mask that is not boolean or does not broadcast to `shape`.
+
+    Args:
+        mask: True = may attend.
+        shape: of what it masks.
+        axes: the names of the axes of `shape`; "axis -1" and so on where left out.
+    """
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         came = short_name(mask.dtype) if isinstance(mask, Tensor) else type(mask).__name__
         raise ValueError(
             f"mask is {came}; it must be a boolean tensor where True means 'may attend': mask == 1 "
             f"for one of ones and zeros, mask == 0 for one of zeros and -inf"
         )
-    try:
-        fits = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)
-    except RuntimeError:
-        fits = False
-    if not fits:
-        raise ValueError(
-            f"mask has shape {tuple(mask.shape)}; it must broadcast to {axes} = {tuple(shape)}"
-        )
+    wanted = f"({', '.join(axes)})" if axes else "the shape of scores"
+    said = f"mask has shape {tuple(mask.shape)}; it must broadcast to {wanted} = {tuple(shape)}"
+    if mask.dim() > len(shape):
+        raise ValueError(f"{said}: it has {mask.dim()} axes, at most {len(shape)} fit")
+    wrong = [
+        f"{axes[place] if axes else f'axis {place}'} is {mask.shape[place]} and not {shape[place]} or 1"
+        for place in range(-mask.dim(), 0)
+        if mask.shape[place] not in (1, shape[place])
+    ]
+    if wrong:
+        raise ValueError(f"{said}: {', '.join(wrong)}")
 
 
 def require_size(size: int, why: str, **tensors: Tensor) -> None:
@@ -179,6 +188,64 @@ def require_size(size: int, why: str, **tensors: Tensor) -> None:
                 f"{name} has shape {tuple(tensor.shape)}, so its vectors have {tensor.shape[-1]} "
                 f"numbers; {why}"
             )
+
+
+def require_made_for(layer: torch.nn.Linear, owner: str, **tensors: Tensor) -> None:
+    """Refuse tensors of another dtype or device than the parameters of `layer`, unless autocast converts."""
+    weight = layer.weight
+    for name, tensor in tensors.items():
+        for what in ("dtype", "device"):
+            mine, came = getattr(weight, what), getattr(tensor, what)
+            if mine == came or (what == "dtype" and torch.is_autocast_enabled(tensor.device.type)):
+                continue
+            raise ValueError(
+                f"{name} has {what} {short_name(came)}, but the parameters of the {owner} have "
+                f"{short_name(mine)}; convert one of them, e.g. {owner}.to({name}.{what})"
+            )
+
+
+def require_attention_inputs(
+    layers: tuple[torch.nn.Linear, torch.nn.Linear, torch.nn.Linear],
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+) -> None:
+    """Refuse what three projections cannot turn into queries, keys and values that belong together.
+
+    Args:
+        layers: the projections of query, key and value.
+        query, key, value: must be (batch, length, size), of one batch, with a value per key.
+    """
+    require_floating(query=query, key=key, value=value)
+    for layer, name, tensor in zip(
+        layers, ("query", "key", "value"), (query, key, value), strict=True
+    ):
+        if tensor.dim() != 3:
+            raise ValueError(
+                f"{name} has shape {tuple(tensor.shape)}; it must be (batch, length, size), "
+                f"e.g. {name}[None] for a single sequence"
+            )
+        require_made_for(layer, "layer", **{name: tensor})
+        require_size(
+            layer.in_features,
+            f"the layer was made for {layer.in_features} in each {name}",
+            **{name: tensor},
+        )
+        if len(tensor) != len(query):
+            raise ValueError(
+                f"query has shape {tuple(query.shape)} but {name} has shape {tuple(tensor.shape)}: "
+                f"batches of {len(query)} and {len(tensor)}; they must be equal"
+            )
+    require_value_per_key(key, value)
+
+
+def require_value_per_key(key: Tensor, value: Tensor) -> None:
+    """Refuse keys and values of unequal number."""
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(
+            f"key has shape {tuple(key.shape)} but value has shape {tuple(value.shape)}, that is "
+            f"{key.shape[-2]} keys and {value.shape[-2]} values; there must be one value per key"
+        )
 
 
 def require_same_batch(**tensors: Tensor) -> None:
@@ -203,6 +270,20 @@ def require_whole(at_least: int = 1, **numbers: int) -> None:
             )
         if number < at_least:
             raise ValueError(f"{name}={number} is below {at_least}")
+
+
+def require_divides(**numbers: int) -> None:
+    """Refuse two whole numbers, part and whole, unless the first divides the second."""
+    require_whole(**numbers)
+    (part_name, part), (whole_name, whole) = numbers.items()
+    if whole % part:
+        divisors = [n for n in range(1, whole + 1) if whole % n == 0]
+        below = max(n for n in divisors if n < part)
+        above = [n for n in divisors if n > part][:1]
+        near = " or ".join(map(str, [below, *above]))
+        raise ValueError(
+            f"{whole_name}={whole} is not divisible by {part_name}={part}; try {part_name}={near}"
+        )
 
 
 def require_probability(**numbers: float) -> None:

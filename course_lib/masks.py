@@ -1,7 +1,8 @@
 """Masks: who may attend to whom. Boolean, True = may attend, broadcastable to (batch, query, key).
 
-This is the convention of PyTorch's `F.scaled_dot_product_attention`. `nn.MultiheadAttention` has the
-opposite one: there, True hides.
+This is the convention of PyTorch's `F.scaled_dot_product_attention`. Two more are in use. In
+`nn.MultiheadAttention` True hides: turn such a mask around with `~mask`. An additive mask is a tensor of 0
+and minus infinity that is added to the scores: `from_additive` and `to_additive` convert.
 """
 
 import functools
@@ -13,7 +14,17 @@ from torch import Tensor
 
 from course_lib.inputs import require_floating, require_mask, require_whole, short_name
 
-__all__ = ["causal_mask", "combine_masks", "masked_softmax", "padding_mask", "token_mask"]
+__all__ = [
+    "causal_mask",
+    "combine_masks",
+    "from_additive",
+    "masked_softmax",
+    "padding_mask",
+    "to_additive",
+    "token_mask",
+]
+
+_AS_GOOD_AS_HIDDEN = -1e4  # exp of it is 0 in every dtype; -1e9 and the lowest float are below
 
 
 def padding_mask(
@@ -108,6 +119,43 @@ def combine_masks(*masks: Bool[Tensor, "..."] | None) -> Bool[Tensor, "..."] | N
         raise ValueError(f"masks have shapes {shapes}; they must broadcast to each other") from None
 
 
+def to_additive(
+    mask: Bool[Tensor, "*shape"], dtype: torch.dtype = torch.float32
+) -> Float[Tensor, "*shape"]:
+    r"""Return what to add to scores: $0$ where the mask allows, $-\infty$ where it hides.
+
+    A row that is hidden whole gives NaN in a plain softmax; `masked_softmax` of the boolean mask does not.
+
+    Raises:
+        ValueError: for a mask that is not boolean, and a dtype that is not floating-point.
+    """
+    require_mask(mask, getattr(mask, "shape", ()))
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise ValueError(f"dtype={dtype} must be a floating-point dtype, e.g. torch.float32")
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
+
+
+def from_additive(mask: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
+    """Return the boolean mask of an additive one: True where it adds 0.
+
+    Large negative numbers, of -10,000 and below, count as minus infinity: many programs write -1e9 or the
+    lowest number of the dtype.
+
+    Raises:
+        ValueError: for anything but floating-point, and for other numbers, which are a bias that changes
+            the weights and not a mask.
+    """
+    require_floating(mask=mask)
+    allowed, hidden = mask == 0, mask <= _AS_GOOD_AS_HIDDEN
+    if not (allowed | hidden).all():
+        other = mask[~(allowed | hidden)][0].item()
+        raise ValueError(
+            f"mask holds {other:g}; an additive mask holds 0 and minus infinity (or numbers of "
+            f"{_AS_GOOD_AS_HIDDEN:g} and below)"
+        )
+    return allowed
+
+
 def masked_softmax(
     scores: Float[Tensor, "..."], mask: Bool[Tensor, "..."] | None = None, dim: int = -1
 ) -> Float[Tensor, "..."]:
@@ -139,7 +187,7 @@ def masked_softmax(
         )
     if mask is None:
         return torch.softmax(scores, dim)
-    require_mask(mask, scores.shape, "the shape of scores")
+    require_mask(mask, scores.shape)
     mask = mask[(None,) * (scores.dim() - mask.dim())]
     lonely = ~mask.any(dim, keepdim=True)  # rows that may attend to nothing
     hidden = scores.masked_fill(~mask, -torch.inf).masked_fill(lonely, 0.0)

@@ -15,12 +15,12 @@ from torch import Tensor, nn
 from course_lib.inputs import (
     require_alike,
     require_floating,
+    require_made_for,
     require_positive,
     require_probability,
     require_same_batch,
     require_size,
     require_whole,
-    short_name,
 )
 from course_lib.masks import masked_softmax
 from course_lib.pooling import Attended
@@ -90,7 +90,7 @@ class GeneralScore(nn.Module):
                 its parameters, and a query and a key of different dtype or device.
         """
         _require_pair(query, key)
-        _require_made_for(query, self.W)
+        require_made_for(self.W, "score", query=query)
         _require_sizes(query, key, *self.W.weight.shape)
         return query @ self.W(key).mT  # (…, query, query_size) @ (…, query_size, key)
 
@@ -115,7 +115,7 @@ class ConcatScore(nn.Module):
     def forward(self, query: Queries, key: Keys) -> Scores:
         """Score every query against every key; raises as `GeneralScore` does."""
         _require_pair(query, key)
-        _require_made_for(query, self.W)
+        require_made_for(self.W, "score", query=query)
         _require_sizes(query, key, *self.sizes)
         batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
         each = (*batch, query.shape[-2], key.shape[-2], -1)  # (…, query, key, size)
@@ -145,7 +145,7 @@ class AdditiveScore(nn.Module):
     def forward(self, query: Queries, key: Keys) -> Scores:
         """Score every query against every key; raises as `GeneralScore` does."""
         _require_pair(query, key)
-        _require_made_for(query, self.W)
+        require_made_for(self.W, "score", query=query)
         _require_sizes(query, key, self.W.in_features, self.U.in_features)
         together = self.W(query)[..., :, None, :] + self.U(key)[..., None, :, :]
         scores = self.v(torch.tanh(together))  # (…, query, key, 1)
@@ -261,15 +261,6 @@ def _require_pair(query: Tensor, key: Tensor) -> None:
             )
     require_alike(query=query, key=key)
     require_same_batch(query=query, key=key)
-
-
-def _require_made_for(query: Tensor, layer: nn.Linear) -> None:
-    mine, came = layer.weight.dtype, query.dtype
-    if mine != came and not torch.is_autocast_enabled(query.device.type):
-        raise ValueError(
-            f"query and key have dtype {short_name(came)}, but the parameters of the score have "
-            f"{short_name(mine)}; convert one of them, e.g. score.to({came})"
-        )
 
 
 def _require_equal_sizes(query: Tensor, key: Tensor) -> None:
