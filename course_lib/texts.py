@@ -14,6 +14,7 @@ CANNOT_DRAW = (
 TOO_LONG = "the text has {length} characters; there is room for {most}"
 WROTE_TOO_MUCH = "the model wrote {length} tokens; there is room for {most}, so give the Translator max_length={most}"
 NO_DATE = "which is no date"
+TOO_MANY_TOKENS = "layer {layer!r} has {length} tokens; there is room for {most}"
 TRAINING = "step {step} of {steps}, loss {loss}, {left} s left"
 TRAINING_HERE = "While the model trains, its loss is drawn here."
 TRAINED = "Loss while training, {steps} steps"

@@ -5,21 +5,31 @@ moves the artists listed in `artists`; `hover` says which exact values stand whe
 """
 
 from course_lib.plots.alignment import AlignmentPanel
+from course_lib.plots.diagrams import attention_diagram, heads_diagram, self_and_cross_diagram
 from course_lib.plots.fit import FitPanel
+from course_lib.plots.heads import HeadsPanel
 from course_lib.plots.heat_map import HeatMapPanel
 from course_lib.plots.histogram import HistogramPanel
 from course_lib.plots.lines import LinesPanel
+from course_lib.plots.links import LinksPanel
 from course_lib.plots.stems import StemsPanel
 from course_lib.plots.style import COLOURS, STYLE, figure
+from course_lib.plots.token_map import TokenMapPanel
 
 __all__ = [
     "COLOURS",
     "STYLE",
     "AlignmentPanel",
     "FitPanel",
+    "HeadsPanel",
     "HeatMapPanel",
     "HistogramPanel",
     "LinesPanel",
+    "LinksPanel",
     "StemsPanel",
+    "TokenMapPanel",
+    "attention_diagram",
     "figure",
+    "heads_diagram",
+    "self_and_cross_diagram",
 ]

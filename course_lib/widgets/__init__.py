@@ -4,6 +4,7 @@
 pointer; `Explorer` joins controls and picture; a function per explorer says what is drawn.
 """
 
+from course_lib.widgets.attention import AttentionMap, attention_explorer
 from course_lib.widgets.dates import date_explorer
 from course_lib.widgets.explorer import Explorer
 from course_lib.widgets.kernel_regression import kernel_regression_explorer
@@ -13,10 +14,12 @@ from course_lib.widgets.picture import Picture
 from course_lib.widgets.scores import score_explorer
 
 __all__ = [
+    "AttentionMap",
     "Explorer",
     "LiveFigure",
     "LossPicture",
     "Picture",
+    "attention_explorer",
     "date_explorer",
     "kernel_regression_explorer",
     "score_explorer",

@@ -35,10 +35,13 @@ class LiveFigure:
             figure.draw_without_rendering()  # place the Axes once; from here on they stay
         figure.set_layout_engine("none")
         self._artists = [artist for panel in self.panels for artist in panel.artists]
-        self._seldom = [artist for panel in self.panels for artist in panel.seldom]
-        for artist in self._artists + self._seldom:
-            artist.set_animated(True)
-        self._background = self._settled = self._state = None
+        for panel in self.panels:
+            for artist in [*panel.artists, *panel.seldom]:
+                artist.set_animated(True)
+        self._background = None
+        self._settled: list[
+            tuple
+        ] = []  # panel by panel: its seldom state, and the canvas with it drawn
 
     def redraw_background(self) -> None:
         """Draw everything anew at the next `png()`; needed after limits, ticks or labels changed."""
@@ -57,19 +60,27 @@ class LiveFigure:
             with matplotlib.rc_context(STYLE):
                 self._canvas.draw()
             self._background = self._canvas.copy_from_bbox(self.figure.bbox)
-            self._settled = None
-        state = [panel.seldom_state() for panel in self.panels]
-        if self._settled is None or state != self._state:
-            self._state = state
-            self._settled = self._over(self._background, self._seldom)
-        self._over(self._settled, self._artists, keep=False)
+            self._settled = []
+        self._over(self._settle(), self._artists, keep=False)
         return Image.fromarray(np.asarray(self._canvas.buffer_rgba())).convert("RGB")
+
+    def _settle(self):
+        """Draw the seldom changing artists, from the first panel on whose state changed."""
+        below = self._background
+        for number, panel in enumerate(self.panels):
+            state = panel.seldom_state()
+            if number == len(self._settled) or self._settled[number][0] != state:
+                del self._settled[number:]
+                self._settled.append((state, self._over(below, panel.seldom)))
+            below = self._settled[number][1]
+        return below
 
     def _over(self, background, artists: list, *, keep: bool = True):
         """Draw artists over a kept background; return the result, to be kept in turn."""
         self._canvas.restore_region(background)
         for artist in artists:
-            artist.axes.draw_artist(artist)
+            if artist.axes.get_visible():
+                artist.axes.draw_artist(artist)
         return self._canvas.copy_from_bbox(self.figure.bbox) if keep and artists else background
 
     def svg(self, title: str = "") -> bytes:
@@ -83,8 +94,8 @@ class LiveFigure:
         return file.getvalue()
 
     def describe(self) -> str:
-        """Say in numbers what every panel shows now, a line each."""
-        return "\n".join(panel.describe() for panel in self.panels)
+        """Say in numbers what every visible panel shows now, a line each."""
+        return "\n".join(panel.describe() for panel in self.panels if panel.axes.get_visible())
 
     def hover(self) -> list[dict]:
         """Collect the exact values of all panels."""

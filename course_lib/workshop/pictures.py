@@ -1,12 +1,17 @@
 """Draw every picture in `img/`: ``python -m course_lib.workshop.pictures``."""
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from course_lib.checkpoints import date_translator
 from course_lib.data import nile_series
+from course_lib.plots import attention_diagram, heads_diagram, self_and_cross_diagram
 from course_lib.widgets import date_explorer, kernel_regression_explorer, score_explorer
 from course_lib.widgets.explorer import Explorer
+from course_lib.widgets.live_figure import LiveFigure
 
 IMAGES = Path(__file__).parents[2] / "img"
 
@@ -19,6 +24,10 @@ def _explorer(make: Callable[[], Explorer]) -> Callable[[], bytes]:
     return draw
 
 
+def _diagram(make: Callable[[], Figure]) -> Callable[[], bytes]:
+    return lambda: LiveFigure(make(), panels=[]).svg(" ".join(inspect.getdoc(make).split()))
+
+
 #: File name in `img/` → what draws it.
 PICTURES: dict[str, Callable[[], bytes]] = {
     "kernel_regression_explorer.svg": _explorer(
@@ -28,6 +37,9 @@ PICTURES: dict[str, Callable[[], bytes]] = {
     "date_explorer.svg": _explorer(
         lambda: date_explorer(date_translator(), "martedì 5 marzo 2024", step=7)
     ),
+    "attention.svg": _diagram(attention_diagram),
+    "self_and_cross.svg": _diagram(self_and_cross_diagram),
+    "heads.svg": _diagram(heads_diagram),
 }
 
 

@@ -7,9 +7,18 @@ import torch
 import torch.nn.functional as F
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from torch import nn
 from torch.nn.attention.bias import causal_lower_right
 
-from course_lib.masks import causal_mask, combine_masks, masked_softmax, padding_mask, token_mask
+from course_lib.masks import (
+    causal_mask,
+    combine_masks,
+    from_additive,
+    masked_softmax,
+    padding_mask,
+    to_additive,
+    token_mask,
+)
 from course_lib.scoring import AdditiveScore, Attention, GaussianScore, ScaledDotScore
 
 DTYPES = [torch.float64, torch.float32]
@@ -226,6 +235,74 @@ def test_no_mask_at_all_combines_to_none():
     assert torch.equal(combine_masks(None, yes(3)), yes(3))
 
 
+# --- masks that are added --------------------------------------------------------------------
+
+ADDABLE = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+
+
+def square(length, dtype):
+    return nn.Transformer.generate_square_subsequent_mask(length, dtype=dtype)
+
+
+@pytest.mark.verifies("course_lib.masks.to_additive", against="an explicit double loop")
+@pytest.mark.parametrize("dtype", ADDABLE)
+@pytest.mark.parametrize("shape", [(5,), (4, 5), (2, 3, 4, 5), ()])
+def test_an_additive_mask_is_0_where_the_mask_allows_and_else_minus_infinity(ledger, shape, dtype):
+    mask = torch.rand(shape) < 0.5
+    ours = to_additive(mask, dtype)
+    assert ours.dtype == dtype and ours.shape == shape
+    for place in np.ndindex(shape):
+        assert ours[place].item() == (0.0 if mask[place] else -np.inf)
+    assert torch.equal(from_additive(ours), mask)
+    ledger.holds()
+
+
+@pytest.mark.verifies(
+    "course_lib.masks.to_additive", against="PyTorch `generate_square_subsequent_mask`"
+)
+@pytest.mark.verifies(
+    "course_lib.masks.from_additive", against="PyTorch `generate_square_subsequent_mask`"
+)
+@pytest.mark.parametrize("dtype", ADDABLE)
+def test_additive_causal_masks_are_those_of_pytorch(ledger, dtype):
+    assert torch.equal(to_additive(causal_mask(6), dtype), square(6, dtype))
+    ours = from_additive(square(6, dtype))
+    assert ours.dtype == torch.bool
+    assert ours.tolist() == [[key <= query for key in range(6)] for query in range(6)]
+    ledger.holds()
+
+
+@pytest.mark.verifies(
+    "course_lib.masks.to_additive", against="PyTorch `F.scaled_dot_product_attention`"
+)
+def test_adding_does_to_attention_what_the_mask_does(ledger):
+    query, key = torch.randn(2, 4, 3).double(), torch.randn(2, 5, 3).double()
+    value = torch.eye(5, dtype=torch.float64).expand(2, -1, -1)  # the output is the weights
+    mask = (torch.rand(2, 4, 5) < 0.5) | (torch.arange(5) == 2)
+    theirs = F.scaled_dot_product_attention(query, key, value, mask)
+    added = to_additive(mask, torch.float64)
+    ours = torch.softmax(query @ key.mT / 3**0.5 + added, -1)
+    ledger.compare(ours, theirs, within=1e-12)
+
+
+@pytest.mark.verifies("course_lib.masks.from_additive", against="the weights that adding leaves")
+@pytest.mark.parametrize("low", [-np.inf, -1e9, -1e4, "lowest"])
+@pytest.mark.parametrize("dtype", ADDABLE)
+def test_whatever_a_program_writes_for_minus_infinity_hides(ledger, dtype, low):
+    low = torch.finfo(dtype).min if low == "lowest" else low
+    added = torch.zeros(4, 5, dtype=dtype)
+    added[1, 3], added[2, 0], added[3, 4] = low, low, -np.inf
+    left = torch.softmax(torch.randn(4, 5).to(dtype) + added, -1)
+    assert torch.equal(from_additive(added), left > 0)
+    ledger.holds()
+
+
+def test_an_additive_mask_has_float32_where_no_dtype_is_asked_for_and_stays_where_it_was():
+    assert to_additive(yes(3)).dtype == torch.float32
+    assert to_additive(yes(3).to("meta")).device.type == "meta"
+    assert (from_additive(torch.tensor([-0.0, 0.0])) == yes(2)).all()
+
+
 # --- what the masks do to attention ----------------------------------------------------------
 
 SCORES = {
@@ -318,6 +395,18 @@ A = torch.zeros(2, 3)
             lambda: combine_masks(yes(2, 3), None, yes(2, 4)),
             r"masks have shapes \(2, 3\) and \(2, 4\); they must broadcast to each other",
         ),
+        (lambda: to_additive(A), r"mask is float32; it must be a boolean tensor where True means"),
+        (lambda: to_additive([True]), r"mask is list; it must be a boolean tensor"),
+        (lambda: to_additive(yes(3), torch.int64), r"dtype=torch\.int64 must be a floating-point dtype, e\.g\. torch\.float32"),
+        (lambda: to_additive(yes(3), torch.bool), r"dtype=torch\.bool must be a floating-point dtype"),
+        (lambda: to_additive(yes(3), float), r"dtype=<class 'float'> must be a floating-point dtype"),
+        (lambda: from_additive(yes(3)), r"mask has dtype bool; a floating-point tensor is needed"),
+        (lambda: from_additive(A.long()), r"mask has dtype int64; a floating-point tensor is needed"),
+        (lambda: from_additive([0.0]), r"mask is a list; a tensor is needed"),
+        (lambda: from_additive(A - 2.5), r"mask holds -2\.5; an additive mask holds 0 and minus infinity \(or numbers of -10000 and below\)"),
+        (lambda: from_additive(A - 9999), r"mask holds -9999; an additive mask"),
+        (lambda: from_additive(torch.tensor([0.0, 1e9])), r"mask holds 1e\+09; an additive mask"),
+        (lambda: from_additive(torch.tensor([0.0, torch.nan])), r"mask holds nan; an additive mask"),
         (lambda: masked_softmax([1.0]), r"scores is a list; a tensor is needed"),
         (lambda: masked_softmax(A.long()), r"scores has dtype int64; .*scores\.float\(\)"),
         (lambda: masked_softmax(torch.tensor(1.0)), r"scores has shape \(\); .*at least one axis"),

@@ -1,0 +1,95 @@
+"""All heads of a layer, small."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from numpy.typing import ArrayLike
+
+from course_lib.plots.cells import Cells
+from course_lib.plots.panel import Panel
+from course_lib.plots.style import COLOURS
+from course_lib.plots.tokens import pooled
+
+_TILE = 72  # pixels of a thumbnail's side
+_GAP = 6
+_MOST_NAMED = 16  # with more heads there is no room for words
+
+
+class HeadsPanel(Panel):
+    """A thumbnail per head, with words below it, in colours on a square-root scale; one is framed.
+
+    Args:
+        axes: where to draw.
+        most: how many heads there will be at most.
+        title: words above.
+    """
+
+    def __init__(self, axes: Axes, most: int, *, title: str = "") -> None:
+        super().__init__(axes)
+        self.weights, self.notes, self.head = np.zeros((1, 1, 1)), [""], 0
+        self._columns = math.ceil(math.sqrt(most)) if most > 4 else most
+        self._columns = 4 if 4 < most <= _MOST_NAMED else self._columns
+        self._rows = math.ceil(most / self._columns)
+        self._words = 16 if most <= _MOST_NAMED else 0  # pixels of room below each
+        axes.set(xticks=[], yticks=[], title=title)
+        axes.set(xlim=(0, self._columns * (_TILE + _GAP)), ylim=(self._rows * self._step, 0))
+        axes.grid(False)
+        axes.spines[:].set_visible(False)
+        self._size = self._rows * self._step, self._columns * (_TILE + _GAP)
+        self._image = Cells(axes, (0, self._size[1], self._size[0], 0))
+        self._texts = [
+            axes.text(x + _TILE / 2, y + _TILE + 3, "", fontsize=8, ha="center", va="top")
+            for x, y in map(self._corner, range(most))
+        ]
+        self._frame = Rectangle(
+            (0, 0), _TILE, _TILE, fill=False, edgecolor=COLOURS["second"], lw=2.5
+        )
+        axes.add_patch(self._frame)
+        self.seldom = [self._image, *self._texts]
+        self.artists = [self._frame]
+
+    @property
+    def _step(self) -> int:
+        return _TILE + _GAP + self._words
+
+    def _corner(self, head: int) -> tuple[int, int]:
+        """Left and top of a head's thumbnail, in pixels."""
+        row, column = divmod(head, self._columns)
+        return column * (_TILE + _GAP) + _GAP // 2, row * self._step + _GAP // 2
+
+    def update(
+        self, weights: ArrayLike, notes: Sequence[str], *, head: int, brightest: float
+    ) -> None:
+        """Show other weights, shape (heads, query, key), with a note for each; frame one head."""
+        self.head = head
+        self._frame.set_xy(self._corner(head))
+        if np.array_equal(weights, self.weights):
+            return
+        self.weights, self.notes = np.asarray(weights), list(notes)
+        canvas = np.full(self._size, -1.0)  # white between the heads
+        for number, map_ in enumerate(self.weights):
+            x, y = self._corner(number)
+            canvas[y : y + _TILE, x : x + _TILE] = _thumbnail(np.sqrt(map_ / brightest))
+        self._image.show(canvas)
+        for number, text in enumerate(self._texts):
+            text.set_visible(bool(self._words) and number < len(self.notes))
+            if number < len(self.notes):
+                text.set_text(self.notes[number])
+
+    def seldom_state(self) -> tuple:
+        """The weights and their notes."""
+        return self.weights.tobytes(), tuple(self.notes)
+
+    def data(self) -> dict:
+        """The weights, and the framed head."""
+        return {"weight": self.weights, "head": [self.head]}
+
+
+def _thumbnail(shares: np.ndarray) -> np.ndarray:
+    """A map with shares between 0 and 1, with _TILE rows and columns."""
+    small = pooled(shares, _TILE)
+    rows, columns = (np.arange(_TILE) * n // _TILE for n in small.shape)
+    return small[np.ix_(rows, columns)]

@@ -1,0 +1,116 @@
+"""Who attends to whom, as lines from the queries on the left to the keys on the right."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
+from numpy.typing import ArrayLike
+
+from course_lib.plots.panel import Panel
+from course_lib.plots.style import COLOURS
+from course_lib.plots.token_map import numbered
+from course_lib.plots.tokens import TokenLabels
+
+_FROM, _TO, _FAR = 0.27, 0.63, 0.98
+_MOST_LINES = 250  # the thickest ones are drawn
+_FAINT = 0.4
+_NAMED = 3  # keys with their weight in numbers
+
+
+class LinksPanel(Panel):
+    """Lines as thick and as dark as the weights; those of one query are orange, with numbers at the largest.
+
+    Args:
+        axes: where to draw.
+        title: words above.
+    """
+
+    def __init__(self, axes: Axes, *, title: str = "") -> None:
+        super().__init__(axes)
+        self.weights, self.queries, self.keys, self.row = np.zeros((1, 1)), [""], [""], 0
+        axes.set(xlim=(0, 1), ylim=(1.02, -0.02), xticks=[], yticks=[], title=title)
+        axes.grid(False)
+        axes.spines[:].set_visible(False)
+        self._left = TokenLabels(axes, _FROM - 0.02, across=False)
+        self._right = TokenLabels(axes, _TO + 0.02, across=False, align="left")
+        self._others, self._own = LineCollection([]), LineCollection([])
+        for lines in (self._others, self._own):
+            axes.add_collection(lines, autolim=False)
+        (self._mark,) = axes.plot([_FROM - 0.005], [0], ">", color=COLOURS["second"], markersize=6)
+        self._numbers = [
+            axes.text(_FAR, 0, "", ha="right", va="center", fontsize=9, color=COLOURS["second"])
+            for _ in range(_NAMED)
+        ]
+        self.seldom = [*self._left.texts, *self._right.texts]
+        self.artists = [self._others, self._own, self._mark, *self._numbers]
+
+    def update(
+        self,
+        weights: ArrayLike,
+        queries: Sequence[str],
+        keys: Sequence[str],
+        *,
+        row: int,
+        brightest: float,
+    ) -> None:
+        """Show other weights, shape (query, key), the largest possible being `brightest`; stress one row."""
+        self.weights, self.queries, self.keys = np.asarray(weights), list(queries), list(keys)
+        self.row = row
+        self._left.update(self.queries)
+        self._right.update(self.keys)
+        heights = [(np.arange(n) + 0.5) / n for n in self.weights.shape]
+        everyone = self.weights / brightest
+        self._draw(self._others, _FAINT * everyone, heights, COLOURS["main"])
+        self._draw(
+            self._own,
+            everyone * (np.arange(len(everyone)) == row)[:, None],
+            heights,
+            COLOURS["second"],
+        )
+        self._mark.set_ydata(heights[0][[row]])
+        most = np.argsort(self.weights[row])[::-1][:_NAMED]
+        for text, key in zip(self._numbers, most, strict=False):
+            text.set(y=heights[1][key], text=f"{self.weights[row, key]:.2f}")
+        for place, text in enumerate(self._numbers):
+            text.set_visible(place < len(most) and self.weights[row, most[place]] >= 0.005)
+
+    def _draw(
+        self, lines: LineCollection, strength: np.ndarray, heights: list, colour: str
+    ) -> None:
+        drawn = np.argsort(strength, axis=None)[::-1][:_MOST_LINES]
+        drawn = drawn[strength.flat[drawn] > 0.01]
+        rows, columns = np.unravel_index(drawn, strength.shape)
+        ends = np.empty((len(drawn), 2, 2))
+        ends[:, 0] = np.stack([np.full(len(drawn), _FROM), heights[0][rows]], axis=1)
+        ends[:, 1] = np.stack([np.full(len(drawn), _TO), heights[1][columns]], axis=1)
+        alpha = np.clip(strength.flat[drawn], 0, 1)
+        lines.set_segments(ends)
+        lines.set_linewidths(0.4 + 3.6 * alpha)
+        lines.set_colors(np.column_stack([np.tile(to_rgb(colour), (len(drawn), 1)), alpha]))
+
+    def seldom_state(self) -> tuple:
+        """The tokens, unless another view covers the lines."""
+        return self.axes.get_visible(), tuple(self.queries), tuple(self.keys)
+
+    def data(self) -> dict:
+        """The weights, and the stressed row."""
+        return {"weight": self.weights, "row": [self.row]}
+
+    def hover(self) -> dict | None:
+        """The exact weights of the stressed row, beside their keys."""
+        if not self.axes.get_visible():
+            return None
+        left, top, right, bottom = self._box()
+        low, high = self.axes.get_ylim()[::-1]
+        y = [top + (bottom - top) * (edge - low) / (high - low) for edge in (0, 1)]
+        box = [left + (right - left) * _FROM, y[0], right, y[1]]
+        query = numbered(self.queries)[self.row]
+        # one column of cells, a row per key: what the pointer meets on the right
+        return self._hover_grid(
+            self.weights[self.row][:, None], box, numbered(self.keys), [query]
+        ) | {
+            "row_name": "key",
+            "column_name": "query",
+        }

@@ -1,0 +1,57 @@
+"""The tokens along a map's side: as many texts as there is room for, set anew for each sequence."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+MOST_LABELS = 40  # so many are written; of a longer sequence every second, third, …
+_LONGEST = 11
+
+
+class TokenLabels:
+    """Texts on one side of a picture, at (n + ½)/length between 0 and 1.
+
+    Args:
+        axes: where to draw.
+        fixed: the other coordinate, at which all stand.
+        across: whether they stand side by side, turned upright, or one below the other.
+        align: of the texts: "left" or "right"; upright texts hang from their top.
+    """
+
+    def __init__(self, axes: Axes, fixed: float, *, across: bool, align: str = "right") -> None:
+        style = (
+            {"va": "center", "ha": align}
+            if not across
+            else {"rotation": 90, "va": "top", "ha": "center"}
+        )
+        self._fixed, self._across = fixed, across
+        self.texts = [axes.text(0, 0, "", **style) for _ in range(MOST_LABELS)]
+
+    def update(self, tokens: Sequence[str]) -> None:
+        """Write other tokens."""
+        every = math.ceil(len(tokens) / MOST_LABELS)
+        size = float(np.interp(len(tokens), (16, MOST_LABELS), (9, 6)))
+        written = list(range(0, len(tokens), every))
+        for number, text in enumerate(self.texts):
+            text.set_visible(number < len(written))
+            if number < len(written):
+                place = (written[number] + 0.5) / len(tokens)
+                text.set_position((place, self._fixed) if self._across else (self._fixed, place))
+                text.set(text=shortened(tokens[written[number]]), fontsize=size)
+
+
+def shortened(token: str) -> str:
+    """A token as it fits beside a map; a space is drawn as ␣."""
+    token = token.replace(" ", "␣")
+    return token if len(token) <= _LONGEST else f"{token[: _LONGEST - 1]}…"
+
+
+def pooled(weights: np.ndarray, most: int) -> np.ndarray:
+    """At most `most` rows and columns: where there are more, each shows the largest of those it stands for."""
+    for axis in (0, 1):
+        if weights.shape[axis] > most:
+            starts = np.linspace(0, weights.shape[axis], most, endpoint=False).astype(int)
+            weights = np.maximum.reduceat(weights, starts, axis=axis)
+    return weights

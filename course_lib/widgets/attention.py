@@ -1,0 +1,233 @@
+"""The attention explorer: any layer, any head, any query, of any model or any tensor of weights."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import ipywidgets
+import matplotlib
+from torch import Tensor
+
+from course_lib import texts
+from course_lib.attention import entropy, mean_distance
+from course_lib.inputs import require_finite, require_one_of, require_whole
+from course_lib.plots import HeadsPanel, LinksPanel, TokenMapPanel, figure
+from course_lib.plots.style import STYLE
+from course_lib.widgets.explorer import Explorer
+from course_lib.widgets.live_figure import LiveFigure
+
+_MOST_TOKENS, _MOST_HEADS = 1024, 64
+_ROOM_TO_TYPE = 24  # tokens that the query slider reaches where the text can change
+VIEWS = ("map", "lines")
+
+
+class AttentionMap(NamedTuple):
+    """One layer, for one pair of sequences: `weights` (heads, query, key) and the tokens of both sides.
+
+    The keys are the queries where left out.
+    """
+
+    weights: Tensor
+    queries: Sequence[str]
+    keys: Sequence[str] | None = None
+
+
+#: What can be explored: one tensor, one per layer, or what `record_attention` collected.
+Weights = Tensor | Sequence[Tensor] | Mapping[str, Tensor | Sequence[Tensor] | AttentionMap]
+
+
+def attention_explorer(
+    weights: Weights | Callable[[str], Mapping[str, AttentionMap]],
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    *,
+    text: str | None = None,
+    layer: str | None = None,
+    head: int = 0,
+    query: int = 0,
+    view: str = "map",
+    example: int = 0,
+    title: str = "Attention",
+    measured: bool = False,
+) -> Explorer:
+    """Step through layers, heads and queries; see the weights as a map or as lines, and all heads small.
+
+    Below each head stand its entropy in nats, averaged over the queries, and for a sequence that looks at
+    itself its mean distance in positions. The brightest colour is the largest weight of the layer.
+
+    Args:
+        weights: of one layer, (query, key), (heads, query, key) or (batch, heads, query, key); or one such
+            tensor per layer; or layer name → tensor, list of tensors (the last counts) or `AttentionMap`;
+            or a function from a text to layer name → `AttentionMap`, and then there is a box to type in.
+        queries, keys: the tokens; their places where left out. The keys are the queries where left out.
+        text: what stands in the box at first.
+        layer, head, query, view: where the controls start; view is "map" or "lines".
+        example: which sequence of a batch.
+        title: the first words of the summary.
+        measured: as for `Explorer`; true for weights that were trained in the notebook.
+
+    Raises:
+        ValueError: for weights that are not floating-point, finite, 0 or more, and of two to four axes; for
+            tokens that are not as many as the weights say; for more than 1,024 tokens or 64 heads; for a
+            layer, head, query, view or example that there is not.
+    """
+    require_one_of(VIEWS, view=view)
+    require_whole(0, head=head, query=query, example=example)
+    read = _reader(weights, queries, keys, text, example)
+    layers = read(text)
+    layer = next(iter(layers)) if layer is None else layer
+    require_one_of(layers, layer=layer)
+    heads, *_ = layers[layer].weights.shape
+    _require_below(head=(head, heads), query=(query, len(layers[layer].queries)))
+    most = max(len(one.weights) for one in layers.values())
+
+    with matplotlib.rc_context(STYLE):
+        drawn, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
+        map_ = TokenMapPanel(left, title="this head")
+        lines = LinksPanel(left.figure.add_subplot(left.get_subplotspec()), title="this head")
+        thumbnails = HeadsPanel(right, most, title="each head: number, entropy, distance")
+        live = LiveFigure(drawn, [map_, lines, thumbnails])
+
+    def update(
+        query: int, view: str, layer: str = layer, head: int = head, text: str | None = None
+    ) -> dict[str, str]:
+        layers = read(text)
+        require_one_of(layers, layer=layer)
+        shown = layers[layer]
+        head, row = min(head, len(shown.weights) - 1), min(query, len(shown.queries) - 1)
+        brightest = max(shown.weights.max().item(), 1e-6)
+        measures = _measures(shown)
+        map_.axes.set_visible(view == "map")
+        lines.axes.set_visible(view == "lines")
+        for panel in (map_, lines):
+            if panel.axes.get_visible():
+                panel.update(
+                    shown.weights[head], shown.queries, shown.keys, row=row, brightest=brightest
+                )
+        words = [f"{number}:  {',  '.join(one.values())}" for number, one in enumerate(measures)]
+        thumbnails.update(shown.weights, words, head=head, brightest=brightest)
+        mine = shown.weights[head, row]
+        largest = mine.argsort(descending=True, stable=True)[:3].tolist()
+        facts = {"text": repr(text)} if text is not None else {}
+        facts |= {"layer": layer, "head": f"{head} of {len(shown.weights)}"} | measures[head]
+        return facts | {
+            "query": f"{row} {shown.queries[row]}",
+            "looks at": ", ".join(f"{n} {shown.keys[n]} ({mine[n]:.2f})" for n in largest),
+            "brightest colour": f"{brightest:.2f}",
+        }
+
+    controls = {}
+    if text is not None:
+        controls["text"] = ipywidgets.Text(value=text, description="text")
+    if len(layers) > 1:
+        controls["layer"] = ipywidgets.Dropdown(value=layer, options=[*layers], description="layer")
+    if most > 1:
+        controls["head"] = ipywidgets.IntSlider(head, min=0, max=most - 1, description="head")
+    longest = max(len(one.queries) for one in layers.values())
+    room = longest if text is None else max(longest, _ROOM_TO_TYPE)
+    controls["query"] = ipywidgets.IntSlider(query, min=0, max=room - 1, description="query")
+    controls["view"] = ipywidgets.Dropdown(value=view, options=VIEWS, description="view")
+    return Explorer(title, controls, live, update, name="attention", measured=measured)
+
+
+def _measures(shown: AttentionMap) -> list[dict[str, str]]:
+    """Per head: how spread out it looks, and, where a sequence looks at itself, how far."""
+    measures = [{"entropy": f"{nats:.2f}"} for nats in entropy(shown.weights).mean(-1).tolist()]
+    if list(shown.queries) == list(shown.keys):
+        for measure, far in zip(measures, mean_distance(shown.weights).tolist(), strict=True):
+            measure["distance"] = f"{far:.1f}"
+    return measures
+
+
+def _reader(
+    weights, queries, keys, text, example
+) -> Callable[[str | None], dict[str, AttentionMap]]:
+    """A function from the text, or None, to all layers in one form."""
+    if not callable(weights) or isinstance(weights, Tensor):
+        if text is not None:
+            raise ValueError(
+                "text needs weights to be a function from a text to its attention maps"
+            )
+        layers = _layers(weights, queries, keys, example)
+        return lambda _: layers
+    if text is None:
+        raise ValueError(
+            "weights is a function from a text to attention maps; give a text to start with"
+        )
+
+    @lru_cache(maxsize=1)  # moving a slider does not compute anew
+    def read(text: str) -> dict[str, AttentionMap]:
+        return _layers(weights(text), None, None, example)
+
+    return read
+
+
+def _layers(weights, queries, keys, example) -> dict[str, AttentionMap]:
+    if isinstance(weights, Mapping):
+        named = dict(weights)
+    elif isinstance(weights, Tensor | AttentionMap):
+        named = {"0": weights}
+    elif isinstance(weights, Sequence) and not isinstance(weights, str):
+        named = {str(number): layer for number, layer in enumerate(weights)}
+    else:
+        raise ValueError(
+            f"weights is a {type(weights).__name__}; it must be a tensor of attention weights, one per "
+            f"layer, or what record_attention collected"
+        )
+    if not named:
+        raise ValueError(
+            "weights is empty; was the model called inside `with record_attention(model) as maps:`?"
+        )
+    return {
+        str(name) or "model": _layer(str(name) or "model", layer, queries, keys, example)
+        for name, layer in named.items()
+    }
+
+
+def _layer(name: str, layer: object, queries, keys, example: int) -> AttentionMap:
+    """One layer with a head axis, no batch axis, and tokens."""
+    if isinstance(layer, AttentionMap):
+        layer, queries, keys = layer
+    if isinstance(layer, list | tuple):
+        layer = layer[-1]
+    require_finite(**{f"weights of layer {name!r}": layer})
+    if not 2 <= layer.dim() <= 4:
+        raise ValueError(
+            f"weights of layer {name!r} has shape {tuple(layer.shape)}; it must be (query, key), "
+            f"(heads, query, key) or (batch, heads, query, key)"
+        )
+    if layer.dim() == 4:
+        _require_below(example=(example, len(layer)))
+        layer = layer[example]
+    layer = layer.detach().float().cpu()
+    layer = layer[None] if layer.dim() == 2 else layer  # (heads, query, key)
+    if (layer < 0).any():
+        raise ValueError(f"weights of layer {name!r} holds negative numbers; are these scores?")
+    heads, rows, columns = layer.shape
+    for length in (rows, columns):
+        if length > _MOST_TOKENS:
+            raise ValueError(
+                texts.TOO_MANY_TOKENS.format(layer=name, length=length, most=_MOST_TOKENS)
+            )
+    if heads > _MOST_HEADS:
+        raise ValueError(f"layer {name!r} has {heads} heads; there is room for {_MOST_HEADS}")
+    if keys is None and rows == columns:
+        keys = queries
+    return AttentionMap(
+        layer, _tokens("queries", queries, rows, name), _tokens("keys", keys, columns, name)
+    )
+
+
+def _tokens(side: str, tokens: Sequence[str] | None, length: int, layer: str) -> list[str]:
+    tokens = [""] * length if tokens is None else list(map(str, tokens))
+    if len(tokens) != length:
+        raise ValueError(
+            f"{side} holds {len(tokens)} tokens, but the weights of layer {layer!r} have {length}"
+        )
+    return tokens
+
+
+def _require_below(**numbers: tuple[int, int]) -> None:
+    for what, (number, count) in numbers.items():
+        if number >= count:
+            raise ValueError(f"{what}={number} must be below {count}")

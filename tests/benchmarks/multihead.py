@@ -1,0 +1,91 @@
+"""How fast multi-head attention is beside PyTorch's layer and beside the least work there is.
+
+Run it with ``python -m tests.benchmarks.multihead``; every ratio compares calls that took turns in one run.
+"""
+
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_lib.multihead import FullWidthMultiHead, MultiHeadAttention, PerHeadMultiHead
+
+BATCH, LENGTH, D_MODEL, HEADS, THREADS = 8, 256, 512, 8, 2
+ROUNDS = 40
+
+
+def in_turn(rounds: int = ROUNDS, **functions: Callable[[], object]) -> dict[str, float]:
+    """Median milliseconds of each function; they take turns, so that a slow moment hits all alike."""
+    seconds = {name: [] for name in functions}
+    for turn in range(rounds + 3):
+        for name, function in functions.items():
+            started = perf_counter()
+            function()
+            if turn >= 3:  # the first calls set up
+                seconds[name].append(perf_counter() - started)
+    return {name: 1000 * median(times) for name, times in seconds.items()}
+
+
+def main() -> None:
+    torch.set_num_threads(THREADS)
+    torch.manual_seed(0)
+    print(
+        f"batch {BATCH}, length {LENGTH}, d_model {D_MODEL}, {HEADS} heads, float32, {THREADS} threads"
+    )
+    x = torch.randn(BATCH, LENGTH, D_MODEL)
+    theirs = nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True)
+    ours = MultiHeadAttention.from_torch(theirs)
+    loop, wide = PerHeadMultiHead(D_MODEL, HEADS), FullWidthMultiHead(D_MODEL, HEADS)
+    matrices = [torch.randn(D_MODEL, D_MODEL) / D_MODEL**0.5 for _ in range(4)]
+
+    def trained(layer, call):
+        def step() -> None:
+            layer.zero_grad()
+            call().square().mean().backward()
+
+        return step
+
+    def pytorch():
+        return theirs(x, x, x, need_weights=False)[0]
+
+    def bare():
+        """Four matrix products and the fused kernel: less cannot be done."""
+        q, k, v = ((x @ m).view(BATCH, LENGTH, HEADS, -1).transpose(1, 2) for m in matrices[:3])
+        heads = F.scaled_dot_product_attention(q, k, v)
+        return heads.transpose(1, 2).reshape(BATCH, LENGTH, D_MODEL) @ matrices[3]
+
+    both = in_turn(
+        ours=trained(ours, lambda: ours(x).output),
+        pytorch=trained(theirs, pytorch),
+        weights=trained(ours, lambda: ours(x, need_weights=True).output),
+        loop=trained(loop, lambda: loop(x).output),
+    )
+    print(f"forward and backward, MultiHeadAttention: {both['ours']:6.1f} ms")
+    print(
+        f"  {both['pytorch'] / both['ours']:5.2f} × the throughput of nn.MultiheadAttention(need_weights=False)"
+    )
+    print(f"  {both['weights'] / both['ours']:5.2f} × that of the same layer with its weights")
+    print(f"  {both['loop'] / both['ours']:5.2f} × that of PerHeadMultiHead, the loop")
+    with torch.no_grad():
+        forward = in_turn(
+            ours=lambda: ours(x),
+            bare=bare,
+            pytorch=pytorch,
+            loop=lambda: loop(x),
+            wide=lambda: wide(x),
+        )
+    print(f"forward alone:                            {forward['ours']:6.1f} ms")
+    for name, words in (
+        ("bare", "the bare limit (four matrix products and the fused kernel)"),
+        ("pytorch", "nn.MultiheadAttention(need_weights=False)"),
+        ("loop", "PerHeadMultiHead, the loop"),
+        ("wide", f"FullWidthMultiHead, which has {HEADS} × the parameters"),
+    ):
+        print(f"  {forward[name] / forward['ours']:5.2f} × the throughput of {words}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""The key/value cache against the full causal pass, slices of it, and Hugging Face's cache."""
+
+import pytest
+import torch
+
+from course_lib.cache import KeyValueCache
+from course_lib.multihead import MultiHeadAttention
+
+DTYPES = [torch.float64, torch.float32]
+ROUNDING = {torch.float64: 1e-10, torch.float32: 1e-5}
+
+# No two axes are equally long, so that none can be taken for another.
+BATCH, HEADS, LENGTH, D_HEAD, VALUE_SIZE = 2, 6, 5, 3, 7
+D_MODEL = HEADS * D_HEAD
+
+
+def layer_and_tokens(kv_heads=HEADS, dtype=torch.float64):
+    layer = MultiHeadAttention(D_MODEL, HEADS, num_kv_heads=kv_heads).to(dtype)
+    return layer, torch.randn(BATCH, LENGTH, D_MODEL, dtype=dtype)
+
+
+def causal(length=LENGTH):
+    return torch.ones(length, length, dtype=torch.bool).tril()
+
+
+def in_steps(layer, x, steps, mask, need_weights=False):
+    """What the layer returns for some tokens at a time; what is masked are rows of the full mask."""
+    cache, outputs, weights, done = KeyValueCache(), [], [], 0
+    for step in steps:
+        new, done = slice(done, done + step), done + step
+        rows = None if mask is None else mask[..., new, :done]
+        attended = layer(x[:, new], mask=rows, cache=cache, need_weights=need_weights)
+        outputs.append(attended.output)
+        weights.append(attended.weights)
+        assert cache.length == done
+    return torch.cat(outputs, dim=1), weights, cache
+
+
+# --- token by token --------------------------------------------------------------------------
+
+
+@pytest.mark.verifies("course_lib.cache.KeyValueCache", against="the full causal pass")
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (2, 1, 2), (5,), (4, 1), (1, 4)])
+@pytest.mark.parametrize("kv_heads", [1, 3, HEADS])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_token_by_token_is_the_full_causal_pass(ledger, dtype, kv_heads, steps, need_weights):
+    layer, x = layer_and_tokens(kv_heads, dtype)
+    exact = MultiHeadAttention(D_MODEL, HEADS, num_kv_heads=kv_heads).double()
+    exact.load_state_dict(layer.state_dict())
+    whole = exact(x.double(), mask=causal(), need_weights=True)
+    output, weights, _ = in_steps(layer, x, steps, causal(), need_weights)
+    ledger.compare(output, whole.output, within=ROUNDING[dtype])
+    done = 0
+    for step, rows in zip(steps, weights, strict=True):
+        new, done = slice(done, done + step), done + step
+        if need_weights:
+            ledger.compare(rows, whole.weights[:, :, new, :done], within=ROUNDING[dtype])
+
+
+def test_one_new_token_needs_no_mask():
+    layer, x = layer_and_tokens()
+    output, _, _ = in_steps(layer, x, [1] * LENGTH, mask=None)
+    torch.testing.assert_close(output, layer(x, mask=causal()).output)
+
+
+@pytest.mark.parametrize("axes", [(BATCH,), (BATCH, HEADS)])
+def test_a_mask_per_sequence_or_head_covers_all_that_is_kept(axes):
+    layer, x = layer_and_tokens(kv_heads=2)
+    mask = causal() & (torch.rand(*axes, LENGTH, LENGTH) < 0.7)
+    output, _, _ = in_steps(layer, x, (2, 1, 2), mask)
+    torch.testing.assert_close(output, layer(x, mask=mask).output)
+
+
+@pytest.mark.verifies("course_lib.cache.KeyValueCache", against="the full causal pass")
+def test_gradients_flow_through_what_is_kept(ledger):
+    layer, x = layer_and_tokens(kv_heads=3)
+    leaves, mix = [x.requires_grad_(), *layer.parameters()], torch.randn(x.shape).double()
+    whole = torch.autograd.grad((layer(x, mask=causal()).output * mix).sum(), leaves)
+    output, _, _ = in_steps(layer, x, (1, 3, 1), causal())
+    ours = torch.autograd.grad((output * mix).sum(), leaves)
+    for mine, theirs in zip(ours, whole, strict=True):
+        ledger.compare(mine, theirs, within=1e-10, backward=True)
+
+
+def test_the_cache_works_under_autocast_and_without_gradients():
+    layer, x = layer_and_tokens(dtype=torch.float32)
+    plain = layer(x, mask=causal()).output
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        output, _, cache = in_steps(layer, x, (2, 1, 2), causal())
+    assert cache.key.dtype == cache.value.dtype == torch.bfloat16
+    assert not cache.key.requires_grad
+    torch.testing.assert_close(output.float(), plain, rtol=0, atol=0.05)
+
+
+# --- what is kept ----------------------------------------------------------------------------
+
+
+def pieces(*lengths, heads=HEADS, dtype=torch.float64):
+    return [
+        tuple(torch.randn(BATCH, heads, length, size).to(dtype) for size in (D_HEAD, VALUE_SIZE))
+        for length in lengths
+    ]
+
+
+@pytest.mark.verifies("course_lib.cache.KeyValueCache", against="an explicit loop over tokens")
+def test_kept_are_the_projected_keys_and_values_in_their_order(ledger):
+    layer, x = layer_and_tokens(kv_heads=2)
+    _, _, cache = in_steps(layer, x, (1, 3, 1), causal())
+    for kept, project in ((cache.key, layer.key), (cache.value, layer.value)):
+        theirs = torch.empty(BATCH, 2, LENGTH, D_HEAD, dtype=torch.float64)
+        for b in range(BATCH):
+            for place in range(LENGTH):
+                vector = project.weight @ x[b, place] + project.bias
+                theirs[b, 0, place], theirs[b, 1, place] = vector[:D_HEAD], vector[D_HEAD:]
+        ledger.compare(kept, theirs, within=1e-12)
+
+
+@pytest.mark.verifies("course_lib.cache.KeyValueCache", against="Hugging Face `DynamicCache`")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_cache_keeps_what_that_of_hugging_face_keeps(ledger, dtype):
+    from transformers import DynamicCache
+
+    ours, theirs = KeyValueCache(), DynamicCache()
+    for key, value in pieces(2, 1, 4, dtype=dtype):
+        wanted = theirs.update(key, value, 0)
+        for mine, oracle in zip(ours.extend(key, value), wanted, strict=True):
+            ledger.compare(mine, oracle, within=0)
+        assert ours.length == theirs.get_seq_length()
+
+
+def test_what_is_returned_is_what_is_kept_and_earlier_tensors_stay_as_they_were():
+    cache, (first, second) = KeyValueCache(), pieces(2, 3)
+    early = cache.extend(*first)
+    copies = [tensor.clone() for tensor in early]
+    late = cache.extend(*second)
+    assert late[0] is cache.key and late[1] is cache.value
+    for kept, old, new, copy in zip(late, early, second, copies, strict=True):
+        assert torch.equal(old, copy)
+        assert torch.equal(kept, torch.cat([copy, new], dim=2))
+
+
+def test_an_empty_cache_keeps_nothing():
+    cache = KeyValueCache()
+    assert (cache.key, cache.value, cache.length, cache.nbytes) == (None, None, 0, 0)
+    assert repr(cache) == "KeyValueCache of 0 tokens, 0 bytes"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "width"), [(torch.float64, 8), (torch.float32, 4), (torch.bfloat16, 2)]
+)
+def test_bytes_are_counted_by_hand(dtype, width):
+    cache = KeyValueCache()
+    for key, value in pieces(2, 3, dtype=dtype):
+        cache.extend(key, value)
+    assert cache.nbytes == BATCH * HEADS * 5 * (D_HEAD + VALUE_SIZE) * width
+    assert repr(cache) == f"KeyValueCache of 5 tokens, {cache.nbytes} bytes"
+
+
+@pytest.mark.parametrize("kv_heads", [1, 2, 3])
+def test_fewer_heads_for_the_keys_take_that_much_less(kv_heads):
+    sizes = []
+    for heads in (kv_heads, HEADS):
+        layer, x = layer_and_tokens(heads)
+        _, _, cache = in_steps(layer, x, (LENGTH,), causal())
+        assert cache.nbytes == 2 * BATCH * heads * LENGTH * D_HEAD * 8
+        sizes.append(cache.nbytes)
+    assert sizes[0] * HEADS == sizes[1] * kv_heads
+
+
+# --- bad input -------------------------------------------------------------------------------
+
+K, V = torch.zeros(2, 6, 5, 3), torch.zeros(2, 6, 5, 7)
+ONE_PER = "use one cache per layer and per batch, and a new one for each"
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ([1.0], V, r"key is a list; a tensor is needed"),
+        (K, V.long(), r"value has dtype int64; .*value\.float\(\)"),
+        (K[:, :, :4], V, r"key has shape \(2, 6, 4, 3\) but value has .*4 keys and 5 values; there must be"),
+        (K[:1], V, rf"cache keeps 2 sequences, but the new key has 1; {ONE_PER}"),
+        (K, V[:1], rf"cache keeps 2 sequences, but the new value has 1; {ONE_PER}"),
+        (K[:, :1], V, rf"cache keeps 6 heads, but the new key has 1; {ONE_PER}"),
+        (K, V[:, :3], rf"cache keeps 6 heads, but the new value has 3; {ONE_PER}"),
+        (K[..., :2], V, rf"cache keeps 3 numbers per vector, but the new key has 2; {ONE_PER}"),
+        (K, V[..., :3], rf"cache keeps 7 numbers per vector, but the new value has 3; {ONE_PER}"),
+        (K.double(), V, r"the kept key has dtype float32 but the new key has dtype float64; they must be the same"),
+        (K, V.half(), r"the kept value has dtype float32 but the new value has dtype float16"),
+        (K.to("meta"), V, r"the kept key has device cpu but the new key has device meta"),
+    ],
+)  # fmt: skip
+def test_what_does_not_continue_the_cache_is_refused_and_leaves_it_as_it_was(key, value, says):
+    cache = KeyValueCache()
+    kept = cache.extend(K, V)
+    with pytest.raises(ValueError, match=says):
+        cache.extend(key, value)
+    assert cache.key is kept[0] and cache.value is kept[1]
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        (None, V, r"key is a NoneType; a tensor is needed"),
+        (K.int(), V, r"key has dtype int32"),
+        (K, V[:, :, :4], r"5 keys and 4 values"),
+    ],
+)
+def test_what_cannot_begin_a_cache_leaves_it_empty(key, value, says):
+    cache = KeyValueCache()
+    with pytest.raises(ValueError, match=says):
+        cache.extend(key, value)
+    assert (cache.key, cache.value, cache.length) == (None, None, 0)
+
+
+X = torch.zeros(2, 3, 18)
+GROUPED = MultiHeadAttention(18, 6, num_kv_heads=2)
+M = torch.ones(3, 7) > 0  # four tokens are kept, three are new
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda cache: MultiHeadAttention(18, 6)(X, cache=cache), r"cache keeps 2 heads, but the new key has 6"),
+        (lambda cache: MultiHeadAttention(18, 2)(X, cache=cache), r"cache keeps 3 numbers per vector, but the new key has 9"),
+        (lambda cache: GROUPED(X[:1], cache=cache), r"cache keeps 2 sequences, but the new key has 1"),
+        (lambda cache: MultiHeadAttention(18, 6, num_kv_heads=2).double()(X.double(), cache=cache), r"the kept key has dtype float32 but the new key has dtype float64"),
+        (lambda cache: GROUPED(X, mask=M[:, :3], cache=cache), r"mask has shape \(3, 3\); .*\(batch, query, key\) = \(2, 3, 7\): key is 3 and not 7 or 1$"),
+        (lambda cache: GROUPED(X, mask=M[:, :3].expand(2, 6, 3, 3), cache=cache), r"\(batch, heads, query, key\) = \(2, 6, 3, 7\): key is 3 and not 7 or 1$"),
+        (lambda cache: GROUPED(X, mask=M.float(), cache=cache), r"mask is float32; it must be a boolean tensor"),
+        (lambda cache: GROUPED(X[..., :5], cache=cache), r"query has .* 5 numbers; the layer was made for 18"),
+        (lambda cache: GROUPED(X, X[:, :2], X, cache=cache), r"2 keys and 3 values"),
+    ],
+)  # fmt: skip
+def test_a_refused_call_leaves_the_cache_as_it_was(call, says):
+    cache = KeyValueCache()
+    GROUPED(torch.zeros(2, 4, 18), cache=cache)
+    kept = cache.key, cache.value
+    with pytest.raises(ValueError, match=says):
+        call(cache)
+    assert cache.key is kept[0] and cache.value is kept[1]
+    assert GROUPED(X, mask=M, cache=cache).output.shape == X.shape and cache.length == 7
