@@ -5,11 +5,14 @@ Four floors. A module imports from earlier rooms of its own floor and from the f
     exercises/   checks, hints, solutions, mistakes       4th floor
     widgets/     explorers: controls and a live figure    3rd floor
     plots/       pure drawing: arrays in, Axes out        2nd floor
+    multihead    many heads, built three ways
+    cache        keys and values, kept while a sequence is written
     checkpoints  trained models
     translator   text in, text out
     training     one loop for every model
     recurrent    encoder and decoders, without and with attention
     data/        series, vocabularies, dates, batches
+    attention    scaled dot-product attention; self- and cross-attention
     scoring      from a query and a key to a number
     masks        who may attend to whom
     pooling      kernel regression, where attention starts
@@ -25,12 +28,15 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _ROOMS = (
+    "attention",
+    "cache",
     "checkpoints",
     "data",
     "environment",
     "exercises",
     "masks",
     "measure",
+    "multihead",
     "notebook",
     "plots",
     "pooling",

@@ -12,6 +12,12 @@ from course_lib.data.dates import (
     write_date,
     written_dates,
 )
+from course_lib.data.pronouns import (
+    PronounSentence,
+    pronoun_sentence,
+    pronoun_sentences,
+    pronoun_vocabulary,
+)
 from course_lib.data.series import Series, nile_series, wave, wave_series
 from course_lib.data.vocabulary import Vocabulary
 
@@ -21,6 +27,7 @@ __all__ = [
     "LANGUAGES",
     "PairBatch",
     "PairBatches",
+    "PronounSentence",
     "STYLES",
     "Series",
     "Vocabulary",
@@ -29,6 +36,9 @@ __all__ = [
     "is_held_out",
     "nile_series",
     "pad",
+    "pronoun_sentence",
+    "pronoun_sentences",
+    "pronoun_vocabulary",
     "wave",
     "wave_series",
     "write_date",

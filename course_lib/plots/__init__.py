@@ -7,11 +7,13 @@ moves the artists listed in `artists`; `hover` says which exact values stand whe
 from course_lib.plots.alignment import AlignmentPanel
 from course_lib.plots.diagrams import attention_diagram, heads_diagram, self_and_cross_diagram
 from course_lib.plots.fit import FitPanel
+from course_lib.plots.grid import GridPanel
 from course_lib.plots.heads import HeadsPanel
 from course_lib.plots.heat_map import HeatMapPanel
 from course_lib.plots.histogram import HistogramPanel
 from course_lib.plots.lines import LinesPanel
 from course_lib.plots.links import LinksPanel
+from course_lib.plots.numbers import NumbersPanel
 from course_lib.plots.stems import StemsPanel
 from course_lib.plots.style import COLOURS, STYLE, figure
 from course_lib.plots.token_map import TokenMapPanel
@@ -21,11 +23,13 @@ __all__ = [
     "STYLE",
     "AlignmentPanel",
     "FitPanel",
+    "GridPanel",
     "HeadsPanel",
     "HeatMapPanel",
     "HistogramPanel",
     "LinesPanel",
     "LinksPanel",
+    "NumbersPanel",
     "StemsPanel",
     "TokenMapPanel",
     "attention_diagram",

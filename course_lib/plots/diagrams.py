@@ -167,7 +167,7 @@ def heads_diagram() -> Figure:
     for head, (start, end, colour) in enumerate(zip(above[3:], below[3:], HEADS, strict=True)):
         weights = _softmax(2 * numbers.normal(size=(3, 3)))
         w = page.matrix(start.x, 2.15, weights, [colour], cell=0.13)
-        page.note(start.x, start.top[1] - 0.1, WORDS["head"].format(number=head + 1))
+        page.note(start.x, start.top[1] - 0.1, WORDS["head"].format(number=head))
         page.arrow(start.bottom, w.top, colour=colour)
         page.arrow(w.bottom, end.top, colour=colour)
     page.words(5.6, 2.07, WORDS["attention"], "weights (batch, heads, query, key)")

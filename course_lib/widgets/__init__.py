@@ -10,7 +10,9 @@ from course_lib.widgets.explorer import Explorer
 from course_lib.widgets.kernel_regression import kernel_regression_explorer
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.loss_picture import LossPicture
+from course_lib.widgets.masks import mask_explorer
 from course_lib.widgets.picture import Picture
+from course_lib.widgets.reshape import reshape_explorer
 from course_lib.widgets.scores import score_explorer
 
 __all__ = [
@@ -22,5 +24,7 @@ __all__ = [
     "attention_explorer",
     "date_explorer",
     "kernel_regression_explorer",
+    "mask_explorer",
+    "reshape_explorer",
     "score_explorer",
 ]

@@ -42,6 +42,9 @@ OPENED_BY = {
     "training": 3,
     "translator": 3,
     "checkpoints": 3,
+    "attention": 4,
+    "cache": 5,
+    "multihead": 5,
 }
 
 

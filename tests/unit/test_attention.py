@@ -491,7 +491,7 @@ def test_a_head_is_that_of_pytorch_with_all_its_gradients(ledger, dtype, make, m
     for one, two in zip(ours, theirs, strict=True):
         ledger.compare(one, two, within=ROUNDING[dtype])
     for one, two in zip(gradients(ours, mine, mixes), [*for_inputs, *slopes], strict=True):
-        ledger.compare(one, two, within=2 * ROUNDING[dtype], backward=True)
+        ledger.compare(one, two, within=ROUNDING[dtype], backward=True)
 
 
 def test_the_parameters_of_a_head_are_three_projections():
@@ -798,6 +798,22 @@ BROADCASTS = r"it must broadcast to \(batch, heads, query, key\) = \(2, 3, 4, 5\
 def test_bad_input_to_attention_is_refused_by_name(call, says, need_weights):
     with pytest.raises(ValueError, match=says):
         call(need_weights=need_weights)
+
+
+ELSEWHERE = "the device of a mask is not looked at; the fused kernel reads memory that is no mask"
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    "need_weights",
+    [
+        pytest.param(True, marks=pytest.mark.xfail(strict=True, reason=ELSEWHERE)),
+        pytest.param(False, marks=pytest.mark.xfail(run=False, reason=ELSEWHERE)),
+    ],
+)
+def test_a_mask_on_another_device_is_refused(need_weights):
+    with pytest.raises(ValueError, match="mask.*device"):
+        attention(Q, K, V, M.to("meta"), need_weights=need_weights)
 
 
 @pytest.mark.usefixtures("without_annotations")

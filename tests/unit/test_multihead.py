@@ -70,10 +70,6 @@ MASKS = {
 }
 LONELY = {
     "a lonely query": lambda: without_second_query(drawn(BATCH, QUERIES, KEYS)),
-    "a lonely query in one head": lambda: (
-        yes(1, HEADS, 1, 1).index_fill(1, torch.tensor([1]), False)
-        | (torch.arange(QUERIES) != 1)[:, None]
-    ),
     "nobody": lambda: ~yes(QUERIES, KEYS),
 }
 
@@ -81,7 +77,7 @@ LONELY = {
 def wild(layer, dtype=torch.float64):
     """Weights and biases large enough that no attention is even."""
     for parameter in layer.parameters():
-        parameter.data = 0.5 * torch.randn(parameter.shape).to(dtype)
+        parameter.data = 0.25 * torch.randn(parameter.shape).to(dtype)
     return layer
 
 
@@ -229,7 +225,7 @@ def test_heads_learn_as_pytorch_would_have_them(ledger, dtype, make, mask):
     mixes = mixes_for(theirs)
     slopes = gradients(theirs, [*copies, *oracle.parameters()], mixes)
     mine = gradients(ours, [*inputs, *layer.parameters()], mixes)
-    agree(ledger, mine, slopes, 2 * ROUNDING[dtype], backward=True)
+    agree(ledger, mine, slopes, ROUNDING[dtype], backward=True)
 
 
 @pytest.mark.parametrize("make", [PerHeadMultiHead, FullWidthMultiHead, MultiHeadAttention])
@@ -328,7 +324,7 @@ def hold(ledger, layer, oracle, inputs, mask, need_weights, dtype):
     by_name = under_our_names(oracle, lambda parameter: found[id(parameter)])
     assert by_name.keys() == named.keys()
     slopes = [*slopes[:3], *(by_name[name] for name in named)]
-    agree(ledger, mine, slopes, 5 * ROUNDING[dtype], backward=True)
+    agree(ledger, mine, slopes, ROUNDING[dtype], backward=True)
 
 
 LAYER = pytest.mark.verifies(
@@ -463,10 +459,17 @@ def by_pytorch(layer, query, key, value, mask, heads, kv_heads, repeat=False):
     return Attended(layer.out(torch.cat(attended.unbind(1), -1)), None)
 
 
+def a_lonely_query_in_one_head():
+    mask = drawn(BATCH, SHARING, QUERIES, KEYS)
+    mask[:, 1] = without_second_query(mask[:, 1])
+    return mask
+
+
 SHARED_MASKS = {
     **{kind: MASKS[kind] for kind in ("none", "padding", "(batch, query, key)")},
     **{kind: LONELY[kind] for kind in ("a lonely query", "nobody")},
     "per head": lambda: drawn(BATCH, SHARING, QUERIES, KEYS),
+    "a lonely query in one head": a_lonely_query_in_one_head,
 }
 
 
@@ -490,7 +493,7 @@ def test_groups_of_heads_share_their_keys(ledger, dtype, kv_heads, mask, need_we
     mixes = mixes_for(theirs)
     slopes = gradients(theirs, [*copies, *oracle.parameters()], mixes)
     mine = gradients(ours, [*inputs, *layer.parameters()], mixes)
-    agree(ledger, mine, slopes, 5 * ROUNDING[dtype], backward=True)
+    agree(ledger, mine, slopes, ROUNDING[dtype], backward=True)
 
 
 @LAYER
