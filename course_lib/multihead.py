@@ -11,8 +11,6 @@ for all heads, or to (batch, heads, query, key).
 Source: Vaswani and others (2017), section 3.2.2.
 """
 
-from typing import Self
-
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -244,7 +242,7 @@ class MultiHeadAttention(nn.Module):
         return mask.unsqueeze(-3) if mask.dim() == 3 else mask
 
     @classmethod
-    def from_per_head(cls, layer: PerHeadMultiHead) -> Self:
+    def from_per_head(cls, layer: PerHeadMultiHead) -> "MultiHeadAttention":
         """Copy the weights of a `PerHeadMultiHead`: the heads' matrices, one below the other.
 
         Raises:
@@ -262,7 +260,7 @@ class MultiHeadAttention(nn.Module):
         return made.train(layer.training)
 
     @classmethod
-    def from_torch(cls, layer: nn.MultiheadAttention) -> Self:
+    def from_torch(cls, layer: nn.MultiheadAttention) -> "MultiHeadAttention":
         """Copy the weights of PyTorch's layer. (Its masks are the other way round: there True hides.)
 
         Raises:

@@ -4,12 +4,20 @@ from types import MappingProxyType
 
 from course_lib.exercises.catalogue import (
     kernel_regression,
+    multi_head_attention,
     scoring_functions,
+    self_and_cross_attention,
     seq2seq_with_attention,
 )
 from course_lib.exercises.exercise import Exercise
 
-_MODULES = (kernel_regression, scoring_functions, seq2seq_with_attention)
+_MODULES = (
+    kernel_regression,
+    scoring_functions,
+    seq2seq_with_attention,
+    self_and_cross_attention,
+    multi_head_attention,
+)
 
 #: Every exercise and bug hunt by name.
 EXERCISES: MappingProxyType[str, Exercise] = MappingProxyType(

@@ -729,8 +729,8 @@ def _effect(scores, mask, *, dim=-1):
     return masked_softmax(scores, mask, dim=dim) - torch.softmax(scores, dim=dim)
 
 
-_HUNT_IN_PLACE = Exercise(
-    name="hunt_in_place",
+_HUNT_EFFECT = Exercise(
+    name="hunt_effect",
     notebook=_NOTEBOOK,
     title="Bug hunt: a mask that changes nothing",
     reference=_effect,
@@ -903,7 +903,7 @@ _HUNT_NORM = Exercise(
 EXERCISES = (
     _HUNT_DROPOUT,
     _HUNT_CONVENTION,
-    _HUNT_IN_PLACE,
+    _HUNT_EFFECT,
     _HUNT_NORM,
     _FROM_SCRATCH,
     _DECODER_MASK,
