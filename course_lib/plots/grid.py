@@ -27,6 +27,7 @@ class GridPanel(Panel):
         title: words above.
         limits: the numbers at the ends of the colours; where the lower one is negative, zero is white.
         write: how a number is written in its cell.
+        x_label: what a column is.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class GridPanel(Panel):
         title: str = "",
         limits: tuple[float, float] = (0.0, 1.0),
         write: str = "{:.2f}",
+        x_label: str = "key",
     ) -> None:
         super().__init__(axes)
         self.rows, self.columns, self._write = list(rows), list(columns), write
@@ -50,7 +52,7 @@ class GridPanel(Panel):
             aspect="auto",
             interpolation="nearest",
         )
-        axes.set(title=title, xlabel="key", ylabel="query")
+        axes.set(title=title, xlabel=x_label, ylabel="query")
         axes.set_xticks(range(len(columns)), self.columns)
         axes.set_yticks(range(len(rows)), self.rows)
         axes.tick_params(length=0)

@@ -53,7 +53,8 @@ def attention_explorer(
     """Step through layers, heads and queries; see the weights as a map or as lines, and all heads small.
 
     Below each head stand its entropy in nats, averaged over the queries, and for a sequence that looks at
-    itself its mean distance in positions. The brightest colour is the largest weight of the layer.
+    itself its mean distance in positions. The brightest colour is the largest weight of the layer; colours
+    are on a square-root scale. With a single head, map and lines stand side by side.
 
     Args:
         weights: of one layer, (query, key), (heads, query, key) or (batch, heads, query, key); or one such
@@ -83,13 +84,20 @@ def attention_explorer(
 
     with matplotlib.rc_context(STYLE):
         drawn, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
-        map_ = TokenMapPanel(left, title="this head")
-        lines = LinksPanel(left.figure.add_subplot(left.get_subplotspec()), title="this head")
-        thumbnails = HeadsPanel(right, most, title="each head: number, entropy, distance")
-        live = LiveFigure(drawn, [map_, lines, thumbnails])
+        beside = right if most == 1 else left.figure.add_subplot(left.get_subplotspec())
+        map_ = TokenMapPanel(left, title="this head" if most > 1 else "as a map")
+        lines = LinksPanel(beside, title="this head" if most > 1 else "as lines")
+        panels = [map_, lines]
+        if most > 1:
+            panels.append(HeadsPanel(right, most, title="each head: number, entropy, distance"))
+        live = LiveFigure(drawn, panels)
 
     def update(
-        query: int, view: str, layer: str = layer, head: int = head, text: str | None = None
+        query: int,
+        view: str = view,
+        layer: str = layer,
+        head: int = head,
+        text: str | None = None,
     ) -> dict[str, str]:
         layers = read(text)
         require_one_of(layers, layer=layer)
@@ -97,15 +105,16 @@ def attention_explorer(
         head, row = min(head, len(shown.weights) - 1), min(query, len(shown.queries) - 1)
         brightest = max(shown.weights.max().item(), 1e-6)
         measures = _measures(shown)
-        map_.axes.set_visible(view == "map")
-        lines.axes.set_visible(view == "lines")
+        map_.axes.set_visible(most == 1 or view == "map")
+        lines.axes.set_visible(most == 1 or view == "lines")
         for panel in (map_, lines):
             if panel.axes.get_visible():
                 panel.update(
                     shown.weights[head], shown.queries, shown.keys, row=row, brightest=brightest
                 )
-        words = [f"{number}:  {',  '.join(one.values())}" for number, one in enumerate(measures)]
-        thumbnails.update(shown.weights, words, head=head, brightest=brightest)
+        for thumbnails in panels[2:]:
+            words = [f"{n}:  {',  '.join(one.values())}" for n, one in enumerate(measures)]
+            thumbnails.update(shown.weights, words, head=head, brightest=brightest)
         mine = shown.weights[head, row]
         largest = mine.argsort(descending=True, stable=True)[:3].tolist()
         facts = {"text": repr(text)} if text is not None else {}
@@ -126,7 +135,8 @@ def attention_explorer(
     longest = max(len(one.queries) for one in layers.values())
     room = longest if text is None else max(longest, _ROOM_TO_TYPE)
     controls["query"] = ipywidgets.IntSlider(query, min=0, max=room - 1, description="query")
-    controls["view"] = ipywidgets.Dropdown(value=view, options=VIEWS, description="view")
+    if most > 1:
+        controls["view"] = ipywidgets.Dropdown(value=view, options=VIEWS, description="view")
     return Explorer(title, controls, live, update, name="attention", measured=measured)
 
 
