@@ -60,6 +60,14 @@ def require_dimensions(allowed: Mapping[int, str], **tensors: Tensor) -> None:
             )
 
 
+def require_axes(at_least: int, shape: str, **tensors: Tensor) -> None:
+    """Refuse what is not a tensor with so many axes; `shape` says what it must be."""
+    require_tensor(**tensors)
+    for name, tensor in tensors.items():
+        if tensor.dim() < at_least:
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be {shape}")
+
+
 def require_alike(**tensors: Tensor) -> None:
     """Refuse tensors that do not share one dtype and one device."""
     (first_name, first), *others = tensors.items()

@@ -23,10 +23,10 @@ from course_lib.attention import (
 from course_lib.cache import KeyValueCache
 from course_lib.inputs import (
     require_attention_inputs,
+    require_axes,
     require_divides,
     require_mask,
     require_probability,
-    require_tensor,
     require_whole,
 )
 
@@ -53,9 +53,7 @@ def split_heads(
     Raises:
         ValueError: for what is no tensor of at least two axes, and a width that `num_heads` does not divide.
     """
-    require_tensor(x=x)
-    if x.dim() < 2:
-        raise ValueError(f"x has shape {tuple(x.shape)}; it must be (…, length, width)")
+    require_axes(2, "(…, length, width)", x=x)
     require_divides(num_heads=num_heads, width=x.shape[-1])
     return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2)
 
@@ -68,11 +66,7 @@ def merge_heads(
     Raises:
         ValueError: for what is no tensor of at least three axes.
     """
-    require_tensor(heads=heads)
-    if heads.dim() < 3:
-        raise ValueError(
-            f"heads has shape {tuple(heads.shape)}; it must be (…, heads, length, d_head)"
-        )
+    require_axes(3, "(…, heads, length, d_head)", heads=heads)
     return heads.transpose(-3, -2).flatten(-2)
 
 

@@ -21,12 +21,17 @@ class NumbersPanel(Panel):
         axes: where to draw.
         count: how many tiles.
         width, height: of the space they move in, in tiles.
+        title: words above.
     """
 
-    def __init__(self, axes: Axes, count: int, width: float, height: float) -> None:
+    def __init__(
+        self, axes: Axes, count: int, width: float, height: float, *, title: str = ""
+    ) -> None:
         super().__init__(axes)
         self.places = np.zeros((count, 2))
-        axes.set(xlim=(-1, width), ylim=(height, -1), xticks=[], yticks=[], aspect="equal")
+        axes.set(
+            xlim=(-1, width), ylim=(height, -1), xticks=[], yticks=[], aspect="equal", title=title
+        )
         axes.grid(False)
         axes.spines[:].set_visible(False)
         self._tiles = PolyCollection([_TILE] * count, edgecolors="white", linewidths=0.8)

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 MOST_LABELS = 40  # so many are written; of a longer sequence every second, third, …
-_LONGEST = 11
+_LONGEST = {True: 10, False: 15}  # letters, where the tokens stand upright and where they lie
 
 
 class TokenLabels:
@@ -39,13 +39,14 @@ class TokenLabels:
             if number < len(written):
                 place = (written[number] + 0.5) / len(tokens)
                 text.set_position((place, self._fixed) if self._across else (self._fixed, place))
-                text.set(text=shortened(tokens[written[number]]), fontsize=size)
+                token = shortened(tokens[written[number]], _LONGEST[self._across])
+                text.set(text=token, fontsize=size)
 
 
-def shortened(token: str) -> str:
-    """A token as it fits beside a map; a space is drawn as ␣."""
-    token = token.replace(" ", "␣")
-    return token if len(token) <= _LONGEST else f"{token[: _LONGEST - 1]}…"
+def shortened(token: str, most: int) -> str:
+    """A token of at most `most` letters, as it fits beside a map; a space alone is drawn as ␣."""
+    token = token if token.strip() or not token else "␣"
+    return token if len(token) <= most else f"{token[: most - 1]}…"
 
 
 def pooled(weights: np.ndarray, most: int) -> np.ndarray:

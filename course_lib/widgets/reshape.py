@@ -82,7 +82,9 @@ def reshape_explorer(
     numbers = torch.arange(_LENGTH * _WIDTH).view(_LENGTH, _WIDTH)
     with matplotlib.rc_context(STYLE):
         drawn, axes = figure(8.4, 3.0)
-        panel = NumbersPanel(axes, numbers.numel(), width=14.5, height=5)
+        panel = NumbersPanel(
+            axes, numbers.numel(), width=14.5, height=5, title="where each number stands"
+        )
         live = LiveFigure(drawn, [panel])
 
     def update(heads: int, way: str, step: float) -> dict[str, str]:

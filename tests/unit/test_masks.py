@@ -403,7 +403,7 @@ A = torch.zeros(2, 3)
         (lambda: from_additive(yes(3)), r"mask has dtype bool; a floating-point tensor is needed"),
         (lambda: from_additive(A.long()), r"mask has dtype int64; a floating-point tensor is needed"),
         (lambda: from_additive([0.0]), r"mask is a list; a tensor is needed"),
-        (lambda: from_additive(A - 2.5), r"mask holds -2\.5; an additive mask holds 0 and minus infinity \(or numbers of -10000 and below\)"),
+        (lambda: from_additive(torch.tensor([0.0, -torch.inf, -2.5])), r"mask holds -2\.5; an additive mask holds 0 and minus infinity \(or numbers of -10000 and below\)"),
         (lambda: from_additive(A - 9999), r"mask holds -9999; an additive mask"),
         (lambda: from_additive(torch.tensor([0.0, 1e9])), r"mask holds 1e\+09; an additive mask"),
         (lambda: from_additive(torch.tensor([0.0, torch.nan])), r"mask holds nan; an additive mask"),
