@@ -11,7 +11,7 @@ Four floors. A module imports from earlier rooms of its own floor and from the f
     translator   text in, text out
     training     one loop for every model
     recurrent    encoder and decoders, without and with attention
-    data/        series, vocabularies, dates, batches
+    data/        series, vocabularies, dates, sentences, batches
     attention    scaled dot-product attention; self- and cross-attention
     scoring      from a query and a key to a number
     masks        who may attend to whom

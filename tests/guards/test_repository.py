@@ -198,7 +198,7 @@ except AttributeError as error:
     printed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
-    assert "gaussian" in printed and "has no attribute 'poling'; it has checkpoints" in printed
+    assert "gaussian" in printed and "has no attribute 'poling'; it has attention" in printed
 
 
 # --- the ledger ------------------------------------------------------------------------------

@@ -788,6 +788,7 @@ BROADCASTS = r"it must broadcast to \(batch, heads, query, key\) = \(2, 3, 4, 5\
         (lambda **k: attention(Q, K, V, dropout=-0.1, **k), r"dropout=-0\.1 must be"),
         (lambda **k: attention(Q, K, V, dropout="half", **k), r"dropout='half' must be"),
         (lambda **k: attention(Q, K, V, dropout=True, **k), r"dropout=True must be"),
+        (lambda **k: attention(Q, K, V, dropout=False, **k), r"dropout=False must be"),
         (lambda **k: attention(Q, K, V, scale=math.nan, **k), r"scale=nan must be a finite number, or None for 1/√d"),
         (lambda **k: attention(Q, K, V, scale=-math.inf, **k), r"scale=-inf must be a finite"),
         (lambda **k: attention(Q, K, V, scale=True, **k), r"scale=True must be a finite number"),
