@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from course_lib.inputs import (
     require_alike,
     require_attention_inputs,
+    require_axes,
     require_floating,
     require_mask,
     require_probability,
@@ -86,8 +87,12 @@ def scaled_dot_product_attention(
     _require_attention(query, key, value, mask, scale, dropout)
     if need_weights:
         scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-        scores = query @ key.mT * scale  # (…, query, key)
+        scores = (
+            query * scale
+        ) @ key.mT  # (…, query, key); scaled first, so float16 does not overflow
         return attend(scores, value, mask, dropout=dropout, training=training)
+    if mask is not None:
+        mask = torch.atleast_2d(mask)
     fused = F.scaled_dot_product_attention(
         query, key, value, mask, dropout_p=dropout if training else 0.0, scale=scale
     )
@@ -192,12 +197,11 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     ] = {}  # layer → how much was recorded inside it before this call
 
     def inside(name: str) -> list[str]:
-        return [
-            other for other in maps if other != name and (not name or other.startswith(f"{name}."))
-        ]
+        return [other for other in maps if not name or other.startswith(f"{name}.")]
 
     def watch(name: str, layer: nn.Module) -> None:
-        optional = "need_weights" in inspect.signature(layer.forward).parameters
+        wanted = inspect.signature(layer.forward).parameters.get("need_weights")
+        optional = wanted is not None and wanted.kind is wanted.KEYWORD_ONLY
 
         def start(_, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
             before[name] = {part: len(maps[part]) for part in inside(name)}
@@ -236,6 +240,7 @@ def mean_distance(weights: Float[Tensor, "*batch query key"]) -> Float[Tensor, "
     With more keys than queries ($n > m$) the queries are the last ones, as in `causal_mask`.
     """
     require_floating(weights=weights)
+    require_axes(2, "(…, query, key)", weights=weights)
     queries, keys = weights.shape[-2:]
     i = torch.arange(queries, device=weights.device)[:, None] + (keys - queries)
     j = torch.arange(keys, device=weights.device)  # (key,)
@@ -245,7 +250,7 @@ def mean_distance(weights: Float[Tensor, "*batch query key"]) -> Float[Tensor, "
 def _with_heads(weights: Tensor) -> Tensor:
     """(batch, query, key) → (batch, 1, query, key); (query, key) → (1, 1, query, key)."""
     while weights.dim() < 4:
-        weights = weights.unsqueeze(0 if weights.dim() == 2 else -3)
+        weights = weights.unsqueeze(-3)
     return weights
 
 
@@ -271,7 +276,8 @@ def _require_attention(query, key, value, mask, scale, dropout) -> None:
     ):
         raise ValueError(f"scale={scale!r} must be a finite number, or None for 1/√d")
     if mask is not None:
-        batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+        batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
         shape = (*batch, query.shape[-2], key.shape[-2])
         names = {0: (), 1: ("batch",), 2: ("batch", "heads")}.get(len(batch))
-        require_mask(mask, shape, (*names, "query", "key") if names is not None else ())
+        axes = (*names, "query", "key") if names is not None else ()
+        require_mask(mask, shape, axes, device=query.device)

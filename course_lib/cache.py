@@ -4,7 +4,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from course_lib.inputs import require_alike, require_floating, require_value_per_key
+from course_lib.inputs import (
+    require_alike,
+    require_axes,
+    require_floating,
+    require_value_per_key,
+)
 
 __all__ = ["KeyValueCache"]
 
@@ -46,8 +51,11 @@ class KeyValueCache:
                 size, dtype or device than what is kept, as when the cache is that of another layer.
         """
         require_floating(key=key, value=value)
+        require_axes(4, "(batch, heads, new, size)", key=key, value=value)
         require_value_per_key(key, value)
-        if self.key is not None:
+        if self.key is None:
+            _require_pair(key, value)
+        else:
             for name, kept, new in (("key", self.key, key), ("value", self.value, value)):
                 _require_continues(name, kept, new)
             key = torch.cat([self.key, key], dim=-2)  # (batch, heads, key, d_head)
@@ -59,6 +67,15 @@ class KeyValueCache:
         return f"KeyValueCache of {self.length} tokens, {self.nbytes} bytes"
 
 
+def _require_pair(key: Tensor, value: Tensor) -> None:
+    require_alike(key=key, value=value)
+    if key.shape[:2] != value.shape[:2]:
+        raise ValueError(
+            f"key has shape {tuple(key.shape)} but value has shape {tuple(value.shape)}; both must have "
+            f"the same batch and heads"
+        )
+
+
 def _require_continues(name: str, kept: Tensor, new: Tensor) -> None:
     require_alike(**{f"the kept {name}": kept, f"the new {name}": new})
     for axis, what in ((0, "sequences"), (1, "heads"), (-1, "numbers per vector")):
@@ -67,3 +84,11 @@ def _require_continues(name: str, kept: Tensor, new: Tensor) -> None:
                 f"cache keeps {kept.shape[axis]} {what}, but the new {name} has {new.shape[axis]}; "
                 f"use one cache per layer and per batch, and a new one for each"
             )
+
+
+def require_cache(cache: object) -> None:
+    """Refuse what is neither None nor a cache."""
+    if cache is not None and not isinstance(cache, KeyValueCache):
+        raise ValueError(
+            f"cache is a {type(cache).__name__}; it must be a KeyValueCache, or None for no cache"
+        )

@@ -161,19 +161,29 @@ def require_kernel_values(similarity: Tensor, shape: tuple[int, ...]) -> None:
         raise ValueError("kernel returned a negative number; K(u) must be 0 or more for every u")
 
 
-def require_mask(mask: Tensor, shape: tuple[int, ...], axes: tuple[str, ...] = ()) -> None:
+def require_mask(
+    mask: Tensor,
+    shape: tuple[int, ...],
+    axes: tuple[str, ...] = (),
+    device: torch.device | None = None,
+) -> None:
     """Refuse a mask that is not boolean or does not broadcast to `shape`.
 
     Args:
         mask: True = may attend.
         shape: of what it masks.
         axes: the names of the axes of `shape`; "axis -1" and so on where left out.
+        device: where it must be; anywhere where left out.
     """
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         came = short_name(mask.dtype) if isinstance(mask, Tensor) else type(mask).__name__
         raise ValueError(
             f"mask is {came}; it must be a boolean tensor where True means 'may attend': mask == 1 "
             f"for one of ones and zeros, mask == 0 for one of zeros and -inf"
+        )
+    if device is not None and mask.device != device:
+        raise ValueError(
+            f"mask is on device {mask.device} but masks something on {device}; use mask.to({str(device)!r})"
         )
     wanted = f"({', '.join(axes)})" if axes else "the shape of scores"
     said = f"mask has shape {tuple(mask.shape)}; it must broadcast to {wanted} = {tuple(shape)}"

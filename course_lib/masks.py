@@ -187,7 +187,7 @@ def masked_softmax(
         )
     if mask is None:
         return torch.softmax(scores, dim)
-    require_mask(mask, scores.shape)
+    require_mask(mask, scores.shape, device=scores.device)
     mask = mask[(None,) * (scores.dim() - mask.dim())]
     lonely = ~mask.any(dim, keepdim=True)  # rows that may attend to nothing
     hidden = scores.masked_fill(~mask, -torch.inf).masked_fill(lonely, 0.0)

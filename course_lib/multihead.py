@@ -20,7 +20,7 @@ from course_lib.attention import (
     SingleHeadAttention,
     scaled_dot_product_attention,
 )
-from course_lib.cache import KeyValueCache
+from course_lib.cache import KeyValueCache, require_cache
 from course_lib.inputs import (
     require_attention_inputs,
     require_axes,
@@ -209,7 +209,8 @@ class MultiHeadAttention(nn.Module):
         key = query if key is None else key
         value = key if value is None else value
         require_attention_inputs((self.query, self.key, self.value), query, key, value)
-        mask = self._over_heads(mask, query, key.shape[1] + (cache.length if cache else 0))
+        require_cache(cache)
+        mask = self._over_heads(mask, query, key.shape[1] + (0 if cache is None else cache.length))
         q = split_heads(self.query(query), self.num_heads)  # (batch, heads, query, d_head)
         k = split_heads(self.key(key), self.num_kv_heads)  # (batch, kv_heads, key, d_head)
         v = split_heads(self.value(value), self.num_kv_heads)  # (batch, kv_heads, key, d_head)
@@ -230,9 +231,9 @@ class MultiHeadAttention(nn.Module):
         batch, queries, _ = query.shape
         if isinstance(mask, Tensor) and mask.dim() == 4:
             axes = ("batch", "heads", "query", "key")
-            require_mask(mask, (batch, self.num_heads, queries, keys), axes)
+            require_mask(mask, (batch, self.num_heads, queries, keys), axes, query.device)
             return mask
-        require_mask(mask, (batch, queries, keys), ("batch", "query", "key"))
+        require_mask(mask, (batch, queries, keys), ("batch", "query", "key"), query.device)
         return mask.unsqueeze(-3) if mask.dim() == 3 else mask
 
     @classmethod

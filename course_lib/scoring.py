@@ -207,7 +207,7 @@ def attend(
     ):
         if tensor.dim() < 2:
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (…, {axes})")
-    if torch.is_autocast_enabled(value.device.type):
+    if scores.dtype != value.dtype and torch.is_autocast_enabled(value.device.type):
         scores = scores.to(value.dtype)  # the scores came in autocast's own dtype
     require_alike(scores=scores, value=value)
     if scores.shape[-1] != value.shape[-2]:

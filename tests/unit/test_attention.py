@@ -221,12 +221,7 @@ def test_whatever_broadcasts_is_attended_to(ledger, need_weights, case):
         ledger.compare(ours.weights.expand(theirs.weights.shape), theirs.weights, within=1e-12)
 
 
-FUSED_NEEDS_AXES = pytest.mark.xfail(
-    strict=True, raises=IndexError, reason="PyTorch's fused kernel takes no mask of one axis"
-)
-
-
-@pytest.mark.parametrize("need_weights", [True, pytest.param(False, marks=FUSED_NEEDS_AXES)])
+@pytest.mark.parametrize("need_weights", [True, False])
 @pytest.mark.parametrize("mask", [yes(), ~yes(), torch.tensor([True, False, True, True, False])])
 def test_a_mask_of_few_axes_is_the_same_for_all_queries(mask, need_weights):
     tensors = triple()
@@ -235,7 +230,6 @@ def test_a_mask_of_few_axes_is_the_same_for_all_queries(mask, need_weights):
     torch.testing.assert_close(ours.output, theirs.output)
 
 
-@pytest.mark.xfail(strict=True, reason="it is let in, and refused further down in other words")
 @pytest.mark.usefixtures("without_annotations")
 @pytest.mark.parametrize("need_weights", [True, False])
 def test_no_mask_can_differ_along_an_axis_that_the_weights_do_not_have(need_weights):
@@ -352,7 +346,6 @@ def test_with_and_without_weights_the_output_is_the_same(dtype, mask):
     torch.testing.assert_close(without.output, with_weights.output, **near)
 
 
-@pytest.mark.xfail(strict=True, reason="the scores overflow before they are scaled")
 def test_scores_that_fit_once_they_are_scaled_do_not_overflow():
     wide = torch.full((QUERIES, 64), 40.0, dtype=torch.float16)  # 102,400 before the scale
     assert (
@@ -696,7 +689,6 @@ class Foreign(nn.Module):
         return self.attention(x, x, x, need_weights=False)
 
 
-@pytest.mark.xfail(strict=True, reason="it is asked for weights that are not recorded")
 @pytest.mark.parametrize("by_position", [True, False])
 def test_layers_of_others_are_left_alone(by_position):
     model, x = Foreign(), torch.randn(4, 5, 6)
@@ -811,17 +803,8 @@ def test_bad_input_to_attention_is_refused_by_name(call, says, need_weights):
         call(need_weights=need_weights)
 
 
-ELSEWHERE = "the device of a mask is not looked at; the fused kernel reads memory that is no mask"
-
-
 @pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    "need_weights",
-    [
-        pytest.param(True, marks=pytest.mark.xfail(strict=True, reason=ELSEWHERE)),
-        pytest.param(False, marks=pytest.mark.xfail(run=False, reason=ELSEWHERE)),
-    ],
-)
+@pytest.mark.parametrize("need_weights", [True, False])
 def test_a_mask_on_another_device_is_refused(need_weights):
     with pytest.raises(ValueError, match="mask.*device"):
         attention(Q, K, V, M.to("meta"), need_weights=need_weights)

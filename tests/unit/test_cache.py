@@ -207,6 +207,8 @@ def test_what_does_not_continue_the_cache_is_refused_and_leaves_it_as_it_was(key
         (None, V, r"key is a NoneType; a tensor is needed"),
         (K.int(), V, r"key has dtype int32"),
         (K, V[:, :, :4], r"5 keys and 4 values"),
+        (K, V[:, :2], r"both must have the same batch and heads"),
+        (K, V.double(), r"key has dtype float32 but value has dtype float64"),
     ],
 )
 def test_what_cannot_begin_a_cache_leaves_it_empty(key, value, says):

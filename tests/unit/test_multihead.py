@@ -653,9 +653,6 @@ def test_a_query_that_may_attend_to_nothing_gets_the_bias_alone(dtype, need_weig
         assert (ours.weights[:, :, 1] == 0).all()
 
 
-@pytest.mark.xfail(
-    strict=True, raises=IndexError, reason="PyTorch's fused kernel takes no mask of one axis"
-)
 def test_a_mask_of_one_axis_is_the_same_for_all_queries():
     layer, inputs = MultiHeadAttention(D_MODEL, HEADS).double(), sequences()
     mask = torch.tensor([True, False, True, True, False])
