@@ -48,8 +48,8 @@ DIFFERENCES = {
     "device": "The device is wrong: yours is {came}, {wanted} is expected.",
     "nan": "Your result holds NaN or infinity where finite numbers are expected.",
     "values": "The values differ.",
-    "no_gradient": "The values are right, but no gradient flows back to {argument}. .item(), .detach(), float(), "
-    "NumPy and torch.no_grad() cut the path that a gradient would take.",
+    "no_gradient": "The values are right, but no gradient flows back to {argument}. .item(), .detach(), .data, "
+    "nn.Parameter(…), float(), NumPy and torch.no_grad() cut the path that a gradient would take.",
     "gradient": "The values are right, but the gradient with respect to {argument} is not. "
     "A constant added to a denominator does this where the denominator is small.",
     "nan_gradient": "The values are right, but the gradient with respect to {argument} holds NaN. Somewhere inside a "

@@ -13,7 +13,7 @@ from course_lib.plots.style import COLOURS
 from course_lib.plots.token_map import numbered
 from course_lib.plots.tokens import TokenLabels
 
-_FROM, _TO, _FAR = 0.27, 0.63, 0.98
+_FROM, _TO, _WORDS = 0.27, 0.6, 0.72
 _MOST_LINES = 250  # the thickest ones are drawn
 _FAINT = 0.4
 _NAMED = 3  # keys with their weight in numbers
@@ -34,13 +34,15 @@ class LinksPanel(Panel):
         axes.grid(False)
         axes.spines[:].set_visible(False)
         self._left = TokenLabels(axes, _FROM - 0.02, across=False)
-        self._right = TokenLabels(axes, _TO + 0.02, across=False, align="left")
+        self._right = TokenLabels(axes, _WORDS, across=False, align="left")
         self._others, self._own = LineCollection([]), LineCollection([])
         for lines in (self._others, self._own):
             axes.add_collection(lines, autolim=False)
         (self._mark,) = axes.plot([_FROM - 0.005], [0], ">", color=COLOURS["second"], markersize=6)
         self._numbers = [
-            axes.text(_FAR, 0, "", ha="right", va="center", fontsize=9, color=COLOURS["second"])
+            axes.text(
+                _WORDS - 0.02, 0, "", ha="right", va="center", fontsize=9, color=COLOURS["second"]
+            )
             for _ in range(_NAMED)
         ]
         self.seldom = [*self._left.texts, *self._right.texts]

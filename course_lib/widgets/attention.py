@@ -85,8 +85,10 @@ def attention_explorer(
     with matplotlib.rc_context(STYLE):
         drawn, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
         beside = right if most == 1 else left.figure.add_subplot(left.get_subplotspec())
-        map_ = TokenMapPanel(left, title="this head" if most > 1 else "as a map")
-        lines = LinksPanel(beside, title="this head" if most > 1 else "as lines")
+        map_ = TokenMapPanel(left, title="rows look at columns")
+        lines = LinksPanel(
+            beside, title="the same as lines" if most == 1 else "rows look at columns"
+        )
         panels = [map_, lines]
         if most > 1:
             panels.append(HeadsPanel(right, most, title="each head: number, entropy, distance"))

@@ -143,8 +143,7 @@ def test_every_word_is_meant_and_each_kind_half_of_the_time(both, split):
     # neither noun alone, nor the form, says which of the two is meant
     for name in ("animal", "place"):
         by_noun = Counter(
-            (getattr(one, "words")[getattr(one, name)], one.answer == one.animal)
-            for one in both[split]
+            (one.words[getattr(one, name)], one.answer == one.animal) for one in both[split]
         )
         assert len(by_noun) == 16
 

@@ -249,6 +249,11 @@ _DECODER_MASK = Exercise(
             "Off by one: the last real token is hidden too.",
         ),
         Mistake(
+            "causal_alone",
+            lambda y, n: _triangle(n),
+            "This is the causal half, without a batch axis: the lengths are not used. Padding is yet to be hidden.",
+        ),
+        Mistake(
             "causal_only",
             lambda y, n: _triangle(n).expand(len(y), n, n),
             "Nobody looks ahead, but padding is seen: the lengths are not used.",
@@ -650,8 +655,8 @@ _HUNT_CONVENTION = Exercise(
         Mistake(
             "half_turned",
             _half_turned,
-            "The scores are hidden right now, but what you count as nothing to look at is a sequence without "
-            "padding. Both lines speak of the mask; turn it around once, where it is made.",
+            "The scores are hidden right now, but `lonely` is True for the sentences without padding. Turn the mask "
+            "around once, in the line that makes it.",
         ),
         Mistake(
             "minus_infinity",
