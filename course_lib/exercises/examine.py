@@ -139,7 +139,7 @@ def _judge(exercise: Exercise, attempt: Callable, outcomes: list[Outcome]) -> Re
             continue
         details = _details(case, came, right)
         if exercise.given and _repeats(exercise.given, exercise, outcomes):
-            return Report(exercise.name, "given", texts.STILL_AS_GIVEN, details)
+            return Report(exercise.name, "given", exercise.given_says, details)
         for mistake in exercise.mistakes:
             if _repeats(mistake.wrong, exercise, outcomes):
                 return Report(exercise.name, "tried", mistake.says, details, mistake.name)

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from course_lib import texts
+
 
 class Case(dict[str, Any]):
     """One input, argument name → value, passed by position: `Case(keys=tensor, bandwidth=0.5)`."""
@@ -38,6 +40,7 @@ class Exercise:
         mistakes: told apart from each other and from the reference by the cases.
         hints: from a nudge to nearly the answer.
         given: for a bug hunt, the wrong implementation that stands in the notebook.
+        given_says: what to say of it as it stands; "The bug is still there." where left out.
         differentiable: whether gradients must flow to every floating-point tensor in the cases.
     """
 
@@ -50,4 +53,5 @@ class Exercise:
     mistakes: tuple[Mistake, ...]
     hints: tuple[str, ...]
     given: Callable | None = None
+    given_says: str = texts.STILL_AS_GIVEN
     differentiable: bool = True

@@ -91,11 +91,12 @@ def attention_explorer(
         )
         panels = [map_, lines]
         if most > 1:
-            panels.append(HeadsPanel(right, most, title="each head: number, entropy, distance"))
+            measures = ", ".join(["number", *_measures(layers[layer])[0]])
+            panels.append(HeadsPanel(right, most, title=f"each head: {measures}"))
         live = LiveFigure(drawn, panels)
 
     def update(
-        query: int,
+        query: int = query,
         view: str = view,
         layer: str = layer,
         head: int = head,
@@ -136,7 +137,8 @@ def attention_explorer(
         controls["head"] = ipywidgets.IntSlider(head, min=0, max=most - 1, description="head")
     longest = max(len(one.queries) for one in layers.values())
     room = longest if text is None else max(longest, _ROOM_TO_TYPE)
-    controls["query"] = ipywidgets.IntSlider(query, min=0, max=room - 1, description="query")
+    if longest > 1:
+        controls["query"] = ipywidgets.IntSlider(query, min=0, max=room - 1, description="query")
     if most > 1:
         controls["view"] = ipywidgets.Dropdown(value=view, options=VIEWS, description="view")
     return Explorer(title, controls, live, update, name="attention", measured=measured)

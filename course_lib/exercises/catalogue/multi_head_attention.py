@@ -581,8 +581,13 @@ def _partly_repaired(
     """What `_given_multi_head` is with some of its bugs left; each argument names a symptom of `_LEFT`."""
     batch, query_length, d_model = query.shape
     key_length = key.shape[0 if length == "batch" else 1]
-    key = query if "key" in deaf_to else key
-    value = query if "value" in deaf_to else value
+    key, value = {
+        "": (key, value),
+        "key and value": (query, query),
+        "key": (query, value),
+        "value": (key, query),
+        "value is key": (key, key),
+    }[deaf_to]
 
     def heads_of(x, W, tokens):
         return (x @ W.T).view(batch, tokens, num_heads, d_model // num_heads).transpose(1, 2)
@@ -607,8 +612,9 @@ _LEFT = {
     "deaf_to": {
         "": "",
         "key and value": "another key or value does not change the output",
-        "key": "another key does not change the output",
-        "value": "another value does not change the output",
+        "key": "another key does not change the output (that bug is half repaired)",
+        "value": "another value does not change the output (that bug is half repaired)",
+        "value is key": "the values are made of key (that bug is half repaired)",
     },
     "hiding": {
         "": "",
@@ -624,17 +630,22 @@ _LEFT = {
 _NUMBERS = ("None", "One", "Two", "Three", "Four")
 
 
-def _left_in(**left):
-    """The mistake of whoever has repaired all but what is left."""
+def _count(**left):
+    """How many are repaired, and the symptoms of the rest."""
     symptoms = [_LEFT[part][which] for part, which in left.items() if which]
     repaired = 5 - len(symptoms) - (left["hiding"] == "unused")
     count = f"{_NUMBERS[repaired]} of five repaired."
     if left["hiding"] == "unused" and repaired:
         count = f"At least {count.lower()}"
+    return f"{count} Still wrong: {'; '.join(symptoms)}."
+
+
+def _left_in(**left):
+    """The mistake of whoever has repaired all but what is left."""
     return Mistake(
         "left: " + ", ".join(which for which in left.values() if which),
         partial(_partly_repaired, **left),
-        f"{count} Still wrong: {'; '.join(symptoms)}.",
+        _count(**left),
     )
 
 
@@ -693,6 +704,7 @@ _HUNT_FIVE = Exercise(
         "Who uses the result of the view? What is a softmax of nothing but -inf?",
     ),
     given=_given_multi_head,
+    given_says=_count(**dict(zip(_LEFT, _NONE_REPAIRED, strict=True))),
 )
 
 
@@ -784,7 +796,7 @@ _HUNT_MASK_AXES = Exercise(
         ),
     ),
     hints=(
-        "Use 3 sequences and 2 heads. What does it say?",
+        "Use 3 sequences and 2 heads. Which error do you get?",
         "Broadcasting lines axes up from the right: (batch, 1, key) against (batch, heads, query, key). What meets "
         "what?",
         "Two new axes: allowed[:, None, None, :] is (batch, 1, 1, key).",
