@@ -6,6 +6,7 @@ Four floors. A module imports from earlier rooms of its own floor and from the f
     widgets/     explorers: controls and a live figure    3rd floor
     plots/       pure drawing: arrays in, Axes out        2nd floor
     multihead    many heads, built three ways
+    positions/   where a token stands, told in six ways
     cache        keys and values, kept while a sequence is written
     checkpoints  trained models
     translator   text in, text out
@@ -40,6 +41,7 @@ _ROOMS = (
     "notebook",
     "plots",
     "pooling",
+    "positions",
     "recurrent",
     "scoring",
     "training",

@@ -22,6 +22,7 @@ from course_lib.inputs import (
     require_alike,
     require_attention_inputs,
     require_axes,
+    require_broadcast,
     require_floating,
     require_mask,
     require_probability,
@@ -55,10 +56,11 @@ def scaled_dot_product_attention(
     dropout: float = 0.0,
     training: bool = False,
     need_weights: bool = True,
+    bias: Float[Tensor, "..."] | None = None,
 ) -> Attended:
     r"""Compare every query with every key, take a softmax over the keys, average the values.
 
-    $$\text{output} = \mathrm{dropout}(\alpha)\, V, \qquad \alpha = \mathrm{softmax}(s\, Q K^\top), \qquad
+    $$\text{output} = \mathrm{dropout}(\alpha)\, V, \qquad \alpha = \mathrm{softmax}(s\, Q K^\top + B), \qquad
       s = 1/\sqrt{d}$$
 
     A query that may attend to nothing gets zeros.
@@ -73,24 +75,27 @@ def scaled_dot_product_attention(
         training: whether to drop at all.
         need_weights: where False, PyTorch's fused kernel computes the output without ever holding the
             (query, key) matrix, and the weights are None.
+        bias: $B$, added to the scaled scores, broadcastable to (…, query, key); none where left out.
 
     Returns:
         `Attended(output, weights)`, shapes (…, query, value_size) and (…, query, key).
 
     Raises:
         ValueError: for queries and keys of different size, keys and values of different number, tensors of
-            different dtype or device, a mask that is not boolean or does not fit, a scale that is no
-            finite number, and a dropout outside [0, 1).
+            different dtype or device, a mask that is not boolean or does not fit, a bias that does not
+            fit, a scale that is no finite number, and a dropout outside [0, 1).
 
     Source: Vaswani and others (2017), equation 1.
     """
-    _require_attention(query, key, value, mask, scale, dropout)
+    _require_attention(query, key, value, mask, scale, dropout, bias)
     if need_weights:
         scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-        scores = (
-            query * scale
-        ) @ key.mT  # (…, query, key); scaled first, so float16 does not overflow
+        # Scaled before the product: in float16 it could overflow.
+        scores = (query * scale) @ key.mT  # (…, query, key)
+        scores = scores if bias is None else scores + bias
         return attend(scores, value, mask, dropout=dropout, training=training)
+    if bias is not None:  # the kernel takes one or the other, so the mask joins the bias
+        mask = bias if mask is None else torch.where(mask, bias, -torch.inf)
     if mask is not None:
         mask = torch.atleast_2d(mask)
     fused = F.scaled_dot_product_attention(
@@ -254,7 +259,7 @@ def _with_heads(weights: Tensor) -> Tensor:
     return weights
 
 
-def _require_attention(query, key, value, mask, scale, dropout) -> None:
+def _require_attention(query, key, value, mask, scale, dropout, bias) -> None:
     require_floating(query=query, key=key, value=value)
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if tensor.dim() < 2:
@@ -275,8 +280,11 @@ def _require_attention(query, key, value, mask, scale, dropout) -> None:
         isinstance(scale, bool) or not isinstance(scale, Real) or not math.isfinite(scale)
     ):
         raise ValueError(f"scale={scale!r} must be a finite number, or None for 1/√d")
+    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    if bias is not None:
+        require_alike(query=query, bias=bias)
+        require_broadcast((*batch, query.shape[-2], key.shape[-2]), "the scores", bias=bias)
     if mask is not None:
-        batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
         shape = (*batch, query.shape[-2], key.shape[-2])
         names = {0: (), 1: ("batch",), 2: ("batch", "heads")}.get(len(batch))
         axes = (*names, "query", "key") if names is not None else ()

@@ -198,6 +198,19 @@ def require_mask(
         raise ValueError(f"{said}: {', '.join(wrong)}")
 
 
+def require_broadcast(shape: tuple[int, ...], what: str, **tensors: Tensor) -> None:
+    """Refuse tensors that do not broadcast to `shape`, that of `what`."""
+    for name, tensor in tensors.items():
+        fits = tensor.dim() <= len(shape) and all(
+            mine in (1, theirs)
+            for mine, theirs in zip(tensor.shape[::-1], shape[::-1], strict=False)
+        )
+        if not fits:
+            raise ValueError(
+                f"{name} has shape {tuple(tensor.shape)}; it must broadcast to {what} = {tuple(shape)}"
+            )
+
+
 def require_size(size: int, why: str, **tensors: Tensor) -> None:
     """Refuse tensors whose last axis is not `size` long; `why` says who asks for it."""
     for name, tensor in tensors.items():
@@ -288,6 +301,24 @@ def require_whole(at_least: int = 1, **numbers: int) -> None:
             )
         if number < at_least:
             raise ValueError(f"{name}={number} is below {at_least}")
+
+
+def require_even(**numbers: int) -> None:
+    """Refuse what is not an even whole number above 0."""
+    require_whole(**numbers)
+    for name, number in numbers.items():
+        if number % 2:
+            raise ValueError(f"{name}={number} is odd; it must be even, because numbers are paired")
+
+
+def require_sequence(size: int, **tensors: Tensor) -> None:
+    """Refuse what is not floating-point of shape (batch, length, size)."""
+    require_floating(**tensors)
+    for name, tensor in tensors.items():
+        if tensor.dim() != 3 or tensor.shape[-1] != size:
+            raise ValueError(
+                f"{name} has shape {tuple(tensor.shape)}; it must be (batch, length, {size})"
+            )
 
 
 def require_divides(**numbers: int) -> None:

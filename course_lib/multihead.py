@@ -29,6 +29,7 @@ from course_lib.inputs import (
     require_probability,
     require_whole,
 )
+from course_lib.positions import AttentionPositions, require_positions
 
 __all__ = [
     "FullWidthMultiHead",
@@ -148,9 +149,10 @@ class MultiHeadAttention(nn.Module):
         bias: whether the four projections add one.
         key_size, value_size: the size of the vectors that keys and values are made of, where it is not
             `d_model`.
+        positions: an encoding that works inside attention, for self-attention only.
 
     Raises:
-        ValueError: for sizes that do not divide, and a dropout outside [0, 1).
+        ValueError: for sizes that do not divide, a dropout outside [0, 1), and positions of another kind.
 
     Source: Vaswani and others (2017), section 3.2.2; Shazeer (2019), "Fast Transformer decoding: one
     write-head is all you need"; Ainslie and others (2023), "GQA".
@@ -166,6 +168,7 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
         key_size: int | None = None,
         value_size: int | None = None,
+        positions: AttentionPositions | None = None,
     ) -> None:
         super().__init__()
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
@@ -175,7 +178,9 @@ class MultiHeadAttention(nn.Module):
         require_divides(num_kv_heads=num_kv_heads, num_heads=num_heads)
         require_whole(key_size=key_size, value_size=value_size)
         require_probability(dropout=dropout)
+        require_positions(positions)
         self.num_heads, self.num_kv_heads, self.dropout = num_heads, num_kv_heads, dropout
+        self.positions = AttentionPositions() if positions is None else positions
         shared = num_kv_heads * (d_model // num_heads)  # the width of all keys of one token
         self.query = nn.Linear(d_model, d_model, bias)
         self.key = nn.Linear(key_size, shared, bias)
@@ -210,19 +215,30 @@ class MultiHeadAttention(nn.Module):
         value = key if value is None else value
         require_attention_inputs((self.query, self.key, self.value), query, key, value)
         require_cache(cache)
-        mask = self._over_heads(mask, query, key.shape[1] + (0 if cache is None else cache.length))
+        past = 0 if cache is None else cache.length
+        mask = self._over_heads(mask, query, past + key.shape[1])
         q = split_heads(self.query(query), self.num_heads)  # (batch, heads, query, d_head)
         k = split_heads(self.key(key), self.num_kv_heads)  # (batch, kv_heads, key, d_head)
         v = split_heads(self.value(value), self.num_kv_heads)  # (batch, kv_heads, key, d_head)
+        q, k = self.positions.turn(q, k, past)
         if cache is not None:
             k, v = cache.extend(k, v)  # now with all keys so far
         group = self.num_heads // self.num_kv_heads
         if group > 1:  # each head of the keys serves `group` heads of the queries
             k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
         heads, weights = scaled_dot_product_attention(
-            q, k, v, mask, dropout=self.dropout, training=self.training, need_weights=need_weights
+            q,
+            k,
+            v,
+            mask,
+            dropout=self.dropout,
+            training=self.training,
+            need_weights=need_weights or self.positions.needs_weights,
+            bias=self.positions.bias(q, k.shape[-2]),
         )
-        return Attended(self.out(merge_heads(heads)), weights)  # (batch, query, d_model)
+        heads = self.positions.move_output(heads, weights)
+        output = self.out(merge_heads(heads))  # (batch, query, d_model)
+        return Attended(output, weights if need_weights else None)
 
     def _over_heads(self, mask: Mask | None, query: Tensor, keys: int) -> Mask | None:
         """Give the mask an axis for the heads."""

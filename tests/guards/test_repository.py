@@ -30,6 +30,7 @@ ROOMS = [
     "translator",
     "checkpoints",
     "cache",
+    "positions",
     "multihead",
     "plots",
     "widgets",
@@ -49,6 +50,7 @@ GROUND_FLOOR = [
     "translator",
     "checkpoints",
     "cache",
+    "positions",
     "multihead",
     "measure",
 ]
