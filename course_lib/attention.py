@@ -87,9 +87,8 @@ def scaled_dot_product_attention(
     _require_attention(query, key, value, mask, scale, dropout)
     if need_weights:
         scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-        scores = (
-            query * scale
-        ) @ key.mT  # (…, query, key); scaled first, so float16 does not overflow
+        # Scaled before the product: in float16 it could overflow.
+        scores = (query * scale) @ key.mT  # (…, query, key)
         return attend(scores, value, mask, dropout=dropout, training=training)
     if mask is not None:
         mask = torch.atleast_2d(mask)
