@@ -917,7 +917,7 @@ def read_at_random(text):
 SENTENCES = ("a horse is tired", "it was too tired so the goat stayed", "it", "a bird sat still")
 MOVED = {
     "attention": (
-        lambda **settings: attention_explorer(read_at_random, **{"text": "it"} | settings),
+        lambda **settings: attention_explorer(read_at_random, **{"text": SENTENCES[0]} | settings),
         {
             "text": SENTENCES,
             "layer": ("first", "second"),
@@ -927,7 +927,7 @@ MOVED = {
         },
     ),
     "a single head": (
-        lambda **settings: attention_explorer(Reader(1), **{"text": "it"} | settings),
+        lambda **settings: attention_explorer(Reader(1), **{"text": SENTENCES[0]} | settings),
         {"text": SENTENCES, "query": range(8)},
     ),
     "masks": (
