@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import Colormap
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
@@ -25,9 +26,12 @@ class HeadsPanel(Panel):
         axes: where to draw.
         most: how many heads there will be at most.
         title: words above.
+        colours: a matplotlib colour map, or its name.
     """
 
-    def __init__(self, axes: Axes, most: int, *, title: str = "") -> None:
+    def __init__(
+        self, axes: Axes, most: int, *, title: str = "", colours: Colormap | str = "viridis"
+    ) -> None:
         super().__init__(axes)
         self.weights, self.notes, self.head = np.zeros((1, 1, 1)), [""], 0
         self._columns = math.ceil(math.sqrt(most)) if most > 4 else most
@@ -39,7 +43,7 @@ class HeadsPanel(Panel):
         axes.grid(False)
         axes.spines[:].set_visible(False)
         self._size = self._rows * self._step, self._columns * (_TILE + _GAP)
-        self._image = Cells(axes, (0, self._size[1], self._size[0], 0))
+        self._image = Cells(axes, (0, self._size[1], self._size[0], 0), colours)
         self._texts = [
             axes.text(x + _TILE / 2, y + _TILE + 3, "", fontsize=8, ha="center", va="top")
             for x, y in map(self._corner, range(most))

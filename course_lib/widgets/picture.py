@@ -42,14 +42,19 @@ class Picture(anywidget.AnyWidget):
         self, figure: LiveFigure, summary: str, *, name: str = "picture", measured: bool = False
     ) -> None:
         self.figure, self.measured = figure, measured
+        hover = figure.hover()
         super().__init__(
             png=figure.png(),
             summary=summary,
-            hover=figure.hover(),
+            hover=hover,
             width=figure.width,
             height=figure.height,
             name=name,
-            words={"png": texts.SAVE_PNG, "svg": texts.SAVE_SVG, "help": texts.PICTURE_HELP},
+            words={
+                "png": texts.SAVE_PNG,
+                "svg": texts.SAVE_SVG,
+                "help": texts.PICTURE_HELP if hover else "",
+            },
         )
         self.on_msg(self._answer)
 

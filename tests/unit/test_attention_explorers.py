@@ -314,10 +314,10 @@ def test_the_framed_row_is_the_query(two_layers):
     for query in (0, 6, 11):
         explorer.controls["query"].value = query
         spots = [(x, y) for x in (0.05, 0.95) for y in (0.0, 1.0)]
+        colours = {spot: cells_of(explorer.picture.png, box, (12, 1), spot) for spot in spots}
         for row in range(12):
             hits = [
-                np.abs(cells_of(explorer.picture.png, box, (12, 1), spot)[row, 0] - ORANGE).max()
-                < 0.03
+                np.abs(colours[spot][row, 0] - ORANGE).max() < 0.03
                 for spot in spots
                 if not (row == 11 and spot[1] == 1.0)
             ]
@@ -917,7 +917,7 @@ def read_at_random(text):
 SENTENCES = ("a horse is tired", "it was too tired so the goat stayed", "it", "a bird sat still")
 MOVED = {
     "attention": (
-        lambda **settings: attention_explorer(read_at_random, **{"text": "it"} | settings),
+        lambda **settings: attention_explorer(read_at_random, **{"text": SENTENCES[0]} | settings),
         {
             "text": SENTENCES,
             "layer": ("first", "second"),
@@ -927,7 +927,7 @@ MOVED = {
         },
     ),
     "a single head": (
-        lambda **settings: attention_explorer(Reader(1), **{"text": "it"} | settings),
+        lambda **settings: attention_explorer(Reader(1), **{"text": SENTENCES[0]} | settings),
         {"text": SENTENCES, "query": range(8)},
     ),
     "masks": (

@@ -1,0 +1,82 @@
+"""Numbers of both signs over rows and columns, as a map whose size may change."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from course_lib.plots.cells import Cells
+from course_lib.plots.grid import SIGNED
+from course_lib.plots.panel import Panel
+from course_lib.plots.style import COLOURS
+
+_EDGE = 0.02
+
+
+class SignedMapPanel(Panel):
+    """A map in blue below zero and orange above; a line marks one row.
+
+    The map keeps its place when the number of rows or columns changes; its corners say what they are.
+
+    Args:
+        axes: where to draw.
+        title, x_label, y_label: words on the Axes.
+    """
+
+    def __init__(self, axes: Axes, *, title: str = "", x_label: str = "", y_label: str = "") -> None:
+        super().__init__(axes)
+        self.values, self._row = np.zeros((1, 1)), None
+        axes.set(xlim=(0, 1), ylim=(1, 0), xticks=[], yticks=[], title=title)
+        axes.set_xlabel(x_label, labelpad=14)
+        axes.set_ylabel(y_label, labelpad=22)
+        axes.grid(False)
+        self._image = Cells(axes, (0, 1, 1, 0), SIGNED)
+        style = {"fontsize": 8, "color": COLOURS["truth"], "clip_on": False}
+        self._corners = [
+            axes.text(0, 1 + _EDGE, "", va="top", ha="left", **style),
+            axes.text(1, 1 + _EDGE, "", va="top", ha="right", **style),
+            axes.text(-_EDGE, 0, "", va="top", ha="right", **style),
+            axes.text(-_EDGE, 1, "", va="bottom", ha="right", **style),
+        ]
+        (self._line,) = axes.plot([0, 1], [0, 0], color=COLOURS["ink"], linewidth=1.2)
+        self.seldom = [self._image, *self._corners]
+        self.artists = [self._line]
+
+    def update(
+        self,
+        values: ArrayLike,
+        *,
+        largest: float,
+        row: int | None = None,
+        corners: Sequence[str] = (),
+    ) -> None:
+        """Show other numbers, shape (row, column), between -largest and largest; mark one row.
+
+        `corners` are the first and last column and the first and last row, in words; their indices where
+        left out.
+        """
+        self.values, self._row = np.asarray(values, dtype=float), row
+        rows, columns = self.values.shape
+        self._image.show((self.values / largest + 1) / 2)
+        words = corners or ("0", str(columns - 1), "0", str(rows - 1))
+        for text, word in zip(self._corners, words, strict=True):
+            text.set_text(word)
+        self._line.set_visible(row is not None)
+        if row is not None:
+            self._line.set_ydata([(row + 0.5) / rows] * 2)
+
+    def seldom_state(self) -> tuple:
+        """The numbers."""
+        return self.values.shape, self.values.tobytes()
+
+    def data(self) -> dict:
+        """The numbers, and the marked row."""
+        return {"value": self.values} | ({} if self._row is None else {"row": [self._row]})
+
+    def hover(self) -> dict:
+        """The exact number in each cell, as float32 bytes."""
+        rows, columns = self.values.shape
+        return self._hover_grid(
+            self.values, self._box(), list(map(str, range(rows))), list(map(str, range(columns)))
+        )
