@@ -5,6 +5,7 @@ moves the artists listed in `artists`; `hover` says which exact values stand whe
 """
 
 from course_lib.plots.alignment import AlignmentPanel
+from course_lib.plots.clocks import ClocksPanel
 from course_lib.plots.diagrams import attention_diagram, heads_diagram, self_and_cross_diagram
 from course_lib.plots.fit import FitPanel
 from course_lib.plots.grid import GridPanel
@@ -14,6 +15,7 @@ from course_lib.plots.histogram import HistogramPanel
 from course_lib.plots.lines import LinesPanel
 from course_lib.plots.links import LinksPanel
 from course_lib.plots.numbers import NumbersPanel
+from course_lib.plots.signed_map import SignedMapPanel
 from course_lib.plots.stems import StemsPanel
 from course_lib.plots.style import COLOURS, STYLE, figure
 from course_lib.plots.token_map import TokenMapPanel
@@ -21,6 +23,8 @@ from course_lib.plots.token_map import TokenMapPanel
 __all__ = [
     "COLOURS",
     "STYLE",
+    "ClocksPanel",
+    "SignedMapPanel",
     "AlignmentPanel",
     "FitPanel",
     "GridPanel",

@@ -24,7 +24,9 @@ class SignedMapPanel(Panel):
         title, x_label, y_label: words on the Axes.
     """
 
-    def __init__(self, axes: Axes, *, title: str = "", x_label: str = "", y_label: str = "") -> None:
+    def __init__(
+        self, axes: Axes, *, title: str = "", x_label: str = "", y_label: str = ""
+    ) -> None:
         super().__init__(axes)
         self.values, self._row = np.zeros((1, 1)), None
         axes.set(xlim=(0, 1), ylim=(1, 0), xticks=[], yticks=[], title=title)

@@ -43,7 +43,7 @@ def alibi_bias(
     """
     key_length = query_length if key_length is None else key_length
     away = relative_positions(query_length, key_length).abs()  # (query, key)
-    return -alibi_slopes(num_heads)[:, None, None] * away
+    return alibi_slopes(num_heads)[:, None, None] * -away
 
 
 class AlibiBias(AttentionPositions):
@@ -60,4 +60,4 @@ class AlibiBias(AttentionPositions):
     def bias(self, query: Tensor, key_length: int) -> Float[Tensor, "heads query key"]:
         """Return the bias, in the dtype of the queries."""
         away = relative_positions(query.shape[-2], key_length, query.device).abs()
-        return (-self.slopes[:, None, None] * away).to(query.dtype)
+        return (self.slopes[:, None, None] * -away).to(query.dtype)

@@ -12,6 +12,7 @@ from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.loss_picture import LossPicture
 from course_lib.widgets.masks import mask_explorer
 from course_lib.widgets.picture import Picture
+from course_lib.widgets.positions import bias_explorer, rotary_explorer, sinusoid_explorer
 from course_lib.widgets.reshape import reshape_explorer
 from course_lib.widgets.scores import score_explorer
 
@@ -22,9 +23,12 @@ __all__ = [
     "LossPicture",
     "Picture",
     "attention_explorer",
+    "bias_explorer",
     "date_explorer",
     "kernel_regression_explorer",
     "mask_explorer",
     "reshape_explorer",
+    "rotary_explorer",
     "score_explorer",
+    "sinusoid_explorer",
 ]

@@ -112,17 +112,19 @@ def hold(ledger, ours, leaves, theirs, oracles, dtype):
 # --- the function ----------------------------------------------------------------------------
 
 
-def by_double_loop(query, key, value, mask=None, scale=None):
+def by_double_loop(query, key, value, mask=None, scale=None, bias=None):
     """Equation 1, one query and one key at a time."""
     batch = torch.broadcast_shapes(*(tensor.shape[:-2] for tensor in (query, key, value)))
     query, key, value = (t.expand(*batch, *t.shape[-2:]) for t in (query, key, value))
     queries, keys = query.shape[-2], key.shape[-2]
     mask = (yes() if mask is None else mask).expand(*batch, queries, keys)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    bias = query.new_zeros(()) if bias is None else bias
+    bias = bias.expand(*batch, queries, keys)
     rows, outputs = [], []
     for *where, i in np.ndindex(*batch, queries):
         powers = [
-            torch.exp(scale * sum(query[*where, i] * key[*where, j]))
+            torch.exp(scale * sum(query[*where, i] * key[*where, j]) + bias[*where, i, j])
             if mask[*where, i, j]
             else query.new_zeros(())
             for j in range(keys)
@@ -179,7 +181,7 @@ def test_attention_is_that_of_pytorch(ledger, dtype, mask, scale, need_weights):
 
 @st.composite
 def cases(draw):
-    """Queries, keys and values of up to two more axes, which broadcast, a mask that does, and a scale."""
+    """Queries, keys and values of up to two more axes, a mask and a bias that broadcast, and a scale."""
     batch = draw(st.lists(st.sampled_from([2, 3, 1]), max_size=2))
     queries, keys, size, value_size = (draw(st.integers(1, 4)) for _ in range(4))
     seed = torch.Generator().manual_seed(draw(st.integers(0, 1000)))
@@ -202,7 +204,10 @@ def cases(draw):
     short = draw(st.sampled_from([(), (-1,), (-2,), (-1, -2)]))
     mask_shape = [1 if i - len(mask_shape) in short else n for i, n in enumerate(mask_shape)]
     mask = torch.rand(mask_shape, generator=seed) < draw(st.sampled_from([0.6, 0.3, 0.9]))
-    return tensors, draw(st.sampled_from([None, mask])), draw(st.sampled_from([None, 0.7, -2]))
+    bias_shape = part(*full, queries, keys, least=draw(st.integers(0, 2)))
+    bias = torch.randn(bias_shape, generator=seed, dtype=torch.float64)
+    mask, bias = (draw(st.sampled_from([None, tensor])) for tensor in (mask, bias))
+    return tensors, mask, draw(st.sampled_from([None, 0.7, -2])), bias
 
 
 @pytest.mark.verifies(
@@ -212,9 +217,11 @@ def cases(draw):
 @COLLECTS
 @given(case=cases())
 def test_whatever_broadcasts_is_attended_to(ledger, need_weights, case):
-    tensors, mask, scale = case
-    ours = scaled_dot_product_attention(*tensors, mask, scale=scale, need_weights=need_weights)
-    theirs = by_double_loop(*tensors, mask, scale)
+    tensors, mask, scale, bias = case
+    ours = scaled_dot_product_attention(
+        *tensors, mask, scale=scale, need_weights=need_weights, bias=bias
+    )
+    theirs = by_double_loop(*tensors, mask, scale, bias)
     ledger.compare(ours.output, theirs.output, within=1e-12)
     if need_weights:
         # Values alone may have an axis more; the weights are the same all along it.
@@ -245,6 +252,141 @@ def test_inputs_are_left_as_they_were():
     for need_weights in (True, False):
         scaled_dot_product_attention(*tensors, need_weights=need_weights)
     assert all(torch.equal(*pair) for pair in zip(tensors, before, strict=True))
+
+
+# --- a bias ----------------------------------------------------------------------------------
+
+BIASES = {
+    "one number": (),
+    "(key,)": (KEYS,),
+    "(query, 1)": (QUERIES, 1),
+    "(query, key)": (QUERIES, KEYS),
+    "per head": (HEADS, QUERIES, KEYS),
+    "per sequence": (BATCH, 1, QUERIES, KEYS),
+    "per sequence and head": (BATCH, HEADS, QUERIES, KEYS),
+    "per head and key": (1, HEADS, 1, KEYS),
+}
+
+
+def with_bias_by_pytorch(query, key, value, mask, scale, bias):
+    """PyTorch adds a floating mask to the scores; what the boolean one hides has -inf there."""
+    full = bias.expand(*query.shape[:-1], key.shape[-2])
+    if mask is not None:
+        full = full.masked_fill(~mask, -torch.inf)
+    return by_pytorch(query, key, value, full, scale)
+
+
+def drawn_bias(kind, dtype=torch.float64):
+    return (2 * torch.randn(BIASES[kind], dtype=dtype)).requires_grad_()
+
+
+@pytest.mark.verifies(
+    "course_lib.attention.scaled_dot_product_attention", against="an explicit double loop"
+)
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("mask", ["none", "both", "a lonely query", "nobody"])
+@pytest.mark.parametrize("bias", ["(query, key)", "per head and key", "per sequence and head"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_bias_is_added_to_each_scaled_score(ledger, dtype, bias, mask, need_weights):
+    leaves, mask = [*triple(dtype), drawn_bias(bias, dtype)], MASKS[mask]()
+    oracles = in_float64(*leaves)
+    ours = scaled_dot_product_attention(
+        *leaves[:3], mask, need_weights=need_weights, bias=leaves[3]
+    )
+    theirs = by_double_loop(*oracles[:3], mask, bias=oracles[3])
+    hold(ledger, ours, leaves, theirs, oracles, dtype)
+
+
+@pytest.mark.verifies(
+    "course_lib.attention.scaled_dot_product_attention",
+    against="PyTorch `F.scaled_dot_product_attention`",
+)
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("mask", ["none", "padding", "causal", "(query, 1)", "per head"])
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_bias_is_pytorchs_floating_mask(ledger, dtype, bias, mask, need_weights):
+    leaves, mask = [*triple(dtype), drawn_bias(bias, dtype)], MASKS[mask]()
+    oracles = in_float64(*leaves)
+    ours = scaled_dot_product_attention(
+        *leaves[:3], mask, scale=0.3, need_weights=need_weights, bias=leaves[3]
+    )
+    theirs = with_bias_by_pytorch(*oracles[:3], mask, 0.3, oracles[3])
+    hold(ledger, ours, leaves, theirs, oracles, dtype)
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_a_bias_counts_by_its_differences_within_a_row(need_weights):
+    tensors, bias = triple(), drawn_bias("per head")
+    plain = scaled_dot_product_attention(*tensors, need_weights=need_weights)
+    even = scaled_dot_product_attention(
+        *tensors, need_weights=need_weights, bias=torch.randn(HEADS, QUERIES, 1).double()
+    )
+    torch.testing.assert_close(even, plain)
+    one, shifted = (
+        scaled_dot_product_attention(*tensors, need_weights=need_weights, bias=b)
+        for b in (bias, bias + 3.0)
+    )
+    torch.testing.assert_close(shifted, one)
+    assert not torch.allclose(one.output, plain.output)
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, *HALVES])
+def test_a_query_that_may_attend_to_nothing_gets_zeros_whatever_the_bias(dtype, need_weights):
+    leaves = [*triple(dtype), drawn_bias("per head", dtype)]
+    mask = without_second_query(yes(QUERIES, KEYS))
+    ours = scaled_dot_product_attention(
+        *leaves[:3], mask, need_weights=need_weights, bias=leaves[3]
+    )
+    with torch.autograd.set_detect_anomaly(True):  # no NaN on the way either
+        ours.output.backward(torch.randn(ours.output.shape).to(dtype))
+    assert ours.output.dtype == dtype
+    for tensor in (ours.output, leaves[0].grad, leaves[3].grad):
+        assert tensor.isfinite().all()
+        assert (tensor[..., 1, :] == 0).all()
+        assert (tensor[..., 2, :] != 0).any()
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("mask", ["none", "both", "a lonely query"])
+def test_in_half_precision_a_bias_acts_alike_with_and_without_weights(dtype, mask):
+    tensors, bias, mask = triple(dtype), drawn_bias("per head", dtype), MASKS[mask]()
+    ours = [
+        scaled_dot_product_attention(*tensors, mask, need_weights=need_weights, bias=bias).output
+        for need_weights in (True, False)
+    ]
+    theirs = by_double_loop(*in_float64(*tensors), mask, bias=bias.double()).output
+    for output in ours:
+        assert output.dtype == dtype
+        torch.testing.assert_close(output.double(), theirs, rtol=0, atol=0.05)
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_a_bias_is_left_as_it_was(need_weights):
+    tensors = [*triple(), drawn(QUERIES, KEYS), drawn_bias("(query, key)")]
+    before = [tensor.clone() for tensor in tensors]
+    scaled_dot_product_attention(*tensors[:4], need_weights=need_weights, bias=tensors[4])
+    assert all(torch.equal(*pair) for pair in zip(tensors, before, strict=True))
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_dropout_drops_weights_that_have_a_bias(need_weights):
+    query, key, _ = (tensor[0, 0].detach() for tensor in triple())
+    value, bias = torch.eye(KEYS, dtype=torch.float64), drawn_bias("(query, key)").detach()
+    weights = by_double_loop(query, key, value, bias=bias).weights
+    kept = scaled_dot_product_attention(
+        query.expand(50, -1, -1),
+        key,
+        value,
+        dropout=0.5,
+        training=True,
+        need_weights=need_weights,
+        bias=bias,
+    ).output
+    dropped = kept == 0
+    assert 0.4 < dropped.double().mean() < 0.6
+    torch.testing.assert_close(kept, (weights / 0.5).expand(kept.shape).masked_fill(dropped, 0))
 
 
 # --- what is true of attention ---------------------------------------------------------------
@@ -785,6 +927,15 @@ BROADCASTS = r"it must broadcast to \(batch, heads, query, key\) = \(2, 3, 4, 5\
         (lambda **k: attention(Q, K, V, scale=-math.inf, **k), r"scale=-inf must be a finite"),
         (lambda **k: attention(Q, K, V, scale=True, **k), r"scale=True must be a finite number"),
         (lambda **k: attention(Q, K, V, scale="1", **k), r"scale='1' must be a finite number"),
+        (lambda **k: attention(Q, K, V, bias=M.double(), **k), r"query has dtype float32 but bias has dtype float64; they must be the same, e\.g\. bias\.to\(query\.dtype\)"),
+        (lambda **k: attention(Q, K, V, bias=M.long(), **k), r"query has dtype float32 but bias has dtype int64"),
+        (lambda **k: attention(Q, K, V, bias=M, **k), r"query has dtype float32 but bias has dtype bool"),
+        (lambda **k: attention(Q, K, V, bias=M.float().to("meta"), **k), r"query has device cpu but bias has device meta"),
+        (lambda **k: attention(Q, K, V, bias=M.float().mT, **k), r"bias has shape \(5, 4\); it must broadcast to the scores = \(2, 3, 4, 5\)"),
+        (lambda **k: attention(Q, K, V, bias=torch.zeros(2, 4, 5), **k), r"bias has shape \(2, 4, 5\); it must broadcast to the scores = \(2, 3, 4, 5\)"),
+        (lambda **k: attention(Q, K, V, bias=torch.zeros(3, 3, 4, 5), **k), r"bias has shape \(3, 3, 4, 5\); it must broadcast"),
+        (lambda **k: attention(Q, K, V, bias=torch.zeros(1, 1, 1, 4, 5), **k), r"bias has shape \(1, 1, 1, 4, 5\); it must broadcast"),
+        (lambda **k: attention(Q[0, 0], K[0, 0], V, bias=torch.zeros(3, 4, 5), **k), r"bias has shape \(3, 4, 5\); it must broadcast to the scores = \(4, 5\)"),
         (lambda **k: attention(Q, K, V, M.float(), **k), r"mask is float32; it must be a boolean tensor where True means 'may attend'"),
         (lambda **k: attention(Q, K, V, M.int(), **k), r"mask is int32; it must be a boolean tensor"),
         (lambda **k: attention(Q, K, V, [True], **k), r"mask is list; it must be a boolean tensor"),
@@ -801,6 +952,13 @@ BROADCASTS = r"it must broadcast to \(batch, heads, query, key\) = \(2, 3, 4, 5\
 def test_bad_input_to_attention_is_refused_by_name(call, says, need_weights):
     with pytest.raises(ValueError, match=says):
         call(need_weights=need_weights)
+
+
+@pytest.mark.xfail(strict=True, raises=AttributeError, reason="a bug that was reported")
+@pytest.mark.usefixtures("without_annotations")
+def test_a_bias_that_is_no_tensor_is_refused():
+    with pytest.raises(ValueError, match="bias is a list; a tensor is needed"):
+        attention(Q, K, V, bias=[1.0])
 
 
 @pytest.mark.usefixtures("without_annotations")

@@ -1,4 +1,4 @@
-"""Multi-head attention against PyTorch's layer, NumPy, F.scaled_dot_product_attention, BERT and Llama."""
+"""Multi-head attention against PyTorch's layer, NumPy, F.scaled_dot_product_attention, and others' layers."""
 
 import math
 
@@ -10,13 +10,24 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from course_lib.attention import Attended, SingleHeadAttention
+from course_lib.attention import Attended, SingleHeadAttention, record_attention
+from course_lib.cache import KeyValueCache
 from course_lib.multihead import (
     FullWidthMultiHead,
     MultiHeadAttention,
     PerHeadMultiHead,
     merge_heads,
     split_heads,
+)
+from course_lib.positions import (
+    ENCODINGS,
+    AlibiBias,
+    AttentionPositions,
+    RotaryPositions,
+    ShawRelativePositions,
+    T5RelativeBias,
+    make_positions,
+    rotary,
 )
 
 DTYPES = [torch.float64, torch.float32]
@@ -597,6 +608,581 @@ def test_grouped_heads_are_those_of_llama_without_its_rotation(ledger, kv_heads)
     agree(ledger, mine, gradients(theirs, [x, *state.values()], mixes), 1e-10, backward=True)
 
 
+# --- positions -------------------------------------------------------------------------------
+
+FAR = 3  # distances above are alike for Shaw and T5, so that short sequences have far tokens
+INSIDE = {
+    "none": lambda count: None,
+    "shaw": lambda count: ShawRelativePositions(D_HEAD, FAR),
+    "t5": lambda count: T5RelativeBias(count, num_buckets=8, max_distance=4),
+    "t5, causal": lambda count: T5RelativeBias(
+        count, bidirectional=False, num_buckets=4, max_distance=5
+    ),
+    "rotary": lambda count: RotaryPositions(D_HEAD, 50.0),
+    "rotary, half": lambda count: RotaryPositions(D_HEAD, layout="half"),
+    "alibi": AlibiBias,
+}
+AS_THEY_COME = ("sinusoidal", "learned")
+WITH_KERNEL = [name for name in INSIDE if name != "shaw"]  # the others never hold the weights
+TOKENS = 7
+
+
+def placed(name, dtype=torch.float64, count=HEADS, kv_heads=None):
+    """A layer with an encoding inside, and all that it learns so large that it matters."""
+    layer = MultiHeadAttention(
+        count * D_HEAD, count, num_kv_heads=kv_heads, positions=INSIDE[name](count)
+    )
+    return wild(layer, dtype)
+
+
+def whole(name, dtype=torch.float64, count=HEADS, kv_heads=None):
+    """x, offset, … → what a layer makes of it, with any encoding, inside or added before."""
+    if name not in AS_THEY_COME:
+        layer = placed(name, dtype, count, kv_heads)
+        return lambda x, offset=0, **settings: layer(x, **settings)
+    added = make_positions(name, count * D_HEAD, count, max_length=40).added.to(dtype)
+    wild(added, dtype)
+    layer = placed("none", dtype, count, kv_heads)
+    return lambda x, offset=0, **settings: layer(added(x, offset), **settings)
+
+
+def tokens(length=TOKENS, dtype=torch.float64, count=HEADS):
+    return torch.randn(BATCH, length, count * D_HEAD, dtype=dtype, requires_grad=True)
+
+
+def lower(length=TOKENS, keys=None):
+    keys = length if keys is None else keys
+    return yes(length, keys).tril(keys - length)
+
+
+def of_pairs(x, layout):
+    """The vector as complex numbers, a pair each."""
+    if layout == "half":
+        return torch.complex(*x.chunk(2))
+    return torch.complex(x[0::2], x[1::2])
+
+
+def one_score(positions, head, q, k, behind):
+    """One query and one key, unscaled, where the key stands `behind` places behind the query."""
+    if isinstance(positions, RotaryPositions):
+        size = len(q)
+        turn = [behind / positions.base ** (2 * i / size) for i in range(size // 2)]
+        turn = torch.tensor(turn, dtype=q.dtype)
+        q, k = of_pairs(q, positions.layout), of_pairs(k, positions.layout)
+        return (q.conj() * k * torch.polar(torch.ones_like(turn), turn)).real.sum()
+    if isinstance(positions, ShawRelativePositions):
+        k = k + positions.key[max(-FAR, min(FAR, behind)) + FAR]
+    return (q * k).sum()
+
+
+def one_bias(positions, head, behind):
+    if isinstance(positions, AlibiBias):
+        return (
+            -abs(behind)
+            * {3: [1 / 16, 1 / 256, 1 / 4], 4: [4**-n for n in (1, 2, 3, 4)]}[
+                positions.slopes.numel()
+            ][head]
+        )
+    if isinstance(positions, T5RelativeBias):
+        from transformers.models.t5.modeling_t5 import T5Attention
+
+        bucket = T5Attention._relative_position_bucket(torch.tensor(behind), **positions.sorting)
+        return positions.table[bucket, head]
+    return 0.0
+
+
+def pair_by_pair(layer, x, mask):
+    """One sequence, head, query and key at a time."""
+    count, shared = layer.num_heads, layer.num_kv_heads
+    outputs, every = [], []
+    for b in range(len(x)):
+        q, k, v = (
+            cut(project(x[b][None]), n)[0]
+            for project, n in ((layer.query, count), (layer.key, shared), (layer.value, shared))
+        )
+        beside, weights = [], []
+        for h in range(count):
+            group = h * shared // count
+            rows = []
+            for i in range(len(x[b])):
+                scores = torch.stack(
+                    [
+                        one_score(layer.positions, h, q[h, i], k[group, j], j - i)
+                        / math.sqrt(D_HEAD)
+                        + one_bias(layer.positions, h, j - i)
+                        for j in range(len(x[b]))
+                    ]
+                )
+                alpha = scores.masked_fill(~mask[i], -torch.inf).softmax(0)
+                weights.append(alpha)
+                rows.append(
+                    sum(
+                        alpha[j] * one_value(layer.positions, v[group, j], j - i)
+                        for j in range(len(x[b]))
+                    )
+                )
+            beside.append(torch.stack(rows))
+        outputs.append(layer.out(torch.cat(beside, -1)))
+        every.append(torch.stack(weights).view(count, len(x[b]), -1))
+    return Attended(torch.stack(outputs), torch.stack(every))
+
+
+def one_value(positions, v, behind):
+    if isinstance(positions, ShawRelativePositions):
+        return v + positions.value[max(-FAR, min(FAR, behind)) + FAR]
+    return v
+
+
+PLACED = {
+    "none": "MultiHeadAttention",
+    "shaw": "ShawRelativePositions",
+    "t5": "T5RelativeBias",
+    "t5, causal": "T5RelativeBias",
+    "rotary": "RotaryPositions",
+    "rotary, half": "RotaryPositions",
+    "alibi": "AlibiBias",
+}
+BY_PAIRS = [
+    pytest.param(
+        name,
+        marks=[
+            pytest.mark.verifies(
+                f"course_lib.{'multihead' if name == 'none' else 'positions'}.{PLACED[name]}",
+                against="whole layers, one pair of tokens at a time",
+            ),
+            *[
+                pytest.mark.verifies(
+                    "course_lib.multihead.MultiHeadAttention",
+                    against="whole layers with positions, one pair of tokens at a time",
+                )
+            ][: name != "none"],
+        ],
+    )
+    for name in INSIDE
+]
+
+
+@pytest.mark.parametrize(("count", "kv_heads"), [(HEADS, None), (4, 2), (HEADS, 1)])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", BY_PAIRS)
+def test_positions_act_on_every_pair_of_tokens(ledger, name, dtype, causal, count, kv_heads):
+    layer = placed(name, dtype, count, kv_heads)
+    oracle = placed(name, torch.float64, count, kv_heads)
+    oracle.load_state_dict(layer.state_dict())
+    x, mask = tokens(5, dtype, count), lower(5) if causal else yes(5, 5)
+    (copied,) = in_float64(x)
+    theirs = pair_by_pair(oracle, copied, mask)
+    mixes, named = mixes_for(theirs), dict(oracle.named_parameters())
+    slopes = gradients(Attended(theirs.output, None), [copied, *named.values()], mixes[:1])
+    for need_weights in (True, False):
+        ours = layer(x, mask=mask if causal else None, need_weights=need_weights)
+        assert ours.output.dtype == dtype and (ours.weights is not None) == need_weights
+        agree(
+            ledger,
+            ours,
+            Attended(theirs.output, theirs.weights if need_weights else None),
+            ROUNDING[dtype],
+        )
+        leaves = [x, *(layer.get_parameter(name) for name in named)]
+        mine = gradients(Attended(ours.output, None), leaves, mixes[:1])
+        agree(ledger, mine, slopes, 10 * ROUNDING[dtype], backward=True)
+
+
+@pytest.mark.parametrize("kv_heads", [1, HEADS])
+@pytest.mark.parametrize("name", [*INSIDE, *AS_THEY_COME])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_written_in_pieces_a_sequence_is_what_it_is_at_once(name, dtype, kv_heads):
+    call, x = whole(name, dtype, kv_heads=kv_heads), tokens(9, dtype)
+    for need_weights in (True, False):
+        full = call(x, mask=lower(9), need_weights=need_weights)
+        for sizes in ([1] * 9, [4, 1, 3, 1], [9], [1, 8]):
+            cache, pieces, done = KeyValueCache(), [], 0
+            for new in sizes:
+                piece = x[:, done : done + new]
+                mask = lower(new, done + new) if new > 1 else None
+                ours = call(piece, done, mask=mask, cache=cache, need_weights=need_weights)
+                if need_weights:
+                    seen = full.weights[:, :, done : done + new, : done + new]
+                    assert (ours.weights - seen).abs().max() < ROUNDING[dtype]
+                done += new
+                pieces.append(ours.output)
+            assert cache.length == 9
+            near = (torch.cat(pieces, 1) - full.output).abs().max()
+            assert near < ROUNDING[dtype]
+
+
+@pytest.mark.parametrize("name", [*INSIDE, *AS_THEY_COME])
+def test_only_with_positions_the_order_is_seen(name):
+    call, x = whole(name), tokens()
+    order = torch.tensor([6, 4, 2, 0, 1, 3, 5])
+    ours, plain = call(x[:, order]).output, call(x).output[:, order]
+    if name == "none":
+        torch.testing.assert_close(ours, plain)
+    else:
+        assert ((ours - plain).abs().amax(-1) > 1e-4).all()
+
+
+@pytest.mark.parametrize("name", [*INSIDE, *AS_THEY_COME])
+def test_relative_positions_do_not_know_where_a_sequence_begins(name):
+    call, x = whole(name), tokens()
+    plain = call(x).output
+    for room in (1, 20):
+        longer = torch.cat([torch.randn(BATCH, room, D_MODEL).double(), x], 1)
+        mask = (torch.arange(room + TOKENS) >= room).expand(1, room + TOKENS, -1)
+        for need_weights in (True, False):
+            shifted = call(longer, mask=mask, need_weights=need_weights).output[:, room:]
+            if name in AS_THEY_COME:
+                assert ((shifted - plain).abs().amax(-1) > 1e-4).all()
+            else:
+                torch.testing.assert_close(shifted, plain, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kv_heads", [1, HEADS])
+@pytest.mark.parametrize("name", INSIDE)
+@pytest.mark.parametrize("dtype", [torch.float32, *HALVES])
+def test_with_positions_too_a_query_without_keys_gets_the_bias_alone(name, dtype, kv_heads):
+    layer, x = placed(name, dtype, kv_heads=kv_heads), tokens(dtype=dtype)
+    mask = without_second_query(yes(TOKENS, TOKENS))
+    for need_weights in (True, False):
+        layer.zero_grad()
+        x.grad = None
+        ours = layer(x, mask=mask, need_weights=need_weights)
+        with torch.autograd.set_detect_anomaly(True):  # no NaN on the way either
+            ours.output.backward(torch.randn(ours.output.shape).to(dtype))
+        assert ours.output.dtype == dtype and ours.output.isfinite().all()
+        assert torch.equal(ours.output[:, 1], layer.out.bias.expand(BATCH, -1))
+        assert all(tensor.grad.isfinite().all() for tensor in [x, *layer.parameters()])
+        if need_weights:
+            assert (ours.weights[:, :, 1] == 0).all()
+    nobody = layer(x, mask=~yes(TOKENS, TOKENS)).output
+    assert torch.equal(nobody, layer.out.bias.expand(BATCH, TOKENS, -1))
+
+
+@pytest.mark.parametrize("kv_heads", [1, HEADS])
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_layer_with_positions_works_under_autocast_and_in_half_precision(name, kv_heads):
+    layer, x, mask = (
+        placed(name, torch.float32, kv_heads=kv_heads),
+        tokens(dtype=torch.float32),
+        lower(),
+    )
+    plain = layer(x, mask=mask).output
+    halves = []
+    for need_weights in (True, False):
+        layer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            mixed = layer(x, mask=mask, need_weights=need_weights).output
+        mixed.sum().backward()
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in layer.parameters())
+        halves.append(mixed)
+        with torch.autocast("cpu", torch.bfloat16):
+            cache = KeyValueCache()
+            pieces = [
+                layer(x[:, :4], mask=lower(4), cache=cache),
+                layer(x[:, 4:], mask=lower(3, 7), cache=cache),
+            ]
+        halves.append(torch.cat([piece.output for piece in pieces], 1))
+    layer.zero_grad()
+    layer.bfloat16()
+    for need_weights in (True, False):
+        half = layer(x.bfloat16(), mask=mask, need_weights=need_weights).output
+        half.sum().backward()
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in layer.parameters())
+        halves.append(half)
+    for output in halves:
+        assert output.dtype == torch.bfloat16
+        assert (output.float() - plain).abs().max() < 0.03 * plain.abs().max()
+
+
+LEARNED = {
+    "shaw": {"positions.key": (2 * FAR + 1, D_HEAD), "positions.value": (2 * FAR + 1, D_HEAD)},
+    "t5": {"positions.table": (8, HEADS)},
+    "t5, causal": {"positions.table": (4, HEADS)},
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_the_parameters_are_four_projections_and_what_the_encoding_learns(name):
+    layer, plain = placed(name), placed("none")
+    layer(tokens(90))
+    shapes = {key: tuple(tensor.shape) for key, tensor in plain.state_dict().items()}
+    shapes |= LEARNED.get(name, {})
+    assert {key: tuple(tensor.shape) for key, tensor in layer.state_dict().items()} == shapes
+    assert {key: tuple(p.shape) for key, p in layer.named_parameters()} == shapes
+    other = placed(name)
+    other.load_state_dict(layer.state_dict())
+    x = tokens()
+    assert torch.equal(other(x).output, layer(x).output)
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_what_is_recorded_of_a_layer_with_positions_are_its_weights(name):
+    layer, x = placed(name), tokens()
+    with record_attention(layer) as maps:
+        assert layer(x, mask=lower()).weights is not None
+    (recorded,) = maps[""]
+    torch.testing.assert_close(recorded, layer(x, mask=lower(), need_weights=True).weights)
+
+
+def test_only_what_moves_the_output_needs_the_weights():
+    for name, make in INSIDE.items():
+        positions = make(HEADS)
+        assert positions is None or positions.needs_weights == (name == "shaw")
+    assert type(MultiHeadAttention(D_MODEL, HEADS).positions) is AttentionPositions
+
+
+@pytest.mark.parametrize("name", WITH_KERNEL)
+def test_without_weights_the_kernel_is_called_and_with_them_it_is_not(monkeypatch, name):
+    layer, x, calls = placed(name), tokens(), []
+    kernel = F.scaled_dot_product_attention
+
+    def counted(*args, **settings):
+        calls.append(args)
+        return kernel(*args, **settings)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", counted)
+    layer(x, mask=lower())
+    assert len(calls) == 1
+    layer(x, mask=lower(), need_weights=True)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_dropout_with_positions_keeps_the_mean(name):
+    x = tokens(4, torch.float32).detach()[:1]
+    layer = MultiHeadAttention(D_MODEL, HEADS, dropout=0.4, positions=INSIDE[name](HEADS))
+    plain = layer.eval()(x).output
+    torch.testing.assert_close(layer(x).output, plain, rtol=0, atol=0)
+    draws = layer.train()(x.expand(4000, -1, -1)).output
+    spread = draws.std(0) / math.sqrt(4000)
+    assert (spread > 0).all()
+    assert ((draws.mean(0) - plain[0]).abs() < 5 * spread).all()
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_every_setting_makes_a_layer_that_runs(name):
+    made = make_positions(name, D_MODEL, HEADS, max_length=TOKENS)
+    layer, x = (
+        MultiHeadAttention(D_MODEL, HEADS, positions=made.inside),
+        tokens(dtype=torch.float32),
+    )
+    x = x if made.added is None else made.added(x)
+    assert layer(x, mask=lower()).output.shape == (BATCH, TOKENS, D_MODEL)
+
+
+# --- layers of other libraries that have positions -------------------------------------------
+
+
+def carried(layer, theirs, names):
+    """Copy their projections: our name → theirs."""
+    for ours, name in names.items():
+        getattr(layer, ours).load_state_dict(getattr(theirs, name).state_dict())
+
+
+def angles(base=10000.0, places=range(TOKENS)):
+    """p ω_i in float64, (place, pair)."""
+    rows = [[p / base ** (2 * i / D_HEAD) for i in range(D_HEAD // 2)] for p in places]
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def of_llama(base, kv_heads):
+    """LLaMA's layer, with angles in float64, and what it takes to make ours."""
+    from transformers.models.llama import modeling_llama
+
+    config = modeling_llama.LlamaConfig(
+        hidden_size=D_MODEL,
+        num_attention_heads=HEADS,
+        num_key_value_heads=kv_heads,
+        attn_implementation="sdpa",  # its "eager" rounds the weights to float32
+    )
+    llama = wild(modeling_llama.LlamaAttention(config, layer_idx=0)).eval()
+    turns = angles(base).repeat(1, 2)[None]
+    mask = added_to_scores(lower())[None, None]
+    names = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "out": "o_proj"}
+    return llama, lambda x: llama(x, (turns.cos(), turns.sin()), mask)[0], names
+
+
+def hold_llama(ledger, layer, base=10000.0, kv_heads=HEADS):
+    """What a layer with rotary positions is held against; it must have no biases."""
+    llama, call, names = of_llama(base, kv_heads)
+    carried(layer, llama, names)
+    x = tokens()
+    ours, theirs = layer(x, mask=lower()).output, call(x)
+    ledger.compare(ours, theirs, within=1e-10)
+    mix = torch.randn_like(ours)
+    projections = [
+        [getattr(owner, name).weight for name in of]
+        for owner, of in ((layer, names), (llama, names.values()))
+    ]
+    mine = torch.autograd.grad(ours, [x, *projections[0]], mix)
+    slopes = torch.autograd.grad(theirs, [x, *projections[1]], mix)
+    agree(ledger, mine, slopes, 1e-9, backward=True)
+
+
+def rotated(kv_heads=HEADS, base=10000.0, layout="half", make=RotaryPositions):
+    positions = make(D_HEAD, base, layout=layout)
+    layer = MultiHeadAttention(
+        D_MODEL, HEADS, num_kv_heads=kv_heads, bias=False, positions=positions
+    )
+    return layer.double()
+
+
+@pytest.mark.verifies(
+    "course_lib.multihead.MultiHeadAttention", against="Hugging Face `LlamaAttention`"
+)
+@pytest.mark.verifies(
+    "course_lib.positions.RotaryPositions", against="Hugging Face `LlamaAttention`"
+)
+@pytest.mark.parametrize("base", [10000.0, 500_000.0])
+@pytest.mark.parametrize("kv_heads", [1, HEADS])
+def test_rotary_layers_are_those_of_llama(ledger, kv_heads, base):
+    hold_llama(ledger, rotated(kv_heads, base), base, kv_heads)
+
+
+class TurnedLinear(nn.Linear):
+    """A projection whose heads are turned."""
+
+    def forward(self, x):
+        projected = cut(super().forward(x), HEADS)
+        turned, _ = RotaryPositions(D_HEAD, layout="half").turn(projected, projected)
+        return torch.cat(turned.unbind(1), -1)
+
+
+class LayoutsMixed(RotaryPositions):
+    """Queries in one layout, keys in the other."""
+
+    def turn(self, query, key, offset=0):
+        other = RotaryPositions(D_HEAD, self.base)
+        return super().turn(query, key, offset)[0], other.turn(query, key, offset)[1]
+
+
+class OnlyQueries(RotaryPositions):
+    """Keys stay as they are."""
+
+    def turn(self, query, key, offset=0):
+        return super().turn(query, key, offset)[0], key
+
+
+class AgainstEachOther(RotaryPositions):
+    """Keys are turned to the other side."""
+
+    def turn(self, query, key, offset=0):
+        places = -torch.arange(offset, offset + key.shape[-2])
+        turned = rotary(key, places, self.base, layout=self.layout)
+        return super().turn(query, key, offset)[0], turned
+
+
+def test_rotary_layers_that_turn_the_wrong_things_are_found(ledger):
+    hold_llama(ledger, rotated())
+    values = rotated()
+    values.value = TurnedLinear(D_MODEL, D_MODEL, bias=False).double()
+    wrong = [
+        values,
+        rotated(layout="interleaved"),
+        rotated(make=LayoutsMixed),
+        rotated(make=OnlyQueries),
+        rotated(make=AgainstEachOther),
+        rotated(base=1.0),
+        rotated(base=10000.0**2),
+        MultiHeadAttention(D_MODEL, HEADS, bias=False).double(),
+    ]
+    for layer in wrong:
+        with pytest.raises(AssertionError, match="differs from the oracle"):
+            hold_llama(ledger, layer)
+
+
+def of_roformer(rotary_value=False):
+    from transformers.models.roformer import modeling_roformer
+
+    config = modeling_roformer.RoFormerConfig(
+        hidden_size=D_MODEL, num_attention_heads=HEADS, rotary_value=rotary_value
+    )
+    roformer = wild(modeling_roformer.RoFormerSelfAttention(config)).eval()
+    table = torch.cat([angles().sin(), angles().cos()], -1)[None, None]
+    mask = added_to_scores(lower())
+    return roformer, lambda x: roformer(x, mask, table)
+
+
+@pytest.mark.verifies(
+    "course_lib.multihead.MultiHeadAttention", against="Hugging Face `RoFormerSelfAttention`"
+)
+@pytest.mark.verifies(
+    "course_lib.positions.RotaryPositions", against="Hugging Face `RoFormerSelfAttention`"
+)
+def test_rotary_layers_are_those_of_roformer_that_leaves_the_values_alone(ledger):
+    layer = MultiHeadAttention(D_MODEL, HEADS, positions=RotaryPositions(D_HEAD)).double()
+    layer.out = nn.Identity()  # RoFormer has its last projection in another layer
+    x, names = tokens(), {name: name for name in ("query", "key", "value")}
+    roformer, call = of_roformer()
+    carried(layer, roformer, names)
+    agree(ledger, layer(x, mask=lower(), need_weights=True), call(x), 1e-10)
+    roformer, call = of_roformer(rotary_value=True)
+    carried(layer, roformer, names)
+    assert not torch.allclose(layer(x, mask=lower()).output, call(x)[0], atol=1e-3)
+
+
+@pytest.mark.verifies(
+    "course_lib.multihead.MultiHeadAttention", against="Hugging Face `T5Attention`"
+)
+@pytest.mark.verifies("course_lib.positions.T5RelativeBias", against="Hugging Face `T5Attention`")
+@pytest.mark.parametrize("decoder", [False, True])
+def test_layers_with_a_relative_bias_are_those_of_t5(ledger, decoder):
+    from transformers.models.t5 import modeling_t5
+
+    sizes = {"num_buckets": 8, "max_distance": 6}
+    config = modeling_t5.T5Config(
+        d_model=D_MODEL,
+        d_kv=D_HEAD,
+        num_heads=HEADS,
+        is_decoder=decoder,
+        relative_attention_num_buckets=8,
+        relative_attention_max_distance=6,
+        attn_implementation="eager",
+    )
+    t5 = modeling_t5.T5Attention(config, has_relative_attention_bias=True, layer_idx=0)
+    t5 = wild(t5).eval()
+    positions = T5RelativeBias(HEADS, bidirectional=not decoder, **sizes)
+    layer = MultiHeadAttention(D_MODEL, HEADS, bias=False, positions=positions).double()
+    carried(layer, t5, {"query": "q", "key": "k", "value": "v", "out": "o"})
+    layer.query.weight.data *= math.sqrt(D_HEAD)  # T5 does not scale its scores
+    positions.table.data = t5.relative_attention_bias.weight.detach().clone()
+    x, mask = tokens(), lower() if decoder else yes(TOKENS, TOKENS)
+    output, _, weights = t5(x, mask=added_to_scores(mask)[None, None])
+    agree(ledger, layer(x, mask=mask, need_weights=True), (output, weights), 1e-10)
+    ours, mix = layer(x, mask=mask).output, torch.randn(BATCH, TOKENS, D_MODEL).double()
+    mine = torch.autograd.grad(ours, [x, positions.table], mix)
+    slopes = torch.autograd.grad(output, [x, t5.relative_attention_bias.weight], mix)
+    agree(ledger, mine, slopes, 1e-10, backward=True)
+
+
+@pytest.mark.verifies(
+    "course_lib.multihead.MultiHeadAttention", against="Hugging Face `BloomAttention`"
+)
+@pytest.mark.verifies("course_lib.positions.AlibiBias", against="Hugging Face `BloomAttention`")
+@pytest.mark.parametrize("count", [HEADS, 4])
+def test_layers_with_a_linear_bias_are_those_of_bloom(ledger, count):
+    from transformers.models.bloom import modeling_bloom
+
+    width = count * D_HEAD
+    config = modeling_bloom.BloomConfig(hidden_size=width, n_head=count)
+    bloom = wild(modeling_bloom.BloomAttention(config, layer_idx=0)).eval()
+    layer = MultiHeadAttention(width, count, positions=AlibiBias(count)).double()
+    layer.out.load_state_dict(bloom.dense.state_dict())
+    for place, name in enumerate(("query", "key", "value")):  # theirs are packed head by head
+        packed = bloom.query_key_value
+        getattr(layer, name).weight.data = (
+            packed.weight.detach().view(count, 3, D_HEAD, width)[:, place].reshape(width, width)
+        )
+        getattr(layer, name).bias.data = (
+            packed.bias.detach().view(count, 3, D_HEAD)[:, place].flatten()
+        )
+    x = tokens(count=count)
+    alibi = modeling_bloom.build_alibi_tensor(torch.ones(BATCH, TOKENS), count, torch.float64)
+    theirs = bloom(x, torch.zeros_like(x), alibi, added_to_scores(lower())[None, None])
+    agree(ledger, layer(x, mask=lower(), need_weights=True), theirs, 1e-6)  # its softmax is float32
+
+
 # --- what is true of multi-head attention ----------------------------------------------------
 
 
@@ -736,6 +1322,11 @@ THREE, FOUR = (
         (lambda: MultiHeadAttention(12, 3, dropout=1.0), r"dropout=1\.0 must be a number from 0"),
         (lambda: MultiHeadAttention(12, 3, key_size=0), r"key_size=0 is below 1"),
         (lambda: MultiHeadAttention(12, 3, value_size=1.5), r"value_size=1\.5 is a float"),
+        (lambda: MultiHeadAttention(12, 3, positions="alibi"), r"positions is a str; it must be an AttentionPositions, such as RotaryPositions"),
+        (lambda: MultiHeadAttention(12, 3, positions=AlibiBias), r"positions is a type; it must be an AttentionPositions"),
+        (lambda: MultiHeadAttention(12, 3, positions=make_positions("sinusoidal", 12, 3, max_length=4).added), r"positions is a SinusoidalPositions; .*go before the layer"),
+        (lambda: MultiHeadAttention(18, 3, positions=AlibiBias(2))(X), r"bias has shape \(2, 4, 4\); it must broadcast to the scores = \(2, 3, 4, 4\)"),
+        (lambda: MultiHeadAttention(18, 3, positions=T5RelativeBias(3))(Y, X), r"key_length=4 is below query_length=5; the queries are the last of the keys"),
         (lambda: LAYERED(None), r"query is a NoneType; a tensor is needed"),
         (lambda: LAYERED(X.long()), r"query has dtype int64; .*query\.float\(\)"),
         (lambda: LAYERED(X[0]), r"query has shape \(4, 18\); it must be \(batch, length, size\), e\.g\. query\[None\]"),

@@ -1,0 +1,1 @@
+"""Experiments that a notebook runs in small and a command runs at length, with their recorded results."""
