@@ -5,6 +5,7 @@ from types import MappingProxyType
 from course_lib.exercises.catalogue import (
     kernel_regression,
     multi_head_attention,
+    positional_encodings,
     scoring_functions,
     self_and_cross_attention,
     seq2seq_with_attention,
@@ -17,6 +18,7 @@ _MODULES = (
     seq2seq_with_attention,
     self_and_cross_attention,
     multi_head_attention,
+    positional_encodings,
 )
 
 #: Every exercise and bug hunt by name.
