@@ -242,6 +242,15 @@ def test_sinusoids_learn_nothing_and_are_not_kept():
     assert not positions.state_dict()
 
 
+def test_a_table_that_has_grown_seldom_grows_again():
+    positions = SinusoidalPositions(6)
+    positions(torch.zeros(1, 100, 6))
+    made = positions.table.data_ptr()
+    for offset in range(100, 150):
+        positions(torch.zeros(1, 1, 6), offset)
+    assert positions.table.data_ptr() == made
+
+
 @pytest.mark.parametrize("dtype", HALVES)
 def test_sinusoids_keep_the_dtype_of_the_vectors(dtype):
     for positions in (SinusoidalPositions(6), SinusoidalPositions(6).to(dtype)):
@@ -401,6 +410,13 @@ def test_rotary_takes_any_axes_in_front_and_pairs_neighbours_where_nothing_is_sa
         assert rotary(x.to(dtype), torch.arange(LENGTH)).dtype == dtype
 
 
+def test_rotary_tells_any_two_whole_numbers_apart():
+    x = torch.randn(3, D_HEAD, dtype=torch.float64)
+    places = [2**24, 2**24 + 1, 2**24 + 3]  # float32 has the first alone
+    ours = rotary(x, torch.tensor(places))
+    assert (ours - by_complex_numbers(x, places)).abs().max() < 1e-7
+
+
 def turned_wrong_way(x, positions, base=10000.0, *, layout):
     return rotary(x, -positions, base, layout=layout)
 
@@ -483,6 +499,14 @@ def test_rotary_positions_are_by_default_those_of_rotary():
     x = torch.randn(BATCH, HEADS, LENGTH, D_HEAD)
     for ours in RotaryPositions(D_HEAD).turn(x, x, 2):
         torch.testing.assert_close(ours, rotary(x, torch.arange(2, 2 + LENGTH)))
+
+
+def test_one_layer_turns_vectors_of_every_device():
+    positions, x = RotaryPositions(D_HEAD), torch.randn(1, 1, LENGTH, D_HEAD)
+    for device in ("cpu", "meta", "cpu"):
+        ours, _ = positions.turn(x.to(device), x.to(device))
+        assert ours.device.type == device
+    torch.testing.assert_close(ours, rotary(x, torch.arange(LENGTH)))
 
 
 def test_queries_and_keys_of_unequal_number_both_start_at_the_offset():
@@ -644,6 +668,7 @@ def biases(count, queries, keys):
 def test_what_is_further_away_loses_more(ledger, queries, keys, count):
     theirs = biases(count, queries, keys)
     ledger.compare(alibi_bias(count, queries, keys), theirs, within=1e-6)
+    assert not alibi_bias(count, queries, keys)[theirs == 0].signbit().any()  # 0, and not -0
     if queries == keys:
         ledger.compare(alibi_bias(count, queries), theirs, within=1e-6)
     for dtype in DTYPES:
@@ -705,7 +730,8 @@ def test_linear_biases_learn_nothing_and_are_not_kept():
 
 # --- buckets ---------------------------------------------------------------------------------
 
-BUCKETS = [(32, 128), (8, 20), (4, 3), (6, 16), (64, 400), (10, 11), (32, 33), (16, 9)]
+# With 18 the float32 logarithm of 8 / 4 puts the distance 8 elsewhere than float64 would.
+BUCKETS = [(32, 128), (8, 20), (4, 3), (6, 16), (64, 400), (10, 11), (32, 33), (16, 9), (18, 128)]
 
 
 @pytest.mark.verifies(
@@ -939,6 +965,13 @@ def test_relative_positions_count_from_the_query_to_the_key(ledger, queries, key
     ledger.compare(ours, torch.tensor(theirs), within=0)
     assert torch.equal(ours <= 0, causal_mask(queries, keys))
     assert relative_positions(queries, keys, "meta").device.type == "meta"
+
+
+@pytest.mark.parametrize("name", ["shaw", "t5", "alibi"])
+def test_a_bias_is_made_where_the_queries_are(name):
+    positions = make_positions(name, D_MODEL, HEADS, max_length=1).inside.to("meta")
+    bias = positions.bias(torch.zeros(BATCH, HEADS, 3, D_HEAD, device="meta"), LENGTH)
+    assert bias.device.type == "meta" and bias.shape[-3:] == (HEADS, 3, LENGTH)
 
 
 @pytest.mark.verifies("course_lib.positions.AttentionPositions", against="changing nothing")
