@@ -163,9 +163,9 @@ const render = ({ model, el }) => {
     image.style.width = `${model.get("width")}px`;
     image.style.aspectRatio = `${model.get("width")} / ${model.get("height")}`;
     if (spot) {
-      const [old, regions] = [spot.region.box.join(), model.get("hover")];
-      spot = { ...spot, region: regions.find((region) => region.box.join() === old) ?? regions[0] };
-      point();
+      const placeOf = (region) => [region.kind, ...region.box, ...sizeOf(region)].join();
+      const region = model.get("hover").find((region) => placeOf(region) === placeOf(spot.region));
+      lookAt(region ? { ...spot, region } : null);
     }
   };
   const save = (message, buffers) => {

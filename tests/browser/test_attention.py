@@ -175,9 +175,6 @@ def test_layers_and_heads_show_the_weights_of_the_model(five):
         assert says(tip, f"key {key} {words[key]}, query 11 {words[11]}", weights[11][key])
 
 
-@pytest.mark.xfail(
-    strict=True, reason="picture.js keeps row and column where the map's shape changed"
-)
 def test_a_pointer_that_rests_on_the_picture_reads_what_is_drawn_after_a_change(five):
     screen, explorer = five
     explorer.reset()
