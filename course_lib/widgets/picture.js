@@ -115,7 +115,7 @@ const render = ({ model, el }) => {
   let spot = null; // where the reader looks
   const point = () => {
     mark.hidden = tip.hidden = !spot;
-    if (!spot) return;
+    if (!spot) return (tip.textContent = "");
     const { text, mark: box } = describe(spot);
     const [left, top, width, height] = box.map((fraction) => `${100 * fraction}%`);
     Object.assign(mark.style, { left, top, width, height });

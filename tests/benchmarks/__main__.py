@@ -230,7 +230,14 @@ BROWSER = (
     ("03_seq2seq_with_attention.ipynb", ("start(seed=3)", "explorer = "), "From a written", "step"),
     (
         "04_self_and_cross_attention.ipynb",
-        ("start(seed=4)", "class Reader", "def train(", "reader = Reader("),
+        (
+            "start(seed=4)",
+            "class Reader",
+            "vocabulary = ",
+            "def as_tensors",
+            "def train(",
+            "reader = Reader(",
+        ),
         "1 layer reads",
         "query",
     ),
@@ -240,6 +247,7 @@ BROWSER = (
             "start(seed=5)",
             "class Reader(",
             "def columns(",
+            "def loss(model, pick)",
             'tokens, places = columns("train")',
             'layer="layers.1"',
         ),

@@ -75,7 +75,14 @@ def settled(explorer, words):
 def four(lab, screen):
     """Notebook 04, and its first explorer, after the first cells and that of the masks have run."""
     screen.open(lab, FOUR)
-    for cell in ("start(seed=4)", "class Reader", "def train(", "reader = Reader("):
+    for cell in (
+        "start(seed=4)",
+        "class Reader",
+        "vocabulary = ",
+        "def as_tensors",
+        "def train(",
+        "reader = Reader(",
+    ):
         screen.run(cell)
     return screen, Explorer(screen.page, "1 layer reads")
 
@@ -142,6 +149,7 @@ def five(lab, screen):
         "start(seed=5)",
         "class Reader(",
         "def columns(",
+        "def loss(model, pick)",
         'tokens, places = columns("train")',
         'layer="layers.1"',
     ):

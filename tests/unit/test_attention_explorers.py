@@ -950,7 +950,7 @@ def test_after_any_moves_the_picture_is_that_of_a_full_drawing(name, request):
     draw = random.Random(name)
     moved, redrawn = make(), make()
     full, pictures = redrawn.picture.figure, set()
-    for turn in range(4):
+    for turn in range(7):
         control = draw.choice(list(positions))
         value = draw.choice(
             [one for one in positions[control] if one != moved.controls[control].value]
@@ -963,7 +963,7 @@ def test_after_any_moves_the_picture_is_that_of_a_full_drawing(name, request):
         drawn = np.asarray(full._pixels())
         assert np.array_equal(pixels(moved.picture.png), drawn / 255), (turn, control)
         pictures.add(moved.picture.png)
-    assert len(pictures) > 4, "the test shows too little"
+    assert len(pictures) > 2, "the test shows too little"
     settings = {control: moved.controls[control].value for control in positions}
     if "query" in settings:
         settings["query"] = int(facts(moved)["query"].split()[0])
