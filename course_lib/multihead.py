@@ -12,7 +12,7 @@ Source: Vaswani and others (2017), section 3.2.2.
 """
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from course_lib.attention import (
@@ -45,8 +45,8 @@ Mask = Bool[Tensor, "..."]
 
 
 def split_heads(
-    x: Float[Tensor, "*batch length width"], num_heads: int
-) -> Float[Tensor, "*batch heads length d_head"]:
+    x: Shaped[Tensor, "*batch length width"], num_heads: int
+) -> Shaped[Tensor, "*batch heads length d_head"]:
     r"""Cut each vector into `num_heads` pieces: (…, length, width) → (…, heads, length, width / heads).
 
     Head $i$ gets numbers $i\,d_\text{head}$ to $(i+1)\,d_\text{head} - 1$ of every vector.
@@ -60,8 +60,8 @@ def split_heads(
 
 
 def merge_heads(
-    heads: Float[Tensor, "*batch heads length d_head"],
-) -> Float[Tensor, "*batch length width"]:
+    heads: Shaped[Tensor, "*batch heads length d_head"],
+) -> Shaped[Tensor, "*batch length width"]:
     """Put the pieces back side by side: (…, heads, length, d_head) → (…, length, heads · d_head).
 
     Raises:

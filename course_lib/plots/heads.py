@@ -70,7 +70,7 @@ class HeadsPanel(Panel):
         """Show other weights, shape (heads, query, key), with a note for each; frame one head."""
         self.head = head
         self._frame.set_xy(self._corner(head))
-        if np.array_equal(weights, self.weights):
+        if np.array_equal(weights, self.weights) and list(notes) == self.notes:
             return
         self.weights, self.notes = np.asarray(weights), list(notes)
         canvas = np.full(self._size, -1.0)  # white between the heads

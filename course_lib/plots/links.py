@@ -72,7 +72,7 @@ class LinksPanel(Panel):
             COLOURS["second"],
         )
         self._mark.set_ydata(heights[0][[row]])
-        most = np.argsort(self.weights[row])[::-1][:_NAMED]
+        most = np.argsort(-self.weights[row], kind="stable")[:_NAMED]
         for text, key in zip(self._numbers, most, strict=False):
             text.set(y=heights[1][key], text=f"{self.weights[row, key]:.2f}")
         for place, text in enumerate(self._numbers):

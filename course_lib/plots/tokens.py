@@ -27,7 +27,7 @@ class TokenLabels:
             else {"rotation": 90, "va": "top", "ha": "center"}
         )
         self._fixed, self._across = fixed, across
-        self.texts = [axes.text(0, 0, "", **style) for _ in range(MOST_LABELS)]
+        self.texts = [axes.text(0, 0, "", parse_math=False, **style) for _ in range(MOST_LABELS)]
 
     def update(self, tokens: Sequence[str]) -> None:
         """Write other tokens."""

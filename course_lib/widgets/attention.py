@@ -203,6 +203,8 @@ def _layer(name: str, layer: object, queries, keys, example: int) -> AttentionMa
     if isinstance(layer, AttentionMap):
         layer, queries, keys = layer
     if isinstance(layer, list | tuple):
+        if not layer:
+            raise ValueError(f"layer {name!r} has no weights; was it called while recording?")
         layer = layer[-1]
     require_finite(**{f"weights of layer {name!r}": layer})
     if not 2 <= layer.dim() <= 4:

@@ -115,7 +115,7 @@ const render = ({ model, el }) => {
   let spot = null; // where the reader looks
   const point = () => {
     mark.hidden = tip.hidden = !spot;
-    if (!spot) return;
+    if (!spot) return (tip.textContent = "");
     const { text, mark: box } = describe(spot);
     const [left, top, width, height] = box.map((fraction) => `${100 * fraction}%`);
     Object.assign(mark.style, { left, top, width, height });
@@ -163,9 +163,9 @@ const render = ({ model, el }) => {
     image.style.width = `${model.get("width")}px`;
     image.style.aspectRatio = `${model.get("width")} / ${model.get("height")}`;
     if (spot) {
-      const [old, regions] = [spot.region.box.join(), model.get("hover")];
-      spot = { ...spot, region: regions.find((region) => region.box.join() === old) ?? regions[0] };
-      point();
+      const placeOf = (region) => [region.kind, ...region.box, ...sizeOf(region)].join();
+      const region = model.get("hover").find((region) => placeOf(region) === placeOf(spot.region));
+      lookAt(region ? { ...spot, region } : null);
     }
   };
   const save = (message, buffers) => {

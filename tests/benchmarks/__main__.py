@@ -13,7 +13,16 @@ import torch
 from course_lib.checkpoints import date_translator
 from course_lib.data import nile_series, written_dates
 from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
-from course_lib.widgets import date_explorer, kernel_regression_explorer, score_explorer
+from course_lib.widgets import (
+    AttentionMap,
+    attention_explorer,
+    date_explorer,
+    kernel_regression_explorer,
+    mask_explorer,
+    reshape_explorer,
+    score_explorer,
+)
+from course_lib.widgets.masks import KINDS
 from tests.browser.lab import CHROMIUM, Explorer, running_lab, window
 
 STEPS = 200
@@ -59,6 +68,92 @@ def later_explorers_in_the_kernel() -> None:
     print(f"kernel, dates, step:       {percentiles(moved(dates, 'step', steps))}")
     texts = [one.text for one in written_dates(STEPS, split="held-out days")]
     print(f"kernel, dates, text:       {percentiles(moved(dates, 'text', texts))}")
+
+
+LAYERS, HEADS, WORDS = 2, 8, "the horse did not cross the river because it was too tired".split()
+
+
+def attention_in_the_kernel() -> None:
+    maps = random_maps(WORDS)
+    explorer = attention_explorer(maps)
+    for view in ("map", "lines"):
+        explorer.controls["view"].value = view
+        steps = {
+            "head": [(1 + n) % HEADS for n in range(STEPS)],
+            "query": [(1 + n) % len(WORDS) for n in range(STEPS)],
+            "layer": [[*maps][(1 + n) % LAYERS] for n in range(STEPS)],
+        }
+        for control, positions in steps.items():
+            ours = moved(explorer, control, positions)
+            print(f"kernel, {view + ', ' + control + ':':18} {percentiles(ours)}")
+            if (view, control) == ("map", "head"):
+                for numbers in (True, False):
+                    naive = timed(redraw_all_heads_with_seaborn(maps, numbers), range(5))
+                    words = "with" if numbers else "without"
+                    print(f"seaborn, 8 maps anew, {words} numbers: {percentiles(naive)}")
+                    ratio = median(naive) / median(ours)
+                    print(f"ratio of medians:          {ratio:.1f} × faster than drawing anew")
+    explorer.controls["view"].value = "map"
+    typed = attention_explorer(lambda text: random_maps(text.split()), text=" ".join(WORDS))
+    sentences = [" ".join([*WORDS[: 4 + n % 9], f"word{n}"]) for n in range(STEPS // 2)]
+    print(f"kernel, attention, text:   {percentiles(moved(typed, 'text', sentences))}")
+    long = attention_explorer(random_maps([f"word{n}" for n in range(256)]))
+    for control, positions in {
+        "head": [(1 + n) % HEADS for n in range(40)],
+        "query": [(7 * n + 1) % 256 for n in range(40)],
+        "layer": [[*maps][(1 + n) % LAYERS] for n in range(40)],
+    }.items():
+        print(
+            f"kernel, 256 tokens, {control + ':':6} {percentiles(moved(long, control, positions))}"
+        )
+
+
+def random_maps(words: list[str]) -> dict[str, AttentionMap]:
+    draw = torch.Generator().manual_seed(len(words))
+    weights = torch.randn(LAYERS, HEADS, len(words), len(words), generator=draw)
+    return {
+        f"layers.{n}": AttentionMap(layer, words)
+        for n, layer in enumerate(torch.softmax(2 * weights, dim=-1))
+    }
+
+
+def redraw_all_heads_with_seaborn(maps, numbers: bool):
+    """Eight heat maps, with or without the number in each cell, as `interact` users draw them: a new figure at every step."""
+    import io
+
+    import matplotlib.pyplot as plt
+    import seaborn
+
+    def step(_: float) -> None:
+        _, axes = plt.subplots(2, 4, figsize=(20, 10))  # smaller, the numbers cannot be read
+        for number, (one, weights) in enumerate(
+            zip(axes.flat, maps["layers.0"].weights, strict=True)
+        ):
+            seaborn.heatmap(
+                weights.numpy(),
+                annot=numbers,
+                fmt=".2f",
+                xticklabels=WORDS,
+                yticklabels=WORDS,
+                ax=one,
+            )
+            one.set_title(f"head {number}")
+        plt.savefig(io.BytesIO(), format="png")
+        plt.close()
+
+    return step
+
+
+def small_explorers_in_the_kernel() -> None:
+    masks = mask_explorer()
+    for control, positions in {
+        "kind": [KINDS[n % len(KINDS)] for n in range(STEPS)],
+        "length": [n % 6 for n in range(STEPS)],
+        "queries": [1 + n % 5 for n in range(STEPS)],
+    }.items():
+        print(f"kernel, masks, {control + ':':11} {percentiles(moved(masks, control, positions))}")
+    steps = [round(n % 41 / 10, 1) for n in range(1, STEPS + 1)]
+    print(f"kernel, reshape, step:     {percentiles(moved(reshape_explorer(), 'step', steps))}")
 
 
 def moved(explorer, control: str, positions: list) -> list[float]:
@@ -133,6 +228,32 @@ BROWSER = (
     ("01_kernel_regression.ipynb", ("start(seed=1)", "explorer = "), "Kernel regression", "query"),
     ("02_scoring_functions.ipynb", ("start(seed=2)", "explorer = "), "Scores of random", "query"),
     ("03_seq2seq_with_attention.ipynb", ("start(seed=3)", "explorer = "), "From a written", "step"),
+    (
+        "04_self_and_cross_attention.ipynb",
+        (
+            "start(seed=4)",
+            "class Reader",
+            "vocabulary = ",
+            "def as_tensors",
+            "def train(",
+            "reader = Reader(",
+        ),
+        "1 layer reads",
+        "query",
+    ),
+    (
+        "05_multi_head_attention.ipynb",
+        (
+            "start(seed=5)",
+            "class Reader(",
+            "def columns(",
+            "def loss(model, pick)",
+            'tokens, places = columns("train")',
+            'layer="layers.1"',
+        ),
+        "2 layers of 8 heads read",
+        "head",
+    ),
 )
 
 
@@ -140,9 +261,11 @@ def in_browser(explorer: Explorer, slider: str) -> list[float]:
     page = explorer.page
     explorer.reset()
     explorer._handle(slider).focus()
+    page.keyboard.press("Home")  # from there seven steps to the right are steps to another picture
+    page.wait_for_timeout(500)
     page.evaluate(WATCH, explorer.image.element_handle())
     for press in range(60):
-        page.keyboard.press("ArrowRight" if press // 9 % 2 == 0 else "ArrowLeft")
+        page.keyboard.press("ArrowRight" if press // 7 % 2 == 0 else "ArrowLeft")
         page.wait_for_function("() => window.arrived")
         page.wait_for_timeout(60)
     return [milliseconds / 1000 for milliseconds in page.evaluate("() => window.delays")]
@@ -191,5 +314,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)  # as in a notebook
     explorer_in_the_kernel()
     later_explorers_in_the_kernel()
+    attention_in_the_kernel()
+    small_explorers_in_the_kernel()
     explorer_in_the_browser()
     importing()

