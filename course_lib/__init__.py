@@ -5,6 +5,7 @@ Four floors. A module imports from earlier rooms of its own floor and from the f
     exercises/   checks, hints, solutions, mistakes       4th floor
     widgets/     explorers: controls and a live figure    3rd floor
     plots/       pure drawing: arrays in, Axes out        2nd floor
+    experiments/ what a notebook runs in small and a command at length
     multihead    many heads, built three ways
     positions/   where a token stands, told in six ways
     cache        keys and values, kept while a sequence is written
@@ -35,6 +36,7 @@ _ROOMS = (
     "data",
     "environment",
     "exercises",
+    "experiments",
     "masks",
     "measure",
     "multihead",

@@ -282,6 +282,7 @@ def _require_attention(query, key, value, mask, scale, dropout, bias) -> None:
         raise ValueError(f"scale={scale!r} must be a finite number, or None for 1/√d")
     batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
     if bias is not None:
+        require_floating(bias=bias)
         require_alike(query=query, bias=bias)
         require_broadcast((*batch, query.shape[-2], key.shape[-2]), "the scores", bias=bias)
     if mask is not None:

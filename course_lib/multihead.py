@@ -29,7 +29,11 @@ from course_lib.inputs import (
     require_probability,
     require_whole,
 )
-from course_lib.positions import AttentionPositions, require_positions
+from course_lib.positions.base import (
+    AttentionPositions,
+    require_one_sequence,
+    require_positions,
+)
 
 __all__ = [
     "FullWidthMultiHead",
@@ -181,6 +185,7 @@ class MultiHeadAttention(nn.Module):
         require_positions(positions)
         self.num_heads, self.num_kv_heads, self.dropout = num_heads, num_kv_heads, dropout
         self.positions = AttentionPositions() if positions is None else positions
+        self.positions.require_fits(num_heads=num_heads, d_head=d_model // num_heads)
         shared = num_kv_heads * (d_model // num_heads)  # the width of all keys of one token
         self.query = nn.Linear(d_model, d_model, bias)
         self.key = nn.Linear(key_size, shared, bias)
@@ -209,12 +214,14 @@ class MultiHeadAttention(nn.Module):
 
         Raises:
             ValueError: for inputs that do not fit the layer or each other, a mask that is not boolean or
-                does not fit, and a cache of another layer or batch.
+                does not fit, a cache of another layer or batch, and keys of their own where there are
+                positions.
         """
         key = query if key is None else key
         value = key if value is None else value
         require_attention_inputs((self.query, self.key, self.value), query, key, value)
         require_cache(cache)
+        require_one_sequence(self.positions, query, key)
         past = 0 if cache is None else cache.length
         mask = self._over_heads(mask, query, past + key.shape[1])
         q = split_heads(self.query(query), self.num_heads)  # (batch, heads, query, d_head)
@@ -301,7 +308,15 @@ class MultiHeadAttention(nn.Module):
         return made.train(layer.training)
 
     def to_torch(self) -> nn.MultiheadAttention:
-        """Copy the weights into PyTorch's layer, batch first. Heads that share keys get a copy each."""
+        """Copy the weights into PyTorch's layer, batch first. Heads that share keys get a copy each.
+
+        Raises:
+            ValueError: for a layer with positions, which PyTorch's has not.
+        """
+        if type(self.positions) is not AttentionPositions:
+            raise ValueError(
+                f"nn.MultiheadAttention has no place for {type(self.positions).__name__}"
+            )
         made = nn.MultiheadAttention(
             self.query.in_features,
             self.num_heads,

@@ -12,6 +12,7 @@ from course_lib.plots.grid import GridPanel
 from course_lib.plots.heads import HeadsPanel
 from course_lib.plots.heat_map import HeatMapPanel
 from course_lib.plots.histogram import HistogramPanel
+from course_lib.plots.intervals import IntervalsPanel, interval_grid
 from course_lib.plots.lines import LinesPanel
 from course_lib.plots.links import LinksPanel
 from course_lib.plots.numbers import NumbersPanel
@@ -31,6 +32,7 @@ __all__ = [
     "HeadsPanel",
     "HeatMapPanel",
     "HistogramPanel",
+    "IntervalsPanel",
     "LinesPanel",
     "LinksPanel",
     "NumbersPanel",
@@ -39,5 +41,6 @@ __all__ = [
     "attention_diagram",
     "figure",
     "heads_diagram",
+    "interval_grid",
     "self_and_cross_diagram",
 ]

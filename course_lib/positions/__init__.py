@@ -7,11 +7,7 @@ attention, between the projections and the softmax; it is an `AttentionPositions
 """
 
 from course_lib.positions.alibi import AlibiBias, alibi_bias, alibi_slopes
-from course_lib.positions.base import (
-    AttentionPositions,
-    relative_positions,
-    require_positions,
-)
+from course_lib.positions.base import AttentionPositions, relative_positions
 from course_lib.positions.choice import ENCODINGS, Positions, make_positions
 from course_lib.positions.learned import LearnedPositions
 from course_lib.positions.rotary import RotaryPositions, rotary
@@ -33,7 +29,6 @@ __all__ = [
     "alibi_slopes",
     "make_positions",
     "relative_positions",
-    "require_positions",
     "rotary",
     "sinusoidal_table",
     "t5_bucket",

@@ -55,9 +55,10 @@ class AlibiBias(AttentionPositions):
 
     def __init__(self, num_heads: int) -> None:
         super().__init__()
-        self.register_buffer("slopes", alibi_slopes(num_heads), persistent=False)
+        self.made_for = {"num_heads": num_heads}
+        self.slopes = alibi_slopes(num_heads)
 
     def bias(self, query: Tensor, key_length: int) -> Float[Tensor, "heads query key"]:
         """Return the bias, in the dtype of the queries."""
         away = relative_positions(query.shape[-2], key_length, query.device).abs()
-        return (self.slopes[:, None, None] * -away).to(query.dtype)
+        return (self.slopes.to(query.device)[:, None, None] * -away).to(query.dtype)

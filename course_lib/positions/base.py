@@ -1,5 +1,8 @@
 """What an encoding that works inside attention may do."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -12,9 +15,11 @@ class AttentionPositions(nn.Module):
 
     Attributes:
         needs_weights: whether `move_output` reads the weights, so that they must be computed.
+        made_for: the sizes that a layer must have, "num_heads" or "d_head".
     """
 
     needs_weights = False
+    made_for: Mapping[str, int] = MappingProxyType({})
 
     def turn(
         self,
@@ -38,6 +43,14 @@ class AttentionPositions(nn.Module):
     ) -> Float[Tensor, "batch heads query d_head"]:
         """Change what the heads found, before they are merged."""
         return output
+
+    def require_fits(self, **sizes: int) -> None:
+        """Refuse the sizes of a layer that this encoding was not made for."""
+        for name, made in self.made_for.items():
+            if sizes[name] != made:
+                raise ValueError(
+                    f"positions was made with {name}={made}, but the layer has {name}={sizes[name]}"
+                )
 
 
 def relative_positions(
@@ -67,4 +80,13 @@ def require_positions(positions: object) -> None:
         raise ValueError(
             f"positions is a {type(positions).__name__}; it must be an AttentionPositions, such as "
             f"RotaryPositions(d_head). Encodings that are added to the vectors go before the layer"
+        )
+
+
+def require_one_sequence(positions: AttentionPositions, query: Tensor, key: Tensor) -> None:
+    """Refuse to look at another sequence with positions that count along one."""
+    if key is not query and type(positions) is not AttentionPositions:
+        raise ValueError(
+            f"{type(positions).__name__} counts positions along one sequence, so this layer does "
+            f"self-attention only; leave key out"
         )

@@ -90,9 +90,10 @@ class RotaryPositions(AttentionPositions):
         require_even(d_head=d_head)
         require_positive(base=base)
         require_one_of(LAYOUTS, layout=layout)
+        self.made_for = {"d_head": d_head}
         self.base, self.layout = base, layout
-        self.register_buffer("_cos", torch.empty(0, d_head // 2), persistent=False)
-        self.register_buffer("_sin", torch.empty(0, d_head // 2), persistent=False)
+        # No buffers: `to(dtype)` would round them, and there is no way back.
+        self._cos = self._sin = torch.empty(0, d_head // 2)
 
     def turn(self, query: Tensor, key: Tensor, offset: int = 0) -> tuple[Tensor, Tensor]:
         """Turn both; the first of each stands at position `offset`."""
@@ -105,14 +106,11 @@ class RotaryPositions(AttentionPositions):
 
     def _tables(self, length: int, like: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and sines of positions 0 to length - 1, kept from call to call."""
-        if (
-            length > len(self._cos)
-            or self._cos.dtype != like.dtype
-            or self._cos.device != like.device
-        ):
-            room = max(64, 2 * length)
-            angles = torch.outer(
-                torch.arange(room).double(), frequencies(2 * self._cos.shape[-1], self.base)
-            )
-            self._cos, self._sin = angles.cos().to(like), angles.sin().to(like)
+        kept = self._cos
+        if length > len(kept) or kept.dtype != like.dtype or kept.device != like.device:
+            with torch.inference_mode(False):  # what is kept must serve in training too
+                positions = torch.arange(max(64, 2 * length)).double()
+                angles = torch.outer(positions, frequencies(self.made_for["d_head"], self.base))
+                self._cos = angles.cos().to(like.device, like.dtype)
+                self._sin = angles.sin().to(like.device, like.dtype)
         return self._cos[:length], self._sin[:length]

@@ -32,6 +32,7 @@ class ShawRelativePositions(AttentionPositions):
     def __init__(self, d_head: int, max_distance: int = 16) -> None:
         super().__init__()
         require_whole(d_head=d_head, max_distance=max_distance)
+        self.made_for = {"d_head": d_head}
         self.max_distance = max_distance
         self.key = nn.Parameter(torch.randn(2 * max_distance + 1, d_head) / math.sqrt(d_head))
         self.value = nn.Parameter(torch.randn(2 * max_distance + 1, d_head) / math.sqrt(d_head))

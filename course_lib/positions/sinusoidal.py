@@ -49,7 +49,8 @@ class SinusoidalPositions(nn.Module):
         require_even(d_model=d_model)
         require_positive(base=base)
         self.d_model, self.base = d_model, base
-        self.register_buffer("table", sinusoidal_table(64, d_model, base), persistent=False)
+        # No buffer: `to(dtype)` would round it, and there is no way back.
+        self._table = sinusoidal_table(64, d_model, base)
 
     def forward(
         self, x: Float[Tensor, "batch length d_model"], offset: int = 0
@@ -61,7 +62,14 @@ class SinusoidalPositions(nn.Module):
         """
         require_sequence(self.d_model, x=x)
         require_whole(0, offset=offset)
-        end = offset + x.shape[1]
-        if end > len(self.table):  # twice what is needed, so that a longer text seldom comes here
-            self.table = sinusoidal_table(2 * end, self.d_model, self.base).to(self.table.device)
-        return x + self.table[offset:end].to(x.dtype)
+        return x + self._rows(offset + x.shape[1], x)[offset:]
+
+    def _rows(self, length: int, like: Tensor) -> Tensor:
+        """The first rows of the table, kept from call to call."""
+        kept = self._table
+        if length > len(kept) or kept.dtype != like.dtype or kept.device != like.device:
+            with torch.inference_mode(False):  # what is kept must serve in training too
+                room = max(64, 2 * length)
+                table = sinusoidal_table(room, self.d_model, self.base, dtype=like.dtype)
+                self._table = table.to(like.device)
+        return self._table[:length]

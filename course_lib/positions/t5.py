@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.inputs import require_even, require_whole
+from course_lib.inputs import require_even, require_whole, short_name
 from course_lib.positions.base import AttentionPositions, relative_positions
 
 
@@ -34,12 +34,19 @@ def t5_bucket(
         max_distance: from here on all share the last bucket.
 
     Raises:
-        ValueError: for an odd number of buckets in both directions, too few of them, and a `max_distance`
+        ValueError: for what is not whole numbers, an odd number of buckets in both directions, too few of them, and a `max_distance`
             that leaves nothing to share.
 
     Source: Raffel and others (2020), "T5", section 2.1 and their code.
     """
     _require_buckets(bidirectional, num_buckets, max_distance)
+    if not isinstance(relative, Tensor) or relative.dtype not in (torch.int64, torch.int32):
+        came = (
+            short_name(relative.dtype) if isinstance(relative, Tensor) else type(relative).__name__
+        )
+        raise ValueError(
+            f"relative is {came}; it must be a tensor of whole numbers (int64 or int32)"
+        )
     buckets = torch.zeros_like(relative)
     if bidirectional:
         num_buckets //= 2
@@ -87,6 +94,7 @@ class T5RelativeBias(AttentionPositions):
         super().__init__()
         require_whole(num_heads=num_heads)
         _require_buckets(bidirectional, num_buckets, max_distance)
+        self.made_for = {"num_heads": num_heads}
         self.sorting = {
             "bidirectional": bidirectional,
             "num_buckets": num_buckets,

@@ -45,6 +45,8 @@ OPENED_BY = {
     "attention": 4,
     "cache": 5,
     "multihead": 5,
+    "positions": 6,
+    "experiments": 6,
 }
 
 

@@ -32,6 +32,7 @@ ROOMS = [
     "cache",
     "positions",
     "multihead",
+    "experiments",
     "plots",
     "widgets",
     "notebook",
