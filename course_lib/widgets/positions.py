@@ -164,6 +164,7 @@ def rotary_explorer(
         hands = [x[0].view(_PAIRS, 2) for x in turned]
         apart = [np.arctan2(hand[:, 1], hand[:, 0]) for hand in hands]
         degrees = np.degrees(apart[1] - apart[0]) % 360
+        degrees = np.minimum(degrees, 360 - degrees)
         clocks.update(*hands, [f"{angle:.0f}° apart" for angle in degrees])
         # Seen from a query at position 64 every distance from -64 to 64 is a position from 0 on.
         there = at(key, torch.as_tensor(distances + _FARTHEST), base)
@@ -191,7 +192,12 @@ def rotary_explorer(
 
 
 def bias_explorer(
-    biases: Mapping[str, Tensor], *, head: int = 0, query: int | None = None, measured: bool = False
+    biases: Mapping[str, Tensor],
+    *,
+    head: int = 0,
+    query: int | None = None,
+    title: str = "Added to the scores",
+    measured: bool = False,
 ) -> Explorer:
     """Step through what encodings add to the scores: a plane per head, and one row of it as a curve.
 
@@ -199,6 +205,7 @@ def bias_explorer(
         biases: name → what is added, shape (heads, query, key); all with as many keys and queries.
         head: where its slider starts.
         query: whose row is drawn; the middle one where left out.
+        title: the first words of the summary.
         measured: as for `Explorer`; true for biases that were trained in the notebook.
 
     Raises:
@@ -226,7 +233,7 @@ def bias_explorer(
             np.arange(keys),
             {"added": np.zeros(keys)},
             x_label="key",
-            title="this query, over the largest",
+            title="marked row, over the largest",
             y_limits=(-1.1, 1.1),
         )
         live = LiveFigure(drawn, [plane, heads, row])
@@ -258,7 +265,7 @@ def bias_explorer(
         "head": ipywidgets.IntSlider(head, min=0, max=most - 1, description="head"),
         "query": ipywidgets.IntSlider(query, min=0, max=queries - 1, description="query"),
     }
-    return Explorer("What is added", controls, live, update, name="biases", measured=measured)
+    return Explorer(title, controls, live, update, name="biases", measured=measured)
 
 
 def _shades(bias: Tensor, largest: float) -> Tensor:

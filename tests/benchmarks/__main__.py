@@ -13,16 +13,21 @@ import torch
 from course_lib.checkpoints import date_translator
 from course_lib.data import nile_series, written_dates
 from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
+from course_lib.positions import T5RelativeBias, alibi_bias
 from course_lib.widgets import (
     AttentionMap,
     attention_explorer,
+    bias_explorer,
     date_explorer,
     kernel_regression_explorer,
     mask_explorer,
     reshape_explorer,
+    rotary_explorer,
     score_explorer,
+    sinusoid_explorer,
 )
 from course_lib.widgets.masks import KINDS
+from course_lib.widgets.positions import BASES
 from tests.browser.lab import CHROMIUM, Explorer, running_lab, window
 
 STEPS = 200
@@ -156,6 +161,41 @@ def small_explorers_in_the_kernel() -> None:
     print(f"kernel, reshape, step:     {percentiles(moved(reshape_explorer(), 'step', steps))}")
 
 
+def positions_in_the_kernel() -> None:
+    with torch.no_grad():
+        added = {"ALiBi": alibi_bias(8, 24), "T5": T5RelativeBias(8)(24, 24)}
+    steps = {
+        "sinusoids": (
+            sinusoid_explorer(),
+            {
+                "position": [(7 * n + 1) % 64 for n in range(STEPS)],
+                "base": [BASES[n % len(BASES)] for n in range(STEPS)],
+                "d_model": [(4, 16, 64, 256)[n % 4] for n in range(STEPS)],
+                "length": [(16, 64, 256, 512)[n % 4] for n in range(STEPS)],
+            },
+        ),
+        "rotary": (
+            rotary_explorer(),
+            {
+                "key_position": [(7 * n + 1) % 65 for n in range(STEPS)],
+                "base": [BASES[n % len(BASES)] for n in range(STEPS)],
+            },
+        ),
+        "biases": (
+            bias_explorer(added),
+            {
+                "head": [(1 + n) % 8 for n in range(STEPS)],
+                "query": [(7 * n + 1) % 24 for n in range(STEPS)],
+                "encoding": [[*added][(1 + n) % 2] for n in range(STEPS)],
+            },
+        ),
+    }
+    for name, (explorer, controls) in steps.items():
+        for control, positions in controls.items():
+            ours = percentiles(moved(explorer, control, positions))
+            print(f"kernel, {name + ', ' + control + ':':24} {ours}")
+
+
 def moved(explorer, control: str, positions: list) -> list[float]:
     seconds = []
     for position in positions:
@@ -254,6 +294,12 @@ BROWSER = (
         "2 layers of 8 heads read",
         "head",
     ),
+    (
+        "06_positional_encodings.ipynb",
+        ("start(seed=6)", "explorer = "),
+        "The sinusoidal",
+        "position",
+    ),
 )
 
 
@@ -316,5 +362,6 @@ if __name__ == "__main__":
     later_explorers_in_the_kernel()
     attention_in_the_kernel()
     small_explorers_in_the_kernel()
+    positions_in_the_kernel()
     explorer_in_the_browser()
     importing()

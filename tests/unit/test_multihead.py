@@ -734,31 +734,41 @@ def one_value(positions, v, behind):
 
 
 PLACED = {
-    "none": "MultiHeadAttention",
-    "shaw": "ShawRelativePositions",
-    "t5": "T5RelativeBias",
-    "t5, causal": "T5RelativeBias",
-    "rotary": "RotaryPositions",
-    "rotary, half": "RotaryPositions",
-    "alibi": "AlibiBias",
+    "none": pytest.mark.verifies(
+        "course_lib.multihead.MultiHeadAttention",
+        against="whole layers, one pair of tokens at a time",
+    ),
+    "shaw": pytest.mark.verifies(
+        "course_lib.positions.ShawRelativePositions",
+        against="whole layers, one pair of tokens at a time",
+    ),
+    "t5": pytest.mark.verifies(
+        "course_lib.positions.T5RelativeBias",
+        against="whole layers, one pair of tokens at a time",
+    ),
+    "t5, causal": pytest.mark.verifies(
+        "course_lib.positions.T5RelativeBias",
+        against="whole layers, one pair of tokens at a time",
+    ),
+    "rotary": pytest.mark.verifies(
+        "course_lib.positions.RotaryPositions",
+        against="whole layers, one pair of tokens at a time",
+    ),
+    "rotary, half": pytest.mark.verifies(
+        "course_lib.positions.RotaryPositions",
+        against="whole layers, one pair of tokens at a time",
+    ),
+    "alibi": pytest.mark.verifies(
+        "course_lib.positions.AlibiBias",
+        against="whole layers, one pair of tokens at a time",
+    ),
 }
+WITH_POSITIONS = pytest.mark.verifies(
+    "course_lib.multihead.MultiHeadAttention",
+    against="whole layers with positions, one pair of tokens at a time",
+)
 BY_PAIRS = [
-    pytest.param(
-        name,
-        marks=[
-            pytest.mark.verifies(
-                f"course_lib.{'multihead' if name == 'none' else 'positions'}.{PLACED[name]}",
-                against="whole layers, one pair of tokens at a time",
-            ),
-            *[
-                pytest.mark.verifies(
-                    "course_lib.multihead.MultiHeadAttention",
-                    against="whole layers with positions, one pair of tokens at a time",
-                )
-            ][: name != "none"],
-        ],
-    )
-    for name in INSIDE
+    pytest.param(name, marks=[PLACED[name], *[WITH_POSITIONS][: name != "none"]]) for name in INSIDE
 ]
 
 

@@ -362,22 +362,39 @@ ROTATIONS = [
     (by_gptj, "interleaved"),
     (by_roformer, "interleaved"),
 ]
-SAYS = {
-    by_complex_numbers: "a multiplication of complex numbers",
-    by_llama: "Hugging Face LLaMA `apply_rotary_pos_emb`",
-    by_gptj: "Hugging Face GPT-J `apply_rotary_pos_emb`",
-    by_roformer: "Hugging Face RoFormer `apply_rotary_position_embeddings`",
+MARKS = {
+    ("rotary", by_complex_numbers): pytest.mark.verifies(
+        "course_lib.positions.rotary", against="a multiplication of complex numbers"
+    ),
+    ("rotary", by_llama): pytest.mark.verifies(
+        "course_lib.positions.rotary", against="Hugging Face LLaMA `apply_rotary_pos_emb`"
+    ),
+    ("rotary", by_gptj): pytest.mark.verifies(
+        "course_lib.positions.rotary", against="Hugging Face GPT-J `apply_rotary_pos_emb`"
+    ),
+    ("rotary", by_roformer): pytest.mark.verifies(
+        "course_lib.positions.rotary",
+        against="Hugging Face RoFormer `apply_rotary_position_embeddings`",
+    ),
+    ("RotaryPositions", by_complex_numbers): pytest.mark.verifies(
+        "course_lib.positions.RotaryPositions", against="a multiplication of complex numbers"
+    ),
+    ("RotaryPositions", by_llama): pytest.mark.verifies(
+        "course_lib.positions.RotaryPositions", against="Hugging Face LLaMA `apply_rotary_pos_emb`"
+    ),
+    ("RotaryPositions", by_gptj): pytest.mark.verifies(
+        "course_lib.positions.RotaryPositions", against="Hugging Face GPT-J `apply_rotary_pos_emb`"
+    ),
+    ("RotaryPositions", by_roformer): pytest.mark.verifies(
+        "course_lib.positions.RotaryPositions",
+        against="Hugging Face RoFormer `apply_rotary_position_embeddings`",
+    ),
 }
 
 
 def rotations(name):
     return [
-        pytest.param(
-            oracle,
-            layout,
-            marks=pytest.mark.verifies(f"course_lib.positions.{name}", against=SAYS[oracle]),
-            id=f"{oracle.__name__}-{layout}",
-        )
+        pytest.param(oracle, layout, marks=MARKS[name, oracle], id=f"{oracle.__name__}-{layout}")
         for oracle, layout in ROTATIONS
     ]
 
