@@ -25,6 +25,9 @@ class IntervalsPanel(Panel):
         title: words above.
         y_limits: of the y axis.
         log_x: a logarithmic x axis.
+
+    Raises:
+        ValueError: for more than four names.
     """
 
     def __init__(
@@ -38,6 +41,10 @@ class IntervalsPanel(Panel):
         log_x: bool = False,
     ) -> None:
         super().__init__(axes)
+        if len(runs) > len(_STYLES):
+            raise ValueError(
+                f"runs has {len(runs)} names; at most {len(_STYLES)} can be told apart"
+            )
         self.x = np.asarray(x, dtype=float)
         self.runs = {name: np.asarray(each, dtype=float) for name, each in runs.items()}
         for (name, each), (colour, dash) in zip(self.runs.items(), _STYLES, strict=False):

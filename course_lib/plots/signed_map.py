@@ -28,7 +28,7 @@ class SignedMapPanel(Panel):
         self, axes: Axes, *, title: str = "", x_label: str = "", y_label: str = ""
     ) -> None:
         super().__init__(axes)
-        self.values, self._row = np.zeros((1, 1)), None
+        self.values, self._row, self._largest = np.zeros((1, 1)), None, 1.0
         axes.set(xlim=(0, 1), ylim=(1, 0), xticks=[], yticks=[], title=title)
         axes.set_xlabel(x_label, labelpad=14)
         axes.set_ylabel(y_label, labelpad=22)
@@ -59,6 +59,7 @@ class SignedMapPanel(Panel):
         left out.
         """
         self.values, self._row = np.asarray(values, dtype=float), row
+        self._largest = largest
         rows, columns = self.values.shape
         self._image.show((self.values / largest + 1) / 2)
         words = corners or ("0", str(columns - 1), "0", str(rows - 1))
@@ -69,8 +70,9 @@ class SignedMapPanel(Panel):
             self._line.set_ydata([(row + 0.5) / rows] * 2)
 
     def seldom_state(self) -> tuple:
-        """The numbers."""
-        return self.values.shape, self.values.tobytes()
+        """The numbers, their scale and the corners."""
+        corners = tuple(text.get_text() for text in self._corners)
+        return self.values.shape, self.values.tobytes(), self._largest, corners
 
     def data(self) -> dict:
         """The numbers, and the marked row."""

@@ -77,7 +77,7 @@ const step = (regions, spot, [right, down]) => {
 // The sliders of ipywidgets have a label beside them but no name; give them one for screen readers.
 const nameSliders = (explorer) => {
   for (const handle of explorer.querySelectorAll(".noUi-handle:not([aria-label])")) {
-    const label = handle.closest(".jupyter-widgets:has(.widget-label)")?.querySelector(".widget-label");
+    const label = handle.closest(".widget-inline-hbox")?.querySelector(".widget-label");
     if (label) handle.setAttribute("aria-label", label.textContent);
   }
 };

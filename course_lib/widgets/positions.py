@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_lib.inputs import require_one_of, require_whole
+from course_lib.inputs import require_finite, require_one_of, require_tensor, require_whole
 from course_lib.plots import ClocksPanel, HeadsPanel, LinesPanel, SignedMapPanel, figure
 from course_lib.plots.grid import SIGNED
 from course_lib.plots.style import STYLE
@@ -24,7 +24,7 @@ _FARTHEST = 64
 
 
 def sinusoid_explorer(
-    *, length: int = 64, d_model: int = 64, base: int = 10_000, position: int = 20
+    *, length: int = 64, d_model: int = 64, base: int = 10_000, position: int | None = None
 ) -> Explorer:
     """Change the sinusoidal table; see its waves, and how alike two positions are.
 
@@ -32,18 +32,20 @@ def sinusoid_explorer(
         length: rows of the table: 16, 32, 64, 128, 256 or 512.
         d_model: columns: 4, 8, 16, 32, 64, 128 or 256.
         base: of the wavelengths: 10, 100, 1,000, 10,000 or 100,000.
-        position: the row that is marked, and compared with every other.
+        position: the row that is marked, and compared with every other; 20, or the last one of a shorter
+            table, where left out.
 
     Raises:
         ValueError: for what the explorer does not have.
     """
-    require_whole(0, position=position)
     for name, number, allowed in (
         ("length", length, _LENGTHS),
         ("d_model", d_model, _SIZES),
         ("base", base, BASES),
     ):
         _require_among(name, number, allowed)
+    position = min(20, length - 1) if position is None else position
+    require_whole(0, position=position)
     if position >= length:
         raise ValueError(f"position={position} must be below length={length}")
     with matplotlib.rc_context(STYLE):
@@ -64,7 +66,7 @@ def sinusoid_explorer(
             {"dot product": 0 * share},
             x_label="position, as a share of the length",
             title="product with the marked row",
-            y_limits=(-0.75, 1.1),
+            y_limits=(-1.1, 1.1),
         )
         live = LiveFigure(drawn, [table_map, waves, alike])
 
@@ -132,7 +134,7 @@ def rotary_explorer(
     Raises:
         ValueError: for what the explorer does not have.
     """
-    require_whole(0, query_position=query_position, key_position=key_position)
+    require_whole(0, query_position=query_position, key_position=key_position, seed=seed)
     for name, number in (("query_position", query_position), ("key_position", key_position)):
         if number > _FARTHEST:
             raise ValueError(f"{name}={number} must be at most {_FARTHEST}")
@@ -161,7 +163,7 @@ def rotary_explorer(
 
     def update(query_position: int, key_position: int, base: int) -> dict[str, str]:
         turned = at(query, [query_position], base), at(key, [key_position], base)
-        hands = [x[0].view(_PAIRS, 2) for x in turned]
+        hands = [x[0].view(_PAIRS, 2).numpy() for x in turned]
         apart = [np.arctan2(hand[:, 1], hand[:, 0]) for hand in hands]
         degrees = np.degrees(apart[1] - apart[0]) % 360
         degrees = np.minimum(degrees, 360 - degrees)
@@ -211,14 +213,20 @@ def bias_explorer(
     Raises:
         ValueError: for biases of another shape, and a head or query that there is not.
     """
+    require_tensor(**biases)
+    biases = {name: bias.detach().float() for name, bias in biases.items()}
+    require_finite(**biases)
     if not biases or any(bias.dim() != 3 for bias in biases.values()):
         raise ValueError("biases must hold at least one tensor, each of shape (heads, query, key)")
     if len({bias.shape[1:] for bias in biases.values()}) > 1:
         shapes = ", ".join(f"{name} {tuple(bias.shape)}" for name, bias in biases.items())
         raise ValueError(f"biases have shapes {shapes}; queries and keys must be as many in all")
-    biases = {name: bias.detach().float() for name, bias in biases.items()}
     most = max(map(len, biases.values()))
     queries, keys = next(iter(biases.values())).shape[1:]
+    if queries > keys:
+        raise ValueError(
+            f"biases have {queries} queries and {keys} keys; the queries are the last of the keys"
+        )
     query = queries // 2 if query is None else query
     require_whole(0, head=head, query=query)
     for name, number, count in (("head", head, most), ("query", query, queries)):
@@ -247,15 +255,16 @@ def bias_explorer(
         heads.update(
             _shades(bias, largest), list(map(str, range(len(bias)))), head=head, brightest=1.0
         )
+        itself = query + keys - queries  # the queries are the last of the keys
         row.update(
-            marker=(query, bias[head, query, query] / largest), added=bias[head, query] / largest
+            marker=(itself, bias[head, query, itself] / largest), added=bias[head, query] / largest
         )
         return {
             "encoding": encoding,
             "head": f"{head} of {len(bias)}",
             "query": str(query),
             "largest": short(largest),
-            "added to itself": f"{bias[head, query, query]:.3f}",
+            "added to itself": f"{bias[head, query, itself]:.3f}",
             "to the first key": f"{bias[head, query, 0]:.3f}",
             "to the last": f"{bias[head, query, -1]:.3f}",
         }

@@ -32,7 +32,6 @@ def said_by(**settings):
     return summary.replace(":\n  ", ": ").replace("\n  ", "; ")
 
 
-@pytest.mark.xfail(strict=True, reason="picture.js names every selection slider after the first")
 def test_every_slider_has_its_own_name(explorer):
     names = [
         handle.get_attribute("aria-label") for handle in explorer.root.get_by_role("slider").all()
