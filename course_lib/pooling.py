@@ -125,7 +125,7 @@ def attention_pooling(
     if not callable(kernel):
         require_one_of(KERNELS, kernel=kernel)
     if mask is not None:
-        require_mask(mask, (len(queries), len(keys)))
+        require_mask(mask, (len(queries), len(keys)), ("query", "key"))
 
     if mask is None:
         mask = torch.ones(len(queries), len(keys), dtype=torch.bool, device=keys.device)
