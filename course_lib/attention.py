@@ -29,6 +29,7 @@ from course_lib.inputs import (
     require_same_batch,
     require_size,
     require_value_per_key,
+    require_vectors,
     require_whole,
 )
 from course_lib.pooling import Attended
@@ -260,13 +261,7 @@ def _with_heads(weights: Tensor) -> Tensor:
 
 
 def _require_attention(query, key, value, mask, scale, dropout, bias) -> None:
-    require_floating(query=query, key=key, value=value)
-    for name, tensor in (("query", query), ("key", key), ("value", value)):
-        if tensor.dim() < 2:
-            raise ValueError(
-                f"{name} has shape {tuple(tensor.shape)}; it must be (…, {name}, size), "
-                f"e.g. {name}[None, :] for a single {name}"
-            )
+    require_vectors(query=query, key=key, value=value)
     require_alike(query=query, key=key, value=value)
     require_size(
         query.shape[-1], f"each key is compared with queries of {query.shape[-1]}", key=key

@@ -68,6 +68,17 @@ def require_axes(at_least: int, shape: str, **tensors: Tensor) -> None:
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be {shape}")
 
 
+def require_vectors(**tensors: Tensor) -> None:
+    """Refuse what is not floating-point of shape (…, how many, size)."""
+    require_floating(**tensors)
+    for name, tensor in tensors.items():
+        if tensor.dim() < 2:
+            raise ValueError(
+                f"{name} has shape {tuple(tensor.shape)}; it must be (…, {name}, size), "
+                f"e.g. {name}[None, :] for a single {name}"
+            )
+
+
 def require_alike(**tensors: Tensor) -> None:
     """Refuse tensors that do not share one dtype and one device."""
     (first_name, first), *others = tensors.items()

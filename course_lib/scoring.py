@@ -20,6 +20,7 @@ from course_lib.inputs import (
     require_probability,
     require_same_batch,
     require_size,
+    require_vectors,
     require_whole,
 )
 from course_lib.masks import masked_softmax
@@ -252,13 +253,7 @@ class Attention(nn.Module):
 
 
 def _require_pair(query: Tensor, key: Tensor) -> None:
-    require_floating(query=query, key=key)
-    for name, tensor in (("query", query), ("key", key)):
-        if tensor.dim() < 2:
-            raise ValueError(
-                f"{name} has shape {tuple(tensor.shape)}; it must be (…, {name}, size), "
-                f"e.g. {name}[None, :] for a single {name}"
-            )
+    require_vectors(query=query, key=key)
     require_alike(query=query, key=key)
     require_same_batch(query=query, key=key)
 
