@@ -6,13 +6,16 @@ Four floors. A module imports from earlier rooms of its own floor and from the f
     widgets/     explorers: controls and a live figure    3rd floor
     plots/       pure drawing: arrays in, Axes out        2nd floor
     experiments/ what a notebook runs in small and a command at length
+    checkpoints  trained models
+    translator   text in, text out
+    decoding/    from logits to a sequence
+    training/    one loop for every model
+    transformer/ the whole model
+    blocks/      norm, network, residual; encoder block and decoder block
     multihead    many heads, built three ways
     positions/   where a token stands, told in six ways
     cache        keys and values, kept while a sequence is written
-    checkpoints  trained models
-    translator   text in, text out
-    training     one loop for every model
-    recurrent    encoder and decoders, without and with attention
+    recurrent/   encoder and decoders, without and with attention
     data/        series, vocabularies, dates, sentences, batches
     attention    scaled dot-product attention; self- and cross-attention
     scoring      from a query and a key to a number
@@ -31,9 +34,11 @@ __version__ = "0.1.0"
 
 _ROOMS = (
     "attention",
+    "blocks",
     "cache",
     "checkpoints",
     "data",
+    "decoding",
     "environment",
     "exercises",
     "experiments",
@@ -47,6 +52,7 @@ _ROOMS = (
     "recurrent",
     "scoring",
     "training",
+    "transformer",
     "translator",
     "widgets",
 )

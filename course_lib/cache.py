@@ -1,8 +1,11 @@
-"""What a layer keeps while a sequence is written token by token: its projected keys and values."""
+"""What a model keeps while a sequence is written token by token: projected keys and values."""
+
+import weakref
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
+from jaxtyping import Float, Int
+from torch import Tensor, nn
 
 from course_lib.inputs import (
     require_alike,
@@ -11,7 +14,7 @@ from course_lib.inputs import (
     require_value_per_key,
 )
 
-__all__ = ["KeyValueCache"]
+__all__ = ["BlockCache", "KeyValueCache", "MemoryCache", "ModelCache"]
 
 
 class KeyValueCache:
@@ -63,8 +66,101 @@ class KeyValueCache:
         self.key, self.value = key, value
         return key, value
 
+    def select(self, rows: Int[Tensor, " new_batch"]) -> None:
+        """Keep these sequences of the batch, in this order; one may be kept several times."""
+        if self.key is not None:
+            self.key, self.value = self.key[rows], self.value[rows]
+
     def __repr__(self) -> str:
-        return f"KeyValueCache of {self.length} tokens, {self.nbytes} bytes"
+        return f"{type(self).__name__} of {self.length} tokens, {self.nbytes} bytes"
+
+
+class MemoryCache(KeyValueCache):
+    """The projected keys and values of a sequence that does not grow, such as an encoder's output.
+
+    The first call projects and keeps them; every later one takes them from here.
+    """
+
+    def recall(self, memory: Float[Tensor, "batch key d_model"]) -> tuple[Tensor, Tensor]:
+        """Return what is kept of `memory`.
+
+        Raises:
+            ValueError: for a memory of another batch or length than the one that was kept.
+        """
+        for axis, kept, what in ((0, 0, "sequences"), (1, -2, "tokens")):
+            if memory.shape[axis] != self.key.shape[kept]:
+                raise ValueError(
+                    f"cache keeps a memory of {self.key.shape[kept]} {what}, but memory has "
+                    f"{memory.shape[axis]}; use a new cache for each batch of sources"
+                )
+        return self.key, self.value
+
+
+class BlockCache(NamedTuple):
+    """Of one block: what its self-attention and its cross-attention keep."""
+
+    written: KeyValueCache
+    memory: MemoryCache
+
+
+class ModelCache:
+    """What all blocks of one model keep while it writes one batch. `model.new_cache()` makes it.
+
+    Args:
+        model: whose cache it is.
+        blocks: how many blocks write.
+
+    Attributes:
+        blocks: a `BlockCache` per block.
+        real: (batch, 1, length), which of the tokens so far are not padding; None while empty.
+    """
+
+    def __init__(self, model: nn.Module, blocks: int) -> None:
+        self._model = weakref.ref(model)
+        self.blocks = [BlockCache(KeyValueCache(), MemoryCache()) for _ in range(blocks)]
+        self.real: Tensor | None = None
+
+    @property
+    def length(self) -> int:
+        """How many tokens were written."""
+        return 0 if self.real is None else self.real.shape[-1]
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the kept keys and values take."""
+        return sum(one.nbytes for block in self.blocks for one in block)
+
+    def extend(self, real: Tensor) -> Tensor:
+        """Note which new tokens are not padding, (batch, 1, new); return it for all tokens so far.
+
+        Raises:
+            ValueError: for another batch than the one that is kept.
+        """
+        if self.real is not None and len(self.real) != len(real):
+            raise ValueError(
+                f"cache keeps {len(self.real)} sequences, but the new tokens are of {len(real)}; "
+                f"use a new cache for each batch"
+            )
+        self.real = real if self.real is None else torch.cat([self.real, real], dim=-1)
+        return self.real
+
+    def select(self, rows: Int[Tensor, " new_batch"]) -> None:
+        """Keep these sequences of the batch, in this order, as beam search needs it."""
+        self.real = None if self.real is None else self.real[rows]
+        for block in self.blocks:
+            for one in block:
+                one.select(rows)
+
+    def require_made_by(self, model: nn.Module) -> None:
+        """Refuse to serve another model than the one that made it."""
+        if self._model() is not model:
+            raise ValueError(
+                "cache was made by another model, so its keys are of no use to this one; use "
+                "model.new_cache() of the model that writes"
+            )
+
+    def __repr__(self) -> str:
+        return f"ModelCache of {len(self.blocks)} blocks, {self.length} tokens, {self.nbytes} bytes"
 
 
 def _require_pair(key: Tensor, value: Tensor) -> None:
@@ -86,9 +182,14 @@ def _require_continues(name: str, kept: Tensor, new: Tensor) -> None:
             )
 
 
-def require_cache(cache: object) -> None:
-    """Refuse what is neither None nor a cache."""
+def require_cache(cache: object, *, one_sequence: bool) -> None:
+    """Refuse what is neither None nor a cache, and one that keeps a memory where the sequence grows."""
     if cache is not None and not isinstance(cache, KeyValueCache):
         raise ValueError(
             f"cache is a {type(cache).__name__}; it must be a KeyValueCache, or None for no cache"
+        )
+    if one_sequence and isinstance(cache, MemoryCache):
+        raise ValueError(
+            "cache is a MemoryCache, which keeps a sequence that does not grow; self-attention needs a "
+            "KeyValueCache"
         )

@@ -20,7 +20,7 @@ from course_lib.attention import (
     SingleHeadAttention,
     scaled_dot_product_attention,
 )
-from course_lib.cache import KeyValueCache, require_cache
+from course_lib.cache import KeyValueCache, MemoryCache, require_cache
 from course_lib.inputs import (
     require_attention_inputs,
     require_axes,
@@ -209,7 +209,8 @@ class MultiHeadAttention(nn.Module):
             key: what is looked at, (batch, key, key_size); the queries where left out.
             value: what is fetched, (batch, key, value_size); the keys where left out.
             mask: see the top of this module. With a cache, its keys are all that are kept and the new ones.
-            cache: keeps the projected keys and values, and gives those of earlier calls.
+            cache: keeps the projected keys and values, and gives those of earlier calls: a `KeyValueCache`
+                for queries that look at themselves, a `MemoryCache` for keys that stay the same.
             need_weights: where False the weights are None, and PyTorch's fused kernel is used.
 
         Raises:
@@ -220,16 +221,19 @@ class MultiHeadAttention(nn.Module):
         key = query if key is None else key
         value = key if value is None else value
         require_attention_inputs((self.query, self.key, self.value), query, key, value)
-        require_cache(cache)
+        require_cache(cache, one_sequence=key is query)
         require_one_sequence(self.positions, query, key)
-        past = 0 if cache is None else cache.length
+        past = 0 if cache is None or isinstance(cache, MemoryCache) else cache.length
         mask = self._over_heads(mask, query, past + key.shape[1])
         q = split_heads(self.query(query), self.num_heads)  # (batch, heads, query, d_head)
-        k = split_heads(self.key(key), self.num_kv_heads)  # (batch, kv_heads, key, d_head)
-        v = split_heads(self.value(value), self.num_kv_heads)  # (batch, kv_heads, key, d_head)
-        q, k = self.positions.turn(q, k, past)
-        if cache is not None:
-            k, v = cache.extend(k, v)  # now with all keys so far
+        if isinstance(cache, MemoryCache) and cache.length:
+            k, v = cache.recall(key)  # projected at an earlier call
+        else:
+            k = split_heads(self.key(key), self.num_kv_heads)  # (batch, kv_heads, key, d_head)
+            v = split_heads(self.value(value), self.num_kv_heads)  # (batch, kv_heads, key, d_head)
+            q, k = self.positions.turn(q, k, past)
+            if cache is not None:
+                k, v = cache.extend(k, v)  # now with all keys so far
         group = self.num_heads // self.num_kv_heads
         if group > 1:  # each head of the keys serves `group` heads of the queries
             k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
