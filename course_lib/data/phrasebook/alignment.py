@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from jaxtyping import Float
+from jaxtyping import Shaped
 from torch import Tensor
 
 from course_lib.data.phrasebook.phrases import Phrase
@@ -11,7 +11,7 @@ from course_lib.inputs import require_axes, require_floating
 Links = Iterable[tuple[int, int]]
 
 
-def strongest_links(weights: Float[Tensor, "target source"]) -> set[tuple[int, int]]:
+def strongest_links(weights: Shaped[Tensor, "..."]) -> set[tuple[int, int]]:
     """Link every target word with the source word that it looks at most: (source, target) places.
 
     Raises:
