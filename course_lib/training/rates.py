@@ -24,3 +24,26 @@ def warmup_decay(step: int, peak: float, steps: int, warmup: int) -> float:
         if number > steps:
             raise ValueError(f"{name}={number} is above steps={steps}")
     return peak * min(step / warmup, (steps + 1 - step) / (steps + 1 - warmup))
+
+
+def noam_rate(step: int, d_model: int, warmup: int) -> float:
+    r"""Rise in a straight line during the warm-up, then fall with the square root of the step.
+
+    $$\eta_t = d_\text{model}^{-0.5} \cdot \min\!\left(t^{-0.5},\ t \cdot w^{-1.5}\right),
+      \qquad t = 1, 2, \dots$$
+
+    The largest rate, $(d_\text{model}\, w)^{-0.5}$, is that of step $w$.
+
+    Source: Vaswani and others (2017), "Attention is all you need", equation 3. "Noam" is its author
+    Noam Shazeer.
+
+    Args:
+        step: $t$, from 1.
+        d_model: the size of the model's vectors.
+        warmup: $w$, the step of the largest rate.
+
+    Raises:
+        ValueError: for numbers that are not whole or below 1.
+    """
+    require_whole(step=step, d_model=d_model, warmup=warmup)
+    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
