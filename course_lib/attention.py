@@ -10,8 +10,9 @@ Source: Vaswani and others (2017), "Attention is all you need", section 3.2.1.
 import contextlib
 import inspect
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from numbers import Real
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -37,6 +38,7 @@ from course_lib.scoring import attend
 
 __all__ = [
     "Attended",
+    "AttentionMap",
     "CrossAttention",
     "SelfAttention",
     "SingleHeadAttention",
@@ -229,6 +231,17 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
         for name, layer in model.named_modules():
             watch(name, layer)
         yield maps
+
+
+class AttentionMap(NamedTuple):
+    """One layer, for one pair of sequences: `weights` (heads, query, key) and the tokens of both sides.
+
+    The keys are the queries where left out.
+    """
+
+    weights: Tensor
+    queries: Sequence[str]
+    keys: Sequence[str] | None = None
 
 
 def entropy(weights: Float[Tensor, "*batch key"]) -> Float[Tensor, "*batch"]:
