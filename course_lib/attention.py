@@ -288,7 +288,9 @@ def _require_attention(query, key, value, mask, scale, dropout, bias) -> None:
         isinstance(scale, bool) or not isinstance(scale, Real) or not math.isfinite(scale)
     ):
         raise ValueError(f"scale={scale!r} must be a finite number, or None for 1/√d")
-    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    batch = query.shape[:-2]
+    if batch != key.shape[:-2]:
+        batch = torch.broadcast_shapes(batch, key.shape[:-2])
     if bias is not None:
         require_floating(bias=bias)
         require_alike(query=query, bias=bias)

@@ -49,6 +49,7 @@ def depth_explorer(
             log_y=True,
             y_limits=(_SMALLEST, _LARGEST),
         )
+        left.set_xlim(0.5, max(DEPTHS) + 0.5)
         left.xaxis.get_major_locator().set_params(integer=True)
         losses = LinesPanel(
             right,
