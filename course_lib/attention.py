@@ -10,8 +10,9 @@ Source: Vaswani and others (2017), "Attention is all you need", section 3.2.1.
 import contextlib
 import inspect
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from numbers import Real
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -37,6 +38,7 @@ from course_lib.scoring import attend
 
 __all__ = [
     "Attended",
+    "AttentionMap",
     "CrossAttention",
     "SelfAttention",
     "SingleHeadAttention",
@@ -231,6 +233,17 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
         yield maps
 
 
+class AttentionMap(NamedTuple):
+    """One layer, for one pair of sequences: `weights` (heads, query, key) and the tokens of both sides.
+
+    The keys are the queries where left out.
+    """
+
+    weights: Tensor
+    queries: Sequence[str]
+    keys: Sequence[str] | None = None
+
+
 def entropy(weights: Float[Tensor, "*batch key"]) -> Float[Tensor, "*batch"]:
     r"""$-\sum_j \alpha_j \ln \alpha_j$ of each row, in nats: 0 where one key has all, $\ln n$ for $n$ alike.
 
@@ -275,7 +288,9 @@ def _require_attention(query, key, value, mask, scale, dropout, bias) -> None:
         isinstance(scale, bool) or not isinstance(scale, Real) or not math.isfinite(scale)
     ):
         raise ValueError(f"scale={scale!r} must be a finite number, or None for 1/√d")
-    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    batch = query.shape[:-2]
+    if batch != key.shape[:-2]:
+        batch = torch.broadcast_shapes(batch, key.shape[:-2])
     if bias is not None:
         require_floating(bias=bias)
         require_alike(query=query, bias=bias)

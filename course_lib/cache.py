@@ -12,6 +12,7 @@ from course_lib.inputs import (
     require_axes,
     require_floating,
     require_value_per_key,
+    short_name,
 )
 
 __all__ = ["BlockCache", "KeyValueCache", "MemoryCache", "ModelCache"]
@@ -67,7 +68,12 @@ class KeyValueCache:
         return key, value
 
     def select(self, rows: Int[Tensor, " new_batch"]) -> None:
-        """Keep these sequences of the batch, in this order; one may be kept several times."""
+        """Keep these sequences of the batch, in this order; one may be kept several times.
+
+        Raises:
+            ValueError: for rows that are not whole numbers of one axis, and that the batch does not have.
+        """
+        require_rows(rows, None if self.key is None else len(self.key))
         if self.key is not None:
             self.key, self.value = self.key[rows], self.value[rows]
 
@@ -145,11 +151,22 @@ class ModelCache:
         return self.real
 
     def select(self, rows: Int[Tensor, " new_batch"]) -> None:
-        """Keep these sequences of the batch, in this order, as beam search needs it."""
+        """Keep these sequences of the batch, in this order, as beam search needs it.
+
+        Raises:
+            ValueError: as for `KeyValueCache.select`.
+        """
+        require_rows(rows, None if self.real is None else len(self.real))
         self.real = None if self.real is None else self.real[rows]
         for block in self.blocks:
             for one in block:
                 one.select(rows)
+
+    def require_memory(self, memory: Float[Tensor, "batch key d_model"]) -> None:
+        """Refuse another batch or length than that of the memory that is kept, before anything is kept."""
+        first = self.blocks[0].memory
+        if first.length:
+            first.recall(memory)
 
     def require_made_by(self, model: nn.Module) -> None:
         """Refuse to serve another model than the one that made it."""
@@ -180,6 +197,46 @@ def _require_continues(name: str, kept: Tensor, new: Tensor) -> None:
                 f"cache keeps {kept.shape[axis]} {what}, but the new {name} has {new.shape[axis]}; "
                 f"use one cache per layer and per batch, and a new one for each"
             )
+
+
+def require_rows(rows: object, batch: int | None) -> None:
+    """Refuse what does not choose sequences of a batch of this size; of any where it is None."""
+    if (
+        not isinstance(rows, Tensor)
+        or rows.dim() != 1
+        or rows.numel() == 0
+        or rows.dtype not in (torch.int64, torch.int32)
+    ):
+        came = (
+            f"has shape {tuple(rows.shape)} and dtype {short_name(rows.dtype)}"
+            if isinstance(rows, Tensor)
+            else f"is a {type(rows).__name__}"
+        )
+        raise ValueError(
+            f"rows {came}; it must be a tensor of whole numbers (int64 or int32) of shape (new batch,), "
+            f"e.g. torch.tensor([0, 0, 1])"
+        )
+    lowest, highest = (bound.item() for bound in rows.aminmax())
+    if batch is not None and (lowest < 0 or highest >= batch):
+        raise ValueError(
+            f"rows holds {lowest if lowest < 0 else highest}; the batch has {batch} sequences, "
+            f"0 to {batch - 1}"
+        )
+
+
+def require_block_cache(cache: object) -> None:
+    """Refuse what is neither None nor a cache for each of a decoder block's attentions."""
+    if cache is None:
+        return
+    if not isinstance(cache, BlockCache):
+        came = f"a {type(cache).__name__}"
+    elif not isinstance(cache.written, KeyValueCache) or not isinstance(cache.memory, MemoryCache):
+        came = (
+            f"a BlockCache of a {type(cache.written).__name__} and a {type(cache.memory).__name__}"
+        )
+    else:
+        return
+    raise ValueError(f"cache is {came}; it must be BlockCache(KeyValueCache(), MemoryCache())")
 
 
 def require_cache(cache: object, *, one_sequence: bool) -> None:

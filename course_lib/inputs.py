@@ -294,6 +294,8 @@ def require_same_batch(**tensors: Tensor) -> None:
     """Refuse tensors whose axes before the last two do not broadcast with each other."""
     (first_name, first), *others = tensors.items()
     for name, tensor in others:
+        if first.shape[:-2] == tensor.shape[:-2]:
+            continue
         try:
             torch.broadcast_shapes(first.shape[:-2], tensor.shape[:-2])
         except RuntimeError:

@@ -1,15 +1,19 @@
 """Text in, text out: a trained model between two vocabularies."""
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
-from course_lib.data.batching import pad
-from course_lib.data.vocabulary import Vocabulary
+from course_lib.attention import AttentionMap, record_attention
+from course_lib.data import Vocabulary, english_words, pad, written
+from course_lib.decoding import greedy
 from course_lib.inputs import require_whole
+from course_lib.transformer import Transformer
 
-__all__ = ["Translation", "Translator"]
+__all__ = ["PhraseTranslator", "Translation", "Translator"]
 
 
 class Translation(NamedTuple):
@@ -71,3 +75,76 @@ class Translator:
             looked = None if weights is None else weights[row, : len(written), : len(text)]
             translations.append(Translation(list(text), written, looked))
         return translations
+
+
+class PhraseTranslator:
+    """Translate English sentences of the phrasebook into French, each word a token.
+
+    Args:
+        model: a trained `Transformer`.
+        source, target: the vocabularies it was trained with.
+        max_length: the longest target, the end token included.
+    """
+
+    def __init__(
+        self, model: Transformer, source: Vocabulary, target: Vocabulary, *, max_length: int = 24
+    ) -> None:
+        require_whole(max_length=max_length)
+        self.model, self.source, self.target = model, source, target
+        self.max_length = max_length
+
+    def __call__(self, text: str) -> str:
+        """Translate one typed sentence, greedily.
+
+        Raises:
+            ValueError: for a text without words, one of several sentences, and words it has not learned.
+        """
+        (french,) = self.all([self.words(text)])
+        return written(french)
+
+    def all(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """Translate several sentences at once, from words to words."""
+        self.model.eval()
+        sources = pad([self.source.encode(words) for words in sentences], self.source.pad_id)
+        return [
+            self.target.decode(row)
+            for row in greedy(self.model, sources, max_length=self.max_length)
+        ]
+
+    def words(self, text: str) -> list[str]:
+        """Return the tokens of a typed sentence; raises as for a call."""
+        words = english_words(text)
+        unknown = [word for word in words if word not in self.source]
+        if unknown:
+            known = [word for word in self.source.tokens if word.isalpha()]
+            near = get_close_matches(unknown[0], known, n=3, cutoff=0.5) or known[:3]
+            raise ValueError(
+                f"{', '.join(map(repr, unknown))} is not among the {len(known)} words of the phrasebook; "
+                f"near are {', '.join(map(repr, near))}"
+            )
+        return words
+
+    @torch.no_grad()
+    def maps(self, text: str) -> dict[str, AttentionMap]:
+        """Translate a sentence; return where every layer looked, layer → `AttentionMap`.
+
+        A row of the decoder's self-attention is the token that was read at that step; a row of its
+        cross-attention is the token that was written there, whose links one wants to see.
+
+        Raises:
+            ValueError: as for a call.
+        """
+        words = self.words(text)
+        (french,) = self.all([words])
+        target = self.target.encode(french, bos=True) if french else torch.tensor([1])
+        with record_attention(self.model) as recorded:
+            self.model(self.source.encode(words)[None], target[None])
+        read, wrote = [self.target.bos, *french], [*french, self.target.eos]
+        sides = {"encoder": (words, words), "self": (read, read), "cross": (wrote, words)}
+        maps = {}
+        for name, (weights,) in recorded.items():
+            stack, number, layer = name.split(".")
+            kind = "encoder" if stack == "encoder" else layer.removesuffix("_attention")
+            label = f"{stack} {int(number) + 1}: {'self' if kind == 'encoder' else kind}"
+            maps[label] = AttentionMap(weights[0], *sides[kind])
+        return maps

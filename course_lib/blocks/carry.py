@@ -20,11 +20,16 @@ def settings_of(layer: nn.Module, kind: type[nn.Module]) -> dict[str, Any]:
     if layer.linear1.bias is None:
         raise ValueError("layer was made with bias=False; blocks of this course have biases")
     for name, functions in (("relu", (F.relu, nn.ReLU)), ("gelu", (F.gelu, nn.GELU))):
-        if layer.activation is functions[0] or isinstance(layer.activation, functions[1]):
+        exact = getattr(layer.activation, "approximate", "none") == "none"  # GELU has another form
+        if layer.activation is functions[0] or (
+            isinstance(layer.activation, functions[1]) and exact
+        ):
             activation = name
             break
     else:
-        raise ValueError(f"layer has the activation {layer.activation!r}; it must be relu or gelu")
+        raise ValueError(
+            f"layer has the activation {layer.activation!r}; it must be relu or gelu, exact"
+        )
     return {
         "d_model": layer.linear1.in_features,
         "num_heads": layer.self_attn.num_heads,

@@ -6,8 +6,8 @@ from torch import Tensor, nn
 from course_lib.blocks.carry import carry_layer, settings_of
 from course_lib.blocks.feed_forward import FeedForward
 from course_lib.blocks.residual import Residual
-from course_lib.cache import BlockCache
-from course_lib.inputs import require_sequence
+from course_lib.cache import BlockCache, require_block_cache
+from course_lib.inputs import require_made_for, require_sequence
 from course_lib.multihead import MultiHeadAttention
 from course_lib.positions import AttentionPositions
 
@@ -76,8 +76,10 @@ class DecoderBlock(nn.Module):
         Raises:
             ValueError: for vectors, masks or a cache that do not fit.
         """
-        d_model = self.self_attention.query.in_features
-        require_sequence(d_model, x=x, memory=memory)
+        require_sequence(self.self_attention.query.in_features, x=x, memory=memory)
+        require_made_for(self.cross_attention.key, "block", x=x, memory=memory)
+        _require_pairs(x, memory)
+        require_block_cache(cache)
         written, read = cache if cache is not None else (None, None)
         around_self, around_cross, around_network = self.residuals
         x = around_self(x, lambda x: self.self_attention(x, mask=mask, cache=written).output)
@@ -96,3 +98,10 @@ class DecoderBlock(nn.Module):
         made = cls(**settings_of(layer, nn.TransformerDecoderLayer))
         parts = {"self_attention": layer.self_attn, "cross_attention": layer.multihead_attn}
         return carry_layer(layer, made, parts, (layer.norm1, layer.norm2, layer.norm3))
+
+
+def _require_pairs(x: Tensor, memory: Tensor) -> None:
+    if len(x) != len(memory):
+        raise ValueError(
+            f"x has {len(x)} sequences, but memory has {len(memory)}; they belong together pair by pair"
+        )

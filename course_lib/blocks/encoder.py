@@ -7,7 +7,7 @@ from course_lib.blocks.carry import carry_layer, settings_of
 from course_lib.blocks.feed_forward import FeedForward
 from course_lib.blocks.residual import Residual
 from course_lib.cache import KeyValueCache
-from course_lib.inputs import require_sequence
+from course_lib.inputs import require_made_for, require_sequence
 from course_lib.multihead import MultiHeadAttention
 from course_lib.positions import AttentionPositions
 
@@ -72,6 +72,7 @@ class EncoderBlock(nn.Module):
             ValueError: for vectors, a mask or a cache that do not fit.
         """
         require_sequence(self.attention.query.in_features, x=x)
+        require_made_for(self.attention.query, "block", x=x)
         around_attention, around_network = self.residuals
         x = around_attention(x, lambda x: self.attention(x, mask=mask, cache=cache).output)
         return around_network(x, self.network)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from course_lib.blocks.dropout import Dropout
 from course_lib.inputs import (
+    require_axes,
     require_floating,
     require_made_for,
     require_one_of,
@@ -61,6 +62,7 @@ class FeedForward(nn.Module):
         require_floating(x=x)
         require_made_for(self.wider, "network", x=x)
         size = self.wider.in_features
+        require_axes(1, f"(…, {size})", x=x)
         require_size(size, f"the network was made for {size}", x=x)
         between = ACTIVATIONS[self.activation](self.wider(x))  # (…, d_ff)
         return self.back(self.dropout(between))  # (…, d_model)

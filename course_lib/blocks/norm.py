@@ -4,7 +4,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_lib.inputs import require_floating, require_positive, require_size, require_whole
+from course_lib.inputs import (
+    require_axes,
+    require_floating,
+    require_positive,
+    require_size,
+    require_whole,
+)
 
 
 class LayerNorm(nn.Module):
@@ -42,6 +48,7 @@ class LayerNorm(nn.Module):
         """
         require_floating(x=x)
         size = len(self.weight)
+        require_axes(1, f"(…, {size})", x=x)
         require_size(size, f"the norm was made for {size}", x=x)
         wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
         centred = wide - wide.mean(dim=-1, keepdim=True)  # (…, d_model)

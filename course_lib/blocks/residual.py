@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from course_lib.blocks.dropout import Dropout
 from course_lib.blocks.norm import LayerNorm
-from course_lib.inputs import require_one_of, require_probability
+from course_lib.inputs import require_floating, require_one_of, require_probability
 
 #: Where the norm stands: before the sublayer, beside the way around it, or behind their sum, on it.
 NORMS = ("pre", "post")
@@ -47,22 +47,34 @@ class Residual(nn.Module):
         """Go through the sublayer and around it.
 
         Raises:
-            ValueError: for vectors of another size, and for a sublayer that returns another shape.
+            ValueError: for vectors of another size, and for a sublayer that is no function or returns
+                another shape.
         """
+        require_floating(x=x)
+        _require_function(sublayer)
         if self.placement == "pre":
             return x + self._change(sublayer, self.norm(x))
         return self.norm(x + self._change(sublayer, x))
 
     def _change(self, sublayer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        change = sublayer(x)
-        if not isinstance(change, Tensor) or change.shape != x.shape:
-            came = (
-                f"shape {tuple(change.shape)}"
-                if isinstance(change, Tensor)
-                else f"a {type(change).__name__}"
-            )
-            raise ValueError(
-                f"sublayer returned {came}; to be added to x it must return a tensor of shape "
-                f"{tuple(x.shape)}"
-            )
+        change = sublayer(x)  # (…, d_model)
+        _require_same_shape(change, x)
         return self.dropout(change)
+
+
+def _require_function(sublayer: object) -> None:
+    if not callable(sublayer):
+        raise ValueError(
+            f"sublayer is a {type(sublayer).__name__}; it must be a layer or a function of x"
+        )
+
+
+def _require_same_shape(change: object, x: Tensor) -> None:
+    if not isinstance(change, Tensor) or change.shape != x.shape:
+        came = f"a {type(change).__name__}"
+        if isinstance(change, Tensor):
+            came = f"shape {tuple(change.shape)}"
+        raise ValueError(
+            f"sublayer returned {came}; to be added to x it must return a tensor of shape "
+            f"{tuple(x.shape)}"
+        )

@@ -4,7 +4,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.inputs import require_whole
+from course_lib.cache import require_rows
+from course_lib.inputs import require_tokens, require_whole, short_name
 from course_lib.transformer import DecoderOnly, Transformer
 
 
@@ -13,7 +14,7 @@ class Writer:
 
     Args:
         model: a `Transformer`, which reads `source` and writes from the start token on, or a `DecoderOnly`,
-            which continues `source`.
+            which continues `source`: behind its last token, so shorter ones are padded in front.
         source: (batch, length).
         bos_id: the start token of a `Transformer`'s target.
 
@@ -22,7 +23,8 @@ class Writer:
         cache: what is kept of the tokens so far.
 
     Raises:
-        ValueError: for another model, a source that it refuses, and a start token outside the vocabulary.
+        ValueError: for another model, a source that it refuses, a start token outside the vocabulary, and
+            padding that a `DecoderOnly` would have to continue, or that would move its positions.
     """
 
     def __init__(self, model: nn.Module, source: Int[Tensor, "batch length"], *, bos_id: int = 1):
@@ -38,18 +40,46 @@ class Writer:
             )
         self._model, self.cache = model, model.new_cache()
         self._memory = None
-        if isinstance(model, Transformer):
-            self._memory = model.encode(source)
+        if isinstance(model, DecoderOnly):
+            _require_prompts(model, source)
+        else:
+            with torch.no_grad():
+                self._memory = model.encode(source)
             source = source.new_full((len(source), 1), bos_id)
         self.logits = self._read(source)
 
     def write(self, token: Int[Tensor, " batch"]) -> Float[Tensor, "batch vocabulary"]:
-        """Write one more token in every sequence; return logits for the one behind it."""
+        """Write one more token in every sequence; return logits for the one behind it.
+
+        Raises:
+            ValueError: for what is not one token of the vocabulary per sequence.
+        """
+        batch = len(self.logits)
+        if (
+            not isinstance(token, Tensor)
+            or token.shape != (batch,)
+            or token.dtype not in (torch.int64, torch.int32)
+        ):
+            came = (
+                f"has shape {tuple(token.shape)} and dtype {short_name(token.dtype)}"
+                if isinstance(token, Tensor)
+                else f"is a {type(token).__name__}"
+            )
+            raise ValueError(
+                f"token {came}; it must be whole numbers (int64 or int32) of shape ({batch},), one per "
+                f"sequence"
+            )
+        require_tokens(self._model.config.target_vocabulary, token=token[:, None])
         self.logits = self._read(token[:, None])
         return self.logits
 
     def select(self, rows: Int[Tensor, " new_batch"]) -> None:
-        """Go on with these sequences of the batch, in this order; one may be taken several times."""
+        """Go on with these sequences of the batch, in this order; one may be taken several times.
+
+        Raises:
+            ValueError: for rows that are not whole numbers of one axis, and that the batch does not have.
+        """
+        require_rows(rows, len(self.logits))
         self.cache.select(rows)
         self.logits = self.logits[rows]
         if self._memory is not None:
@@ -60,3 +90,22 @@ class Writer:
         if self._memory is None:
             return self._model(tokens, cache=self.cache)[:, -1]
         return self._model.decode(tokens, self._memory, cache=self.cache)[:, -1]
+
+
+def _require_prompts(model: DecoderOnly, source: Tensor) -> None:
+    """Refuse tokens that are not in the vocabulary, and padding where it would change what is written."""
+    require_tokens(model.config.target_vocabulary, source=source)
+    padding = source == model.config.pad_id
+    if padding[:, -1].any():
+        row = padding[:, -1].nonzero()[0].item()
+        raise ValueError(
+            f"source[{row}] ends in padding (pad_id={model.config.pad_id}), and a DecoderOnly continues "
+            f"behind the last token; pad in front, or give sequences of equal length"
+        )
+    if model.input.positions is not None and padding.any():
+        row = padding.any(1).nonzero()[0].item()
+        raise ValueError(
+            f"source[{row}] holds padding (pad_id={model.config.pad_id}), which moves its tokens to later "
+            f"positions, and positions={model.config.positions!r} counts them from the start; give "
+            f"sequences of equal length"
+        )

@@ -6,7 +6,15 @@ moves the artists listed in `artists`; `hover` says which exact values stand whe
 
 from course_lib.plots.alignment import AlignmentPanel
 from course_lib.plots.clocks import ClocksPanel
-from course_lib.plots.diagrams import attention_diagram, heads_diagram, self_and_cross_diagram
+from course_lib.plots.diagrams import (
+    attention_diagram,
+    blocks_diagram,
+    cache_diagram,
+    heads_diagram,
+    residual_diagram,
+    self_and_cross_diagram,
+    transformer_diagram,
+)
 from course_lib.plots.fit import FitPanel
 from course_lib.plots.grid import GridPanel
 from course_lib.plots.heads import HeadsPanel
@@ -24,9 +32,8 @@ from course_lib.plots.token_map import TokenMapPanel
 __all__ = [
     "COLOURS",
     "STYLE",
-    "ClocksPanel",
-    "SignedMapPanel",
     "AlignmentPanel",
+    "ClocksPanel",
     "FitPanel",
     "GridPanel",
     "HeadsPanel",
@@ -36,11 +43,16 @@ __all__ = [
     "LinesPanel",
     "LinksPanel",
     "NumbersPanel",
+    "SignedMapPanel",
     "StemsPanel",
     "TokenMapPanel",
     "attention_diagram",
+    "blocks_diagram",
+    "cache_diagram",
     "figure",
     "heads_diagram",
     "interval_grid",
+    "residual_diagram",
     "self_and_cross_diagram",
+    "transformer_diagram",
 ]

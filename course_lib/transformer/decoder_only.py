@@ -3,13 +3,12 @@
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.blocks import EncoderBlock
 from course_lib.cache import ModelCache
 from course_lib.masks import causal_mask, combine_masks, token_mask
 from course_lib.transformer.config import TransformerConfig
 from course_lib.transformer.embedding import ModelInput
 from course_lib.transformer.model import require_config, require_model_cache
-from course_lib.transformer.stack import initialise, make_blocks, make_final_norm
+from course_lib.transformer.stack import initialise, make_decoder, make_final_norm
 
 
 class DecoderOnly(nn.Module):
@@ -33,7 +32,7 @@ class DecoderOnly(nn.Module):
         require_config(config)
         self.config = config
         self.input = ModelInput(config.target_vocabulary, config)
-        self.blocks = make_blocks(EncoderBlock, config.decoder_layers, config, causal=True)
+        self.blocks = make_decoder(config, memory=False)
         self.norm = make_final_norm(config)
         self.out = nn.Linear(config.d_model, config.target_vocabulary, bias=False)
         initialise(self)
@@ -53,8 +52,7 @@ class DecoderOnly(nn.Module):
             ValueError: for tokens that are not in the vocabulary, sequences that are longer than learned
                 positions reach, and a cache of another model or batch.
         """
-        if cache is not None:
-            require_model_cache(cache, self)
+        require_model_cache(cache, self)
         past = 0 if cache is None else cache.length
         x = self.input(past, tokens=tokens)  # (batch, length, d_model)
         real = token_mask(tokens, self.config.pad_id)  # (batch, 1, length)

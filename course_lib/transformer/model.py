@@ -2,17 +2,22 @@
 
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.blocks import DecoderBlock, EncoderBlock
 from course_lib.cache import ModelCache
-from course_lib.inputs import require_sequence
+from course_lib.inputs import require_sequence, short_name
 from course_lib.masks import causal_mask, combine_masks, token_mask
 from course_lib.transformer.carry import carry_stacks, config_of
 from course_lib.transformer.config import TransformerConfig
 from course_lib.transformer.embedding import ModelInput
-from course_lib.transformer.stack import initialise, make_blocks, make_final_norm
+from course_lib.transformer.stack import (
+    initialise,
+    make_decoder,
+    make_encoder,
+    make_final_norm,
+)
 
 
 class Memory(NamedTuple):
@@ -47,8 +52,8 @@ class Transformer(nn.Module):
         source_vocabulary = config.source_vocabulary or config.target_vocabulary
         self.source_input = ModelInput(source_vocabulary, config)
         self.target_input = ModelInput(config.target_vocabulary, config)
-        self.encoder = make_blocks(EncoderBlock, config.encoder_layers, config, causal=False)
-        self.decoder = make_blocks(DecoderBlock, config.decoder_layers, config, causal=True)
+        self.encoder = make_encoder(config)
+        self.decoder = make_decoder(config, memory=True)
         self.encoder_norm, self.decoder_norm = make_final_norm(config), make_final_norm(config)
         self.out = nn.Linear(config.d_model, config.target_vocabulary, bias=False)
         initialise(self)
@@ -98,8 +103,10 @@ class Transformer(nn.Module):
             ValueError: as for `forward`, for a memory of another size or batch, and for a cache of another
                 model or batch.
         """
-        memory = self._require_memory(memory, target)
-        past = 0 if cache is None else self._require_cache(cache).length
+        _require_memory(memory, target, self.config.d_model)
+        require_model_cache(cache, self)
+        _require_same_memory(cache, memory)
+        past = 0 if cache is None else cache.length
         x = self.target_input(past, target=target)  # (batch, target, d_model)
         real = token_mask(target, self.config.pad_id)  # (batch, 1, target)
         real = real if cache is None else cache.extend(real)  # (batch, 1, past + target)
@@ -113,24 +120,6 @@ class Transformer(nn.Module):
     def new_cache(self) -> ModelCache:
         """Return an empty cache for one batch."""
         return ModelCache(self, len(self.decoder))
-
-    def _require_cache(self, cache: ModelCache) -> ModelCache:
-        require_model_cache(cache, self)
-        return cache
-
-    def _require_memory(self, memory: Memory, target: Tensor) -> Memory:
-        if not isinstance(memory, tuple) or len(memory) != 2:
-            raise ValueError(
-                f"memory is a {type(memory).__name__}; it must be a Memory(vectors, mask), as encode returns"
-            )
-        memory = Memory(*memory)
-        require_sequence(self.config.d_model, memory=memory.vectors)
-        if isinstance(target, Tensor) and len(target) != len(memory.vectors):
-            raise ValueError(
-                f"target has {len(target)} sequences, but the source had {len(memory.vectors)}; they "
-                f"belong together pair by pair"
-            )
-        return memory
 
     @classmethod
     def from_torch(
@@ -150,7 +139,8 @@ class Transformer(nn.Module):
                 max_length, tie_embeddings, pad_id.
 
         Raises:
-            ValueError: for any other layer, one without biases, and one with stacks of its own kind.
+            ValueError: for any other layer, one without biases, one with stacks of its own kind or of unequal
+                layers, and for other choices.
         """
         config = config_of(
             layer,
@@ -171,9 +161,39 @@ def require_config(config: object) -> None:
 
 
 def require_model_cache(cache: object, model: nn.Module) -> None:
-    """Refuse what is not a cache of this model."""
+    """Refuse what is neither None nor a cache of this model."""
+    if cache is None:
+        return
     if not isinstance(cache, ModelCache):
         raise ValueError(
             f"cache is a {type(cache).__name__}; it must be what model.new_cache() returns"
         )
     cache.require_made_by(model)
+
+
+def _require_same_memory(cache: ModelCache | None, memory: Memory) -> None:
+    if cache is not None:
+        cache.require_memory(memory.vectors)
+
+
+def _require_memory(memory: object, target: object, d_model: int) -> None:
+    """Refuse what `encode` would not return for the sources of `target`."""
+    if not isinstance(memory, Memory):
+        raise ValueError(
+            f"memory is a {type(memory).__name__}; it must be a Memory(vectors, mask), as encode returns"
+        )
+    vectors, mask = memory
+    require_sequence(d_model, **{"memory.vectors": vectors})
+    shape = (len(vectors), 1, vectors.shape[1])
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != shape:
+        came = f"is a {type(mask).__name__}"
+        if isinstance(mask, Tensor):
+            came = f"has shape {tuple(mask.shape)} and dtype {short_name(mask.dtype)}"
+        raise ValueError(
+            f"memory.mask {came}; it must be boolean of shape (batch, 1, source) = {shape}, as encode returns"
+        )
+    if isinstance(target, Tensor) and target.dim() == 2 and len(target) != len(vectors):
+        raise ValueError(
+            f"target has {len(target)} sequences, but the source had {len(vectors)}; they belong "
+            f"together pair by pair"
+        )

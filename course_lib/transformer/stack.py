@@ -7,14 +7,25 @@ from course_lib.positions import make_positions
 from course_lib.transformer.config import TransformerConfig
 
 
-def make_blocks(
+def make_encoder(config: TransformerConfig) -> nn.ModuleList:
+    """Make the blocks that read: every token may look at every other."""
+    return _blocks(EncoderBlock, config.encoder_layers, config, causal=False)
+
+
+def make_decoder(config: TransformerConfig, *, memory: bool) -> nn.ModuleList:
+    """Make the blocks that write, with a memory to look across at or without one."""
+    block = DecoderBlock if memory else EncoderBlock
+    return _blocks(block, config.decoder_layers, config, causal=True)
+
+
+def _blocks(
     block: type[EncoderBlock] | type[DecoderBlock],
     layers: int,
     config: TransformerConfig,
     *,
     causal: bool,
 ) -> nn.ModuleList:
-    """Make `layers` blocks, each with positions of its own where these work inside attention."""
+    """Blocks, each with positions of its own where these work inside attention."""
     return nn.ModuleList(
         block(
             config.d_model,

@@ -4,8 +4,10 @@
 pointer; `Explorer` joins controls and picture; a function per explorer says what is drawn.
 """
 
-from course_lib.widgets.attention import AttentionMap, attention_explorer
+from course_lib.attention import AttentionMap
+from course_lib.widgets.attention import attention_explorer
 from course_lib.widgets.dates import date_explorer
+from course_lib.widgets.depth import depth_explorer
 from course_lib.widgets.explorer import Explorer
 from course_lib.widgets.kernel_regression import kernel_regression_explorer
 from course_lib.widgets.live_figure import LiveFigure
@@ -25,6 +27,7 @@ __all__ = [
     "attention_explorer",
     "bias_explorer",
     "date_explorer",
+    "depth_explorer",
     "kernel_regression_explorer",
     "mask_explorer",
     "reshape_explorer",

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import ipywidgets
 import matplotlib
 from torch import Tensor
 
 from course_lib import texts
-from course_lib.attention import entropy, mean_distance
+from course_lib.attention import AttentionMap, entropy, mean_distance
 from course_lib.inputs import require_finite, require_one_of, require_whole
 from course_lib.plots import HeadsPanel, LinksPanel, TokenMapPanel, figure
 from course_lib.plots.style import STYLE
@@ -19,17 +18,6 @@ from course_lib.widgets.live_figure import LiveFigure
 _MOST_TOKENS, _MOST_HEADS = 1024, 64
 _ROOM_TO_TYPE = 24  # tokens that the query slider reaches where the text can change
 VIEWS = ("map", "lines")
-
-
-class AttentionMap(NamedTuple):
-    """One layer, for one pair of sequences: `weights` (heads, query, key) and the tokens of both sides.
-
-    The keys are the queries where left out.
-    """
-
-    weights: Tensor
-    queries: Sequence[str]
-    keys: Sequence[str] | None = None
 
 
 #: What can be explored: one tensor, one per layer, or what `record_attention` collected.

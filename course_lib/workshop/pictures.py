@@ -8,7 +8,15 @@ from matplotlib.figure import Figure
 
 from course_lib.checkpoints import date_translator
 from course_lib.data import nile_series
-from course_lib.plots import attention_diagram, heads_diagram, self_and_cross_diagram
+from course_lib.plots import (
+    attention_diagram,
+    blocks_diagram,
+    cache_diagram,
+    heads_diagram,
+    residual_diagram,
+    self_and_cross_diagram,
+    transformer_diagram,
+)
 from course_lib.widgets import date_explorer, kernel_regression_explorer, score_explorer
 from course_lib.widgets.explorer import Explorer
 from course_lib.widgets.live_figure import LiveFigure
@@ -40,6 +48,10 @@ PICTURES: dict[str, Callable[[], bytes]] = {
     "attention.svg": _diagram(attention_diagram),
     "self_and_cross.svg": _diagram(self_and_cross_diagram),
     "heads.svg": _diagram(heads_diagram),
+    "residual.svg": _diagram(residual_diagram),
+    "blocks.svg": _diagram(blocks_diagram),
+    "transformer.svg": _diagram(transformer_diagram),
+    "cache.svg": _diagram(cache_diagram),
 }
 
 

@@ -47,6 +47,9 @@ OPENED_BY = {
     "multihead": 5,
     "positions": 6,
     "experiments": 6,
+    "blocks": 7,
+    "transformer": 8,
+    "decoding": 8,
 }
 
 

@@ -9,6 +9,8 @@ from course_lib.exercises.catalogue import (
     scoring_functions,
     self_and_cross_attention,
     seq2seq_with_attention,
+    transformer,
+    transformer_blocks,
 )
 from course_lib.exercises.exercise import Exercise
 
@@ -19,6 +21,8 @@ _MODULES = (
     self_and_cross_attention,
     multi_head_attention,
     positional_encodings,
+    transformer_blocks,
+    transformer,
 )
 
 #: Every exercise and bug hunt by name.

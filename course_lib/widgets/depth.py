@@ -1,0 +1,97 @@
+"""The depth explorer: what the norm and the warm-up do to a tall stack of blocks."""
+
+import ipywidgets
+import matplotlib
+import numpy as np
+
+from course_lib.blocks import NORMS
+from course_lib.experiments.depth import DEPTHS, EVERY, SEEN, STEPS, WARMUPS, name_of, recorded
+from course_lib.inputs import require_one_of
+from course_lib.plots import LinesPanel, figure
+from course_lib.plots.style import STYLE
+from course_lib.widgets.explorer import Explorer
+from course_lib.widgets.live_figure import LiveFigure
+
+_SMALLEST, _LARGEST = 1e-7, 10.0  # of the axis of gradient norms
+
+
+def depth_explorer(
+    *, depth: int = 12, norm: str = "post", warmup: int = 0, after: int = 0
+) -> Explorer:
+    """See how strong the gradients of each block are, and how the loss falls.
+
+    Everything was recorded by `python -m course_lib.experiments.depth`; means over three seeds.
+
+    Args:
+        depth, norm, warmup, after: where the controls start: one of `DEPTHS`, "pre" or "post", one of
+            `WARMUPS`, and after how many steps the gradients are shown, one of `SEEN`.
+
+    Raises:
+        ValueError: for a depth, norm, warm-up or step that was not recorded.
+    """
+    for choices, given in (
+        (DEPTHS, {"depth": depth}),
+        (NORMS, {"norm": norm}),
+        (WARMUPS, {"warmup": warmup}),
+        (SEEN, {"after": after}),
+    ):
+        require_one_of(choices, **given)
+    blocks, steps = np.arange(1, max(DEPTHS) + 1), np.arange(EVERY, STEPS + 1, EVERY)
+    with matplotlib.rc_context(STYLE):
+        drawn, (left, right) = figure(10.4, 3.6, columns=2)
+        gradients = LinesPanel(
+            left,
+            blocks,
+            {name: np.full(len(blocks), np.nan) for name in NORMS},
+            x_label="block (1 = the first)",
+            y_label="norm of the gradient",
+            title="gradients by depth",
+            log_y=True,
+            y_limits=(_SMALLEST, _LARGEST),
+        )
+        left.set_xlim(0.5, max(DEPTHS) + 0.5)
+        left.xaxis.get_major_locator().set_params(integer=True)
+        losses = LinesPanel(
+            right,
+            steps,
+            {name: np.zeros(len(steps)) for name in NORMS},
+            x_label="step",
+            y_label="loss in nats",
+            title="training",
+            y_limits=(0, 4),
+        )
+        live = LiveFigure(drawn, [gradients, losses])
+
+    def update(
+        depth: int = depth, norm: str = norm, warmup: int = warmup, after: int = after
+    ) -> dict[str, str]:
+        runs = {name: recorded()[name_of(depth, name, warmup)] for name in NORMS}
+        by_block = {name: _by_block(run, after, len(blocks)) for name, run in runs.items()}
+        gradients.update(emphasise=norm, **by_block)
+        mean_losses = {name: np.mean(run["losses"], axis=0) for name, run in runs.items()}
+        losses.update(emphasise=norm, **mean_losses)
+        mine, ends = by_block[norm][:depth], [losses[-1] for losses in runs[norm]["losses"]]
+        return {
+            "norm": norm,
+            "depth": str(depth),
+            "warm-up": f"{warmup} steps",
+            f"gradient of block 1 after {after} steps": f"{mine[0]:.2g}",
+            f"of block {depth}": f"{mine[-1]:.2g}",
+            "last losses of three seeds": ", ".join(f"{end:.2g}" for end in sorted(ends)),
+        }
+
+    controls = {
+        "depth": ipywidgets.SelectionSlider(value=depth, options=DEPTHS, description="depth"),
+        "norm": ipywidgets.Dropdown(value=norm, options=NORMS, description="norm"),
+        "warmup": ipywidgets.SelectionSlider(value=warmup, options=WARMUPS, description="warm-up"),
+        "after": ipywidgets.SelectionSlider(value=after, options=SEEN, description="after step"),
+    }
+    return Explorer("Depth", controls, live, update, name="depth")
+
+
+def _by_block(run: dict, after: int, room: int) -> np.ndarray:
+    """Mean over the seeds, filled up with nothing behind the last block."""
+    seeds = np.array(run["gradients"][str(after)])  # (seed, block)
+    norms = np.full(room, np.nan)
+    norms[: seeds.shape[1]] = np.exp(np.log(np.maximum(seeds, 1e-12)).mean(axis=0))
+    return norms

@@ -1,0 +1,177 @@
+"""The Transformer beside `nn.Transformer`, the cache beside none, and what the trainings of notebook 08 reach.
+
+Run it with ``python -m tests.benchmarks.transformer``; every ratio compares calls that took turns in one run.
+"""
+
+from time import perf_counter
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_lib.attention import record_attention
+from course_lib.checkpoints import untrained_phrase_translator
+from course_lib.data import alignment_error_rate, pad, phrases, strongest_links
+from course_lib.decoding import greedy
+from course_lib.positions import sinusoidal_table
+from course_lib.training import fit, next_token_loss, warmup_decay
+from course_lib.transformer import Transformer, TransformerConfig
+from course_lib.workshop.checkpoints import exact_sentences, train_on_phrases
+from tests.benchmarks.multihead import in_turn
+
+SIZES = {"d_model": 512, "num_heads": 8, "d_ff": 2048, "dropout": 0.1}
+
+
+class Theirs(nn.Module):
+    """The same model around `nn.Transformer`: what it lacks is written as its documentation has it."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        d_model = SIZES["d_model"]
+        self.source, self.target = (
+            nn.Embedding(vocabulary, d_model),
+            nn.Embedding(vocabulary, d_model),
+        )
+        self.register_buffer("positions", sinusoidal_table(512, d_model))
+        self.drop = nn.Dropout(SIZES["dropout"])
+        self.stacks = nn.Transformer(
+            d_model, SIZES["num_heads"], 2, 2, SIZES["d_ff"], SIZES["dropout"], batch_first=True
+        )
+        self.out = nn.Linear(d_model, vocabulary, bias=False)
+
+    def forward(self, source, target):
+        length, hidden = target.shape[1], source == 0
+        causal = torch.ones(length, length, dtype=torch.bool).triu(1)
+        z = self.stacks(
+            self.placed(self.source(source)),
+            self.placed(self.target(target)),
+            tgt_mask=causal,
+            src_key_padding_mask=hidden,
+            memory_key_padding_mask=hidden,
+            tgt_key_padding_mask=target == 0,
+        )
+        return self.out(z)
+
+    def placed(self, x):
+        return self.drop(x * x.shape[-1] ** 0.5 + self.positions[: x.shape[1]])
+
+
+def training_throughput() -> None:
+    torch.set_num_threads(2)
+    torch.manual_seed(0)
+    layers = {"encoder_layers": 2, "decoder_layers": 2, "norm": "post", "final_norm": True}
+    ours = Transformer(TransformerConfig(target_vocabulary=11, **SIZES, **layers))
+    source = torch.randint(1, 11, (80, 10))
+
+    def steps(model):
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+
+        def step():
+            logits = model(source, source[:, :-1])
+            loss = F.cross_entropy(logits.flatten(0, 1), source[:, 1:].flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+
+        return step
+
+    took = in_turn(rounds=30, ours=steps(ours), theirs=steps(Theirs(11)))
+    print(
+        f"training step, d 512, 2+2 layers, batch 80 × 10: {took['ours']:.0f} ms, "
+        f"{took['theirs'] / took['ours']:.2f} × the throughput of nn.Transformer"
+    )
+
+
+@torch.no_grad()
+def cached_decoding(length: int = 256) -> None:
+    torch.set_num_threads(1)
+    layers = {"encoder_layers": 2, "decoder_layers": 2}
+    config = TransformerConfig(target_vocabulary=1000, **SIZES, **layers)
+    model, source = Transformer(config).eval(), torch.randint(1, 1000, (1, 20))
+    memory, total = model.encode(source), {}
+    for cached in (True, False):
+        cache, tokens = model.new_cache(), torch.ones(1, 1, dtype=torch.int64)
+        started = perf_counter()
+        for _ in range(length):
+            new = tokens[:, -1:] if cached else tokens
+            logits = model.decode(new, memory, cache=cache if cached else None)[:, -1]
+            tokens = torch.cat([tokens, logits.argmax(-1, keepdim=True)], dim=1)
+        total[cached] = perf_counter() - started
+    print(
+        f"{length} tokens, d 512, 2 layers: {1000 * total[True] / length:.1f} ms a token with the cache, "
+        f"{total[False] / total[True]:.1f} × as fast as without"
+    )
+
+
+def copy_task(seed: int) -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    layers = {"encoder_layers": 2, "decoder_layers": 2, "norm": "pre"}
+    config = TransformerConfig(
+        target_vocabulary=11, d_model=32, num_heads=4, d_ff=64, dropout=0.0, **layers
+    )
+    model, random = Transformer(config), torch.Generator().manual_seed(seed)
+
+    def draw(count):
+        sequences = torch.randint(1, 11, (count, 10), generator=random)
+        sequences[:, 0] = 1
+        return sequences
+
+    def batches():
+        while True:
+            yield draw(64)
+
+    def loss(model, batch):
+        return next_token_loss(model(batch, batch[:, :-1]), batch)
+
+    def rate(step):
+        return warmup_decay(step, peak=5e-3, steps=400, warmup=40)
+
+    history = fit(model, batches(), loss, steps=400, rate=rate, seed=seed)
+    fresh = draw(10_000)
+    copied = greedy(model, fresh, max_length=9, bos_id=1, eos_id=0)
+    right = (copied == fresh[:, 1:]).all(dim=1).double().mean().item()
+    print(f"copy task, seed {seed}: {right:.4f} of 10,000 right after {history.seconds:.0f} s")
+
+
+def phrasebook(seed: int) -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    translator, held_out = untrained_phrase_translator(), phrases(2000, split="held out")
+    history = train_on_phrases(translator, seed=seed)
+    exact = exact_sentences(translator, held_out)
+    sources = pad([translator.source.encode(one.english) for one in held_out])
+    targets = pad([translator.target.encode(one.french, bos=True) for one in held_out])
+    with torch.no_grad(), record_attention(translator.model) as maps:
+        translator.model(sources, targets)
+    rates = [
+        alignment_error_rate(
+            [
+                strongest_links(one[: len(pair.french), : len(pair.english)])
+                for one, pair in zip(head, held_out, strict=True)
+            ],
+            held_out,
+        )
+        for name, (weights,) in maps.items()
+        if "cross" in name
+        for head in weights.unbind(1)
+    ]
+    print(
+        f"phrasebook, seed {seed}: {exact:.4f} of 2,000 held-out sentences exact after "
+        f"{history.seconds:.0f} s; alignment error rate of the heads "
+        + " ".join(f"{rate:.2f}" for rate in rates)
+    )
+
+
+def main() -> None:
+    training_throughput()
+    cached_decoding()
+    for seed in range(3):
+        copy_task(seed)
+    for seed in range(3):
+        phrasebook(seed)
+
+
+if __name__ == "__main__":
+    main()

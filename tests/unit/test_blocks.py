@@ -1,0 +1,779 @@
+"""The parts of a block and the two blocks, against PyTorch's layers and against these composed by hand."""
+
+import copy
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from course_lib.attention import record_attention
+from course_lib.blocks import (
+    ACTIVATIONS,
+    NORMS,
+    DecoderBlock,
+    Dropout,
+    EncoderBlock,
+    FeedForward,
+    LayerNorm,
+    Residual,
+)
+from course_lib.cache import BlockCache, KeyValueCache, MemoryCache
+from course_lib.positions import AlibiBias, RotaryPositions
+
+DTYPES = [torch.float64, torch.float32]
+ROUNDING = {torch.float64: 1e-10, torch.float32: 1e-5}
+# The ledger collects over all examples, and every example is quick.
+COLLECTS = settings(
+    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+# No two axes are equally long, so that none can be taken for another.
+BATCH, HEADS, TARGET, SOURCE, D_FF, D_MODEL = 2, 3, 4, 5, 7, 12
+
+
+def wild(layer, dtype=torch.float64):
+    """Weights and biases large enough that every part matters."""
+    for parameter in layer.parameters():
+        parameter.data = 0.3 * torch.randn(parameter.shape).to(dtype)
+    return layer
+
+
+def vectors(*shape, dtype=torch.float64):
+    return torch.randn(shape, dtype=dtype, requires_grad=True)
+
+
+def exact(*tensors):
+    return [tensor.detach().double().requires_grad_() for tensor in tensors]
+
+
+def hold(ledger, ours, theirs, leaves, oracle_leaves, within):
+    """Hold a result, and the gradients of one random mixture of it, against an oracle in float64."""
+    ledger.compare(ours, theirs, within=within)
+    mix = torch.randn(theirs.shape, dtype=torch.float64)
+    mine = torch.autograd.grad(ours, leaves, mix.to(ours))
+    slopes = torch.autograd.grad(theirs, oracle_leaves, mix)
+    for one, slope in zip(mine, slopes, strict=True):
+        ledger.compare(one, slope, within=within, backward=True)
+
+
+# --- dropout ---------------------------------------------------------------------------------
+
+
+@pytest.mark.verifies("course_lib.blocks.Dropout", against="its definition, on a million numbers")
+@pytest.mark.parametrize("p", [0.05, 0.3, 0.5, 0.9])
+def test_dropout_drops_a_share_and_scales_the_others(ledger, p):
+    count = 1_000_000
+    x = torch.randn(count, dtype=torch.float64)
+    out = Dropout(p)(x)
+    dropped = out == 0
+    bound = 5 * math.sqrt(count * p * (1 - p))
+    assert abs(dropped.sum().item() - count * p) < bound
+    assert abs((dropped[1:] & dropped[:-1]).sum().item() - count * p * p) < 2 * bound  # one by one
+    ledger.compare(out[~dropped], x[~dropped] / (1 - p), within=1e-15 * 50)
+    assert abs(out.sum() - x.sum()) < 6 * math.sqrt(count * p / (1 - p))  # expected: the same
+
+
+@pytest.mark.verifies(
+    "course_lib.blocks.Dropout", against="PyTorch `F.dropout`, given what is dropped"
+)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_survives_dropout_is_what_pytorch_makes_of_it(ledger, dtype):
+    """The two draw differently: ones tell what ours drops, and PyTorch how much larger the others get."""
+    layer, x = Dropout(0.4), vectors(50, D_MODEL, dtype=dtype)
+    torch.manual_seed(5)
+    kept = layer(torch.ones(50, D_MODEL)) != 0
+    torch.manual_seed(5)
+    ours = layer(x)
+    drawn = F.dropout(torch.ones(1000, dtype=torch.float64), 0.4)
+    (factor,) = drawn[drawn != 0].unique()
+    ledger.compare(ours, x.detach().double() * kept * factor, within=ROUNDING[dtype])
+    (slope,) = torch.autograd.grad(ours.sum(), x)
+    ledger.compare(slope, kept * factor, within=ROUNDING[dtype], backward=True)
+
+
+def test_dropout_acts_only_in_training_and_repeats_with_a_seed():
+    x, layer = torch.randn(40, 40), Dropout(0.5)
+    torch.manual_seed(7)
+    first = layer(x)
+    torch.manual_seed(7)
+    assert torch.equal(layer(x), first) and not torch.equal(layer(x), first)
+    before = x.clone()
+    assert layer.eval()(x) is x and torch.equal(x, before)
+    assert layer.train()(x) is not x and torch.equal(x, before)
+    assert Dropout(0.0)(x) is x
+    assert not list(layer.parameters()) and str(layer) == "Dropout(p=0.5)" and Dropout().p == 0.1
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_dropout_keeps_dtype_and_never_makes_a_number_of_infinity(dtype):
+    x = torch.full((1000,), torch.inf, dtype=dtype)
+    out = Dropout(0.5)(x)
+    assert out.dtype == dtype and set(out.tolist()) == {0.0, math.inf}
+
+
+# --- layer norm ------------------------------------------------------------------------------
+
+
+@pytest.mark.verifies("course_lib.blocks.LayerNorm", against="PyTorch `nn.LayerNorm`")
+@pytest.mark.parametrize("eps", [1e-5, 1e-12, 0.5])
+@pytest.mark.parametrize("shape", [(D_MODEL,), (2, 3, D_MODEL), (2, 1, 3, 64)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_norm_is_that_of_pytorch(ledger, dtype, shape, eps):
+    hold_norm(ledger, dtype, shape, eps)
+
+
+@pytest.mark.verifies("course_lib.blocks.LayerNorm", against="PyTorch `nn.LayerNorm`")
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_norm_of_one_or_two_numbers_is_that_of_pytorch(ledger, dtype, size):
+    hold_norm(ledger, dtype, (4, size), 0.5)  # with a small eps, nothing but rounding would be left
+
+
+def hold_norm(ledger, dtype, shape, eps):
+    ours = wild(LayerNorm(shape[-1], eps), dtype)
+    theirs = nn.LayerNorm(shape[-1], eps).double()
+    theirs.load_state_dict(ours.state_dict())
+    x = (3 * torch.randn(shape) + 2).to(dtype).requires_grad_()
+    (double,) = exact(x)
+    wanted, within = theirs(double), 1e-12 if dtype == torch.float64 else 1e-5
+    assert ours(x).dtype == dtype
+    ledger.compare(ours(x), wanted, within=within)
+    mix = torch.randn(shape, dtype=torch.float64)
+    mine = torch.autograd.grad(ours(x), [x, *ours.parameters()], mix.to(dtype))
+    slopes = torch.autograd.grad(wanted, [double, *theirs.parameters()], mix)
+    for one, slope in zip(mine, slopes, strict=True):
+        ledger.compare(one, slope, within=10 * within, backward=True)
+
+
+@pytest.mark.verifies("course_lib.blocks.LayerNorm", against="PyTorch `nn.LayerNorm`")
+@COLLECTS
+@given(
+    batch=st.lists(st.integers(1, 4), max_size=3),
+    size=st.integers(3, 40),
+    eps=st.sampled_from([1e-3, 1e-5, 1e-6]),
+    offset=st.floats(-100, 100),
+    seed=st.integers(0, 1000),
+)
+def test_norms_of_any_shape_are_those_of_pytorch(ledger, batch, size, eps, offset, seed):
+    torch.manual_seed(seed)
+    x = torch.randn(*batch, size, dtype=torch.float64) + offset
+    ledger.compare(
+        LayerNorm(size, eps).double()(x), F.layer_norm(x, (size,), eps=eps), within=1e-10
+    )
+
+
+@pytest.mark.verifies("course_lib.blocks.LayerNorm", against="the values of [1, 2, 3, 4] by hand")
+def test_the_norm_of_one_to_four(ledger):
+    """Mean 2.5, variance 5/4; an unbiased one were 5/3. With eps 1, which would stand outside the root."""
+    x = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
+    wanted = torch.tensor([-1.0, -1 / 3, 1 / 3, 1.0], dtype=torch.float64)  # (x - 2.5) / 1.5
+    ledger.compare(LayerNorm(4, eps=1.0).double()(x), wanted, within=1e-15 * 10)
+
+
+def test_the_norm_starts_with_scale_one_and_shift_zero():
+    norm = LayerNorm(3)
+    assert (
+        norm.weight.tolist() == [1, 1, 1] and norm.bias.tolist() == [0, 0, 0] and norm.eps == 1e-5
+    )
+    x = 5 * torch.randn(6, 3).double() + 3
+    out = norm.double()(x)
+    torch.testing.assert_close(out.mean(-1), torch.zeros(6).double())
+    assert ((out.var(-1, unbiased=False) - 1).abs() < 1e-3).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, -1e4])
+def test_a_vector_of_equal_numbers_becomes_the_shift(value):
+    norm, x = wild(LayerNorm(8)), torch.full((2, 8), value).double().requires_grad_()
+    out = norm(x)
+    torch.testing.assert_close(out, norm.bias.expand(2, -1))
+    out.square().sum().backward()
+    assert x.grad.isfinite().all() and norm.weight.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_the_norm_in_half_precision_is_that_of_pytorch(dtype):
+    """Of numbers whose squares do not fit: the sums run in float32, and one rounding is left."""
+    ours, theirs = wild(LayerNorm(300), dtype), nn.LayerNorm(300).to(dtype)
+    theirs.load_state_dict(ours.state_dict())
+    x = (3000 * torch.randn(40, 300)).to(dtype)
+    out = ours(x)
+    assert out.dtype == dtype and out.isfinite().all()
+    torch.testing.assert_close(out, theirs(x), rtol=0.02, atol=0.02)
+
+
+def test_no_other_token_takes_part_in_the_norm():
+    norm, x = wild(LayerNorm(6)), torch.randn(2, 3, 6).double()
+    whole = norm(x)
+    for b in range(2):
+        for place in range(3):
+            torch.testing.assert_close(norm(x[b, place]), whole[b, place])
+
+
+# --- the network -----------------------------------------------------------------------------
+
+BENDS = {"relu": nn.ReLU, "gelu": nn.GELU}
+
+
+@pytest.mark.verifies(
+    "course_lib.blocks.FeedForward", against="PyTorch `nn.Sequential` of two `nn.Linear`"
+)
+@pytest.mark.parametrize("activation", BENDS)
+@pytest.mark.parametrize("batch", [(), (3,), (BATCH, TARGET)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_network_is_two_layers_with_a_bend_between(ledger, dtype, batch, activation):
+    ours = wild(FeedForward(D_MODEL, D_FF, activation=activation), dtype)
+    wider, back = nn.Linear(D_MODEL, D_FF), nn.Linear(D_FF, D_MODEL)
+    theirs = nn.Sequential(wider, BENDS[activation](), back).double()
+    theirs[0].load_state_dict(ours.wider.state_dict())
+    theirs[2].load_state_dict(ours.back.state_dict())
+    x = vectors(*batch, D_MODEL, dtype=dtype)
+    (double,) = exact(x)
+    leaves = [x, *ours.wider.parameters(), *ours.back.parameters()]
+    hold(ledger, ours(x), theirs(double), leaves, [double, *theirs.parameters()], ROUNDING[dtype])
+
+
+@pytest.mark.verifies("course_lib.blocks.ACTIVATIONS", against="their formulas and `math.erf`")
+def test_the_bends_are_their_formulas(ledger):
+    x = torch.linspace(-6, 6, 97, dtype=torch.float64)
+    gaussian = [u * (1 + math.erf(u / math.sqrt(2))) / 2 for u in x.tolist()]
+    ramp = [max(0.0, u) for u in x.tolist()]
+    for name, wanted in (("gelu", gaussian), ("relu", ramp)):
+        ledger.compare(ACTIVATIONS[name](x), torch.tensor(wanted, dtype=x.dtype), within=1e-14)
+    assert set(ACTIVATIONS) == {"relu", "gelu"}
+
+
+def test_the_network_drops_between_its_layers_alone():
+    network = FeedForward(4, 5000, dropout=0.5).double()
+    with torch.no_grad():
+        network.wider.weight.zero_()
+        network.wider.bias.fill_(1.0)  # all that stands between is 1
+        network.back.weight.fill_(1 / 5000)
+        network.back.bias.zero_()
+    x = torch.randn(6, 4).double()
+    out = network(x)
+    assert (
+        out.max(-1).values == out.min(-1).values
+    ).all()  # what comes out is dropped from no more
+    assert 0 < (out - 1).abs().max() < 0.1 and len(out[:, 0].unique()) == 6
+    torch.testing.assert_close(network.eval()(x), torch.ones(6, 4).double())
+
+
+def test_the_network_starts_as_wide_as_asked():
+    sizes = {name: tuple(p.shape) for name, p in FeedForward(4, 6).named_parameters()}
+    assert sizes == {"wider.weight": (6, 4), "wider.bias": (6,), "back.weight": (4, 6), "back.bias": (4,)}  # fmt: skip
+
+
+# --- the way around --------------------------------------------------------------------------
+
+
+@pytest.mark.verifies(
+    "course_lib.blocks.Residual", against="PyTorch `nn.LayerNorm` and `nn.Linear`, composed by hand"
+)
+@pytest.mark.verifies(
+    "course_lib.blocks.NORMS", against="PyTorch `nn.LayerNorm` and `nn.Linear`, composed by hand"
+)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_way_around_a_layer(ledger, dtype, norm):
+    ours, layer = (
+        wild(Residual(D_MODEL, norm=norm), dtype),
+        wild(nn.Linear(D_MODEL, D_MODEL), dtype),
+    )
+    x = vectors(BATCH, TARGET, D_MODEL, dtype=dtype)
+    (double,) = exact(x)
+    ln, linear = nn.LayerNorm(D_MODEL).double(), copy.deepcopy(layer).double()
+    ln.load_state_dict(ours.norm.state_dict())
+    theirs = double + linear(ln(double)) if norm == "pre" else ln(double + linear(double))
+    leaves = [x, *ours.parameters(), *layer.parameters()]
+    oracle = [double, *ln.parameters(), *linear.parameters()]
+    hold(ledger, ours(x, layer), theirs, leaves, oracle, ROUNDING[dtype])
+
+
+def test_there_are_two_places_for_the_norm():
+    assert NORMS == ("pre", "post")
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_what_a_sublayer_returns_is_dropped_and_the_way_around_is_not(norm):
+    residual, x = Residual(6, norm=norm, dropout=0.5).double(), torch.randn(500, 6).double()
+    residual.norm = nn.Identity()
+    change = residual(x, lambda x: torch.full_like(x, 8.0)) - x
+    assert set(change.round().unique().tolist()) == {0.0, 16.0}
+    assert abs((change > 8).double().mean() - 0.5) < 0.1
+    torch.testing.assert_close(residual.eval()(x, torch.zeros_like), x)
+    torch.testing.assert_close(residual(x, torch.ones_like), x + 1)
+
+
+# --- PyTorch's blocks ------------------------------------------------------------------------
+
+
+def of_attention(layer, prefix, of):
+    """Our names of PyTorch's parameters, which packs queries, keys and values."""
+    named = {}
+    for name in ("weight", "bias"):
+        thirds = of(getattr(layer, f"in_proj_{name}")).chunk(3)
+        for part, third in zip(("query", "key", "value"), thirds, strict=True):
+            named[f"{prefix}.{part}.{name}"] = third
+        named[f"{prefix}.out.{name}"] = of(getattr(layer.out_proj, name))
+    return named
+
+
+def under_our_names(layer, of):
+    decoder = isinstance(layer, nn.TransformerDecoderLayer)
+    named = of_attention(layer.self_attn, "self_attention" if decoder else "attention", of)
+    if decoder:
+        named |= of_attention(layer.multihead_attn, "cross_attention", of)
+    plain = {"network.wider": layer.linear1, "network.back": layer.linear2}
+    norms = [layer.norm1, layer.norm2, *([layer.norm3] if decoder else [])]
+    plain |= {f"residuals.{place}.norm": norm for place, norm in enumerate(norms)}
+    return named | {
+        f"{name}.{what}": of(getattr(part, what))
+        for name, part in plain.items()
+        for what in ("weight", "bias")
+    }
+
+
+def drawn(*shape):
+    """A random mask in which every query sees the first key: what a row of nobody gives, PyTorch's two
+    ways through a layer do not agree upon."""
+    mask = torch.rand(shape) < 0.6
+    mask[..., 0] = True
+    return mask
+
+
+def padding(length, *real):
+    return torch.tensor([[[place < some for place in range(length)]] for some in real])
+
+
+def causal(length):
+    return torch.tensor([[k <= q for k in range(length)] for q in range(length)])
+
+
+def hidden(mask, queries, keys):
+    """As PyTorch's layers want it: True hides, (batch · heads, query, key)."""
+    if mask is None:
+        return None
+    return ~mask.expand(BATCH, queries, keys).repeat_interleave(HEADS, 0)
+
+
+def masks(length, keys):
+    made = {
+        "none": lambda: None,
+        "padding": lambda: padding(keys, keys, keys - 2),
+        "(query, key)": lambda: drawn(length, keys),
+        "(batch, query, key)": lambda: drawn(BATCH, length, keys),
+    }
+    if length == keys:
+        made["causal"] = lambda: causal(length)
+        made["both"] = lambda: causal(length) & padding(length, length, length - 2)
+    return made
+
+
+def hold_block(ledger, block, layer, ours, theirs, inputs, doubles, dtype):
+    assert ours.dtype == dtype
+    names = dict(block.named_parameters())
+    mix = torch.randn(theirs.shape, dtype=torch.float64)
+    ledger.compare(ours, theirs, within=ROUNDING[dtype])
+    mine = torch.autograd.grad(ours, [*inputs, *names.values()], mix.to(dtype))
+    parameters = list(layer.parameters())
+    slopes = torch.autograd.grad(theirs, [*doubles, *parameters], mix)
+    for one, slope in zip(mine[: len(inputs)], slopes, strict=False):
+        ledger.compare(one, slope, within=5 * ROUNDING[dtype], backward=True)
+    found = {id(p): slope for p, slope in zip(parameters, slopes[len(doubles) :], strict=True)}
+    by_name = under_our_names(layer, lambda parameter: found[id(parameter)])
+    assert by_name.keys() == names.keys()
+    for name, one in zip(names, mine[len(inputs) :], strict=True):
+        ledger.compare(one, by_name[name], within=5 * ROUNDING[dtype], backward=True)
+
+
+def their_layer(kind, dtype, **choices):
+    layer = kind(D_MODEL, HEADS, D_FF, batch_first=True, **choices)
+    return wild(layer).to(dtype).eval()
+
+
+SETTINGS = [(first, bend) for first in (False, True) for bend in ("relu", "gelu")]
+
+
+@pytest.mark.verifies(
+    "course_lib.blocks.EncoderBlock", against="PyTorch `nn.TransformerEncoderLayer`"
+)
+@pytest.mark.parametrize("mask", masks(SOURCE, SOURCE))
+@pytest.mark.parametrize(("first", "activation"), SETTINGS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_encoder_block_is_that_of_pytorch(ledger, dtype, first, activation, mask):
+    layer = their_layer(nn.TransformerEncoderLayer, dtype, norm_first=first, activation=activation)
+    block, layer = EncoderBlock.from_torch(layer), layer.double()
+    x, mask = vectors(BATCH, SOURCE, D_MODEL, dtype=dtype), masks(SOURCE, SOURCE)[mask]()
+    (double,) = exact(x)
+    theirs = layer(double, src_mask=hidden(mask, SOURCE, SOURCE))
+    hold_block(ledger, block, layer, block(x, mask), theirs, [x], [double], dtype)
+
+
+@pytest.mark.verifies(
+    "course_lib.blocks.EncoderBlock", against="PyTorch `nn.TransformerEncoderLayer`"
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_padding_is_the_padding_mask_of_pytorch_turned_around(ledger, first):
+    layer = their_layer(nn.TransformerEncoderLayer, torch.float64, norm_first=first)
+    x, mask = vectors(BATCH, SOURCE, D_MODEL), padding(SOURCE, 3, 5)
+    theirs = layer(x, src_mask=~causal(SOURCE), src_key_padding_mask=~mask[:, 0])
+    ledger.compare(EncoderBlock.from_torch(layer)(x, mask & causal(SOURCE)), theirs, within=1e-10)
+
+
+PAIRS = [
+    *((own, "none") for own in masks(TARGET, TARGET)),
+    *(("none", cross) for cross in masks(TARGET, SOURCE) if cross != "none"),
+    ("both", "padding"),
+    ("(batch, query, key)", "(batch, query, key)"),
+]
+
+
+@pytest.mark.verifies(
+    "course_lib.blocks.DecoderBlock", against="PyTorch `nn.TransformerDecoderLayer`"
+)
+@pytest.mark.parametrize(("own", "cross"), PAIRS)
+@pytest.mark.parametrize(("first", "activation"), SETTINGS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_decoder_block_is_that_of_pytorch(ledger, dtype, first, activation, own, cross):
+    layer = their_layer(nn.TransformerDecoderLayer, dtype, norm_first=first, activation=activation)
+    block, layer = DecoderBlock.from_torch(layer), layer.double()
+    inputs = [vectors(BATCH, length, D_MODEL, dtype=dtype) for length in (TARGET, SOURCE)]
+    doubles = exact(*inputs)
+    own, cross = masks(TARGET, TARGET)[own](), masks(TARGET, SOURCE)[cross]()
+    theirs = layer(
+        *doubles,
+        tgt_mask=hidden(own, TARGET, TARGET),
+        memory_mask=hidden(cross, TARGET, SOURCE),
+    )
+    ours = block(*inputs, own, cross)
+    hold_block(ledger, block, layer, ours, theirs, inputs, doubles, dtype)
+
+
+@pytest.mark.verifies(
+    "course_lib.blocks.DecoderBlock", against="PyTorch `nn.TransformerDecoderLayer`"
+)
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize(("target", "source"), [(6, 1), (1, 6), (5, 5)])
+def test_padding_of_target_and_source_is_that_of_pytorch(ledger, target, source, first):
+    layer = their_layer(nn.TransformerDecoderLayer, torch.float64, norm_first=first)
+    x, memory = vectors(BATCH, target, D_MODEL), vectors(BATCH, source, D_MODEL)
+    own, cross = padding(target, target, max(1, target - 2)), padding(source, source, max(1, source - 2))  # fmt: skip
+    theirs = layer(
+        x,
+        memory,
+        tgt_mask=~causal(target),
+        tgt_key_padding_mask=~own[:, 0],
+        memory_key_padding_mask=~cross[:, 0],
+    )
+    ours = DecoderBlock.from_torch(layer)(x, memory, causal(target) & own, cross)
+    ledger.compare(ours, theirs, within=1e-10)
+
+
+KINDS = {
+    "encoder": (nn.TransformerEncoderLayer, EncoderBlock),
+    "decoder": (nn.TransformerDecoderLayer, DecoderBlock),
+}
+
+
+def attentions(block):
+    return [p for name, p in block.named_children() if name.endswith("attention")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("training", [True, False])
+def test_all_that_a_layer_was_made_with_is_carried(kind, training):
+    theirs, ours = KINDS[kind]
+    layer = theirs(
+        D_MODEL, HEADS, D_FF, dropout=0.3, norm_first=True, layer_norm_eps=0.25, activation="gelu"
+    )
+    block = ours.from_torch(wild(layer).train(training))
+    assert all(part.training == training for part in block.modules())
+    assert {p.dtype for p in block.parameters()} == {torch.float64}
+    assert [r.norm.eps for r in block.residuals] == [0.25] * len(block.residuals)
+    assert [r.placement for r in block.residuals] == ["pre"] * len(block.residuals)
+    assert [r.dropout.p for r in block.residuals] == [0.3] * len(block.residuals)
+    assert [a.dropout for a in attentions(block)] == [0.3] * len(attentions(block))
+    assert block.network.dropout.p == 0.3 and block.network.activation == "gelu"
+    assert {a.num_heads for a in attentions(block)} == {HEADS}
+    named = under_our_names(layer, lambda parameter: parameter.detach().clone())
+    for name, parameter in block.named_parameters():
+        assert torch.equal(parameter, named[name]) and parameter.requires_grad and parameter.is_leaf
+        parameter.data.zero_()  # copied, not shared
+    after = under_our_names(layer, lambda parameter: parameter.detach())
+    assert all(torch.equal(after[name], tensor) for name, tensor in named.items())
+
+
+@pytest.mark.verifies(
+    "course_lib.blocks.EncoderBlock", against="PyTorch `nn.TransformerEncoderLayer`"
+)
+@pytest.mark.parametrize("eps", [0.5, 1e-9])
+def test_the_eps_of_each_norm_is_carried(ledger, eps):
+    layer = their_layer(nn.TransformerEncoderLayer, torch.float64, layer_norm_eps=eps)
+    layer.norm2.eps = 2 * eps
+    x = vectors(BATCH, SOURCE, D_MODEL)
+    ledger.compare(EncoderBlock.from_torch(layer)(x), layer(x), within=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_attention_that_drops_another_share_keeps_it(kind):
+    theirs, ours = KINDS[kind]
+    layer = theirs(D_MODEL, HEADS, D_FF, dropout=0.3)
+    layer.self_attn.dropout = 0.125
+    assert [a.dropout for a in attentions(ours.from_torch(layer))] == [0.125, 0.3][: 1 + (kind == "decoder")]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("activation", [nn.ReLU(), nn.GELU(), F.gelu, F.relu])
+def test_activations_are_known_as_layers_and_as_functions(kind, activation):
+    theirs, ours = KINDS[kind]
+    block = ours.from_torch(theirs(D_MODEL, HEADS, D_FF, activation=activation))
+    assert block.network.activation == ("gelu" if "gelu" in str(activation).lower() else "relu")
+
+
+# --- blocks composed by hand -----------------------------------------------------------------
+
+
+def by_hand(block, x, memory=None, mask=None, memory_mask=None):
+    """The figure of the paper, arrow by arrow, with what PyTorch offers for each box."""
+
+    def attend(layer):
+        def attended(query, key, mask):
+            q, k, v = (
+                part(x).unflatten(-1, (heads, -1)).transpose(1, 2)
+                for part, x, heads in (
+                    (layer.query, query, layer.num_heads),
+                    (layer.key, key, layer.num_kv_heads),
+                    (layer.value, key, layer.num_kv_heads),
+                )
+            )
+            mask = mask[:, None] if mask is not None and mask.dim() == 3 else mask
+            out = F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=True)
+            return layer.out(out.transpose(1, 2).flatten(-2))
+
+        return attended
+
+    def norm(residual, x):
+        return F.layer_norm(x, x.shape[-1:], residual.norm.weight, residual.norm.bias)
+
+    own = getattr(block, "self_attention", None) or block.attention
+    steps = [lambda x: attend(own)(x, x, mask)]
+    if memory is not None:
+        steps.append(lambda x: attend(block.cross_attention)(x, memory, memory_mask))
+    steps.append(lambda x: block.network.back(block.network.wider(x).relu()))
+    for residual, step in zip(block.residuals, steps, strict=True):
+        pre = residual.placement == "pre"
+        x = x + step(norm(residual, x)) if pre else norm(residual, x + step(x))
+    return x
+
+
+@pytest.mark.verifies(
+    "course_lib.blocks.EncoderBlock", against="its figure, composed of PyTorch's functions"
+)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("kv_heads", [1, 2, 6])
+def test_encoder_blocks_with_shared_keys(ledger, kv_heads, norm):
+    block = wild(EncoderBlock(D_MODEL, 6, D_FF, norm=norm, num_kv_heads=kv_heads))
+    x, mask = vectors(BATCH, SOURCE, D_MODEL), drawn(BATCH, SOURCE, SOURCE)
+    leaves = [x, *block.parameters()]
+    hold(ledger, block(x, mask), by_hand(block, x, mask=mask), leaves, leaves, 1e-10)
+
+
+@pytest.mark.verifies(
+    "course_lib.blocks.DecoderBlock", against="its figure, composed of PyTorch's functions"
+)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("kv_heads", [1, 2, 6])
+def test_decoder_blocks_with_shared_keys(ledger, kv_heads, norm):
+    block = wild(DecoderBlock(D_MODEL, 6, D_FF, norm=norm, num_kv_heads=kv_heads))
+    assert block.cross_attention.num_kv_heads == block.self_attention.num_kv_heads == kv_heads
+    x, memory = vectors(BATCH, TARGET, D_MODEL), vectors(BATCH, SOURCE, D_MODEL)
+    mask, across = causal(TARGET), drawn(BATCH, TARGET, SOURCE)
+    leaves = [x, memory, *block.parameters()]
+    theirs = by_hand(block, x, memory, mask, across)
+    hold(ledger, block(x, memory, mask, across), theirs, leaves, leaves, 1e-10)
+
+
+def test_positions_work_in_self_attention_alone():
+    positions = AlibiBias(HEADS)
+    assert EncoderBlock(D_MODEL, HEADS, D_FF, positions=positions).attention.positions is positions
+    block = DecoderBlock(D_MODEL, HEADS, D_FF, positions=RotaryPositions(4)).double()
+    assert isinstance(block.self_attention.positions, RotaryPositions)
+    memory = torch.randn(BATCH, SOURCE, D_MODEL).double()
+    x, order = torch.randn(BATCH, TARGET, D_MODEL).double(), torch.tensor([3, 0, 4, 2, 1])
+    torch.testing.assert_close(
+        block(x, memory), block(x, memory[:, order])
+    )  # the memory has no order
+    order = torch.tensor([1, 0, 2, 3])
+    assert not torch.allclose(block(x, memory)[:, order], block(x[:, order], memory), atol=1e-4)
+
+
+# --- dropout in its places -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_block_drops_in_every_place_and_only_in_training(kind):
+    _, made = KINDS[kind]
+    block = made(D_MODEL, HEADS, D_FF, dropout=0.25).double()
+    assert [p.p for p in block.modules() if isinstance(p, Dropout)] == [0.25] * (1 + len(block.residuals))  # fmt: skip
+    assert [a.dropout for a in attentions(block)] == [0.25] * len(attentions(block))
+    inputs = [torch.randn(BATCH, n, D_MODEL).double() for n in (TARGET, SOURCE)][: 1 + (kind == "decoder")]  # fmt: skip
+    plain = made(D_MODEL, HEADS, D_FF).double()
+    plain.load_state_dict(block.state_dict())
+    assert not torch.equal(block(*inputs), block(*inputs))
+    torch.testing.assert_close(block.eval()(*inputs), plain(*inputs), rtol=0, atol=0)
+
+
+# --- what is true of blocks ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("training", [True, False])
+def test_under_a_causal_mask_the_future_never_changes_the_past(norm, training):
+    encoder = EncoderBlock(D_MODEL, HEADS, D_FF, norm=norm).double().train(training)
+    decoder = DecoderBlock(D_MODEL, HEADS, D_FF, norm=norm).double().train(training)
+    memory = torch.randn(BATCH, SOURCE, D_MODEL).double()
+    x = vectors(BATCH, TARGET, D_MODEL)
+    for output in (encoder(x, causal(TARGET)), decoder(x, memory, causal(TARGET))):
+        for now in range(TARGET):
+            (reach,) = torch.autograd.grad(output[:, now, 0].sum(), x, retain_graph=True)
+            assert (reach[:, now + 1 :] == 0).all() and (reach[:, : now + 1] != 0).any(-1).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("norm", NORMS)
+def test_blocks_run_in_half_precision_under_autocast_and_compiled(kind, norm):
+    _, made = KINDS[kind]
+    block = made(D_MODEL, HEADS, D_FF, norm=norm, activation="gelu")
+    inputs = [torch.randn(BATCH, n, D_MODEL) for n in (TARGET, SOURCE)][: 1 + (kind == "decoder")]
+    plain = block(*inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = block(*inputs)
+    mixed.sum().backward()
+    assert all(p.grad.isfinite().all() and p.grad.dtype == p.dtype for p in block.parameters())
+    half = copy.deepcopy(block).bfloat16()(*(x.bfloat16() for x in inputs))
+    assert mixed.dtype == torch.float32 and half.dtype == torch.bfloat16
+    for output in (mixed, half):
+        torch.testing.assert_close(output.float(), plain, rtol=0, atol=0.1)
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_compiled_block_gives_the_same(kind):
+    _, made = KINDS[kind]
+    block = made(D_MODEL, HEADS, D_FF)
+    inputs = [torch.randn(BATCH, n, D_MODEL) for n in (TARGET, SOURCE)][: 1 + (kind == "decoder")]
+    torch.testing.assert_close(torch.compile(block, backend="eager")(*inputs), block(*inputs))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_copy_and_what_was_stored_give_the_same(kind):
+    _, made = KINDS[kind]
+    block = wild(made(D_MODEL, HEADS, D_FF, num_kv_heads=1))
+    inputs = [torch.randn(BATCH, n, D_MODEL).double() for n in (TARGET, SOURCE)][: 1 + (kind == "decoder")]  # fmt: skip
+    again = made(D_MODEL, HEADS, D_FF, num_kv_heads=1).double()
+    again.load_state_dict(block.state_dict())
+    twin, before = copy.deepcopy(block), block(*inputs)
+    assert torch.equal(again(*inputs), before) and torch.equal(twin(*inputs), before)
+    wild(twin)
+    assert torch.equal(block(*inputs), before)
+
+
+def test_the_weights_of_blocks_are_recorded():
+    block = DecoderBlock(D_MODEL, HEADS, D_FF)
+    with record_attention(block) as maps:
+        block(
+            torch.randn(BATCH, TARGET, D_MODEL), torch.randn(BATCH, SOURCE, D_MODEL), causal(TARGET)
+        )
+    assert {name: tuple(one.shape) for name, (one,) in maps.items()} == {
+        "self_attention": (BATCH, HEADS, TARGET, TARGET),
+        "cross_attention": (BATCH, HEADS, TARGET, SOURCE),
+    }
+    assert (maps["self_attention"][0].triu(1) == 0).all()
+
+
+# --- bad input -------------------------------------------------------------------------------
+
+X, MEMORY = torch.zeros(2, 4, 12), torch.zeros(2, 5, 12)
+ENCODER, DECODER = EncoderBlock(12, 3, 7), DecoderBlock(12, 3, 7)
+AS_TORCH = (12, 3, 7)
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: Dropout(1), r"p=1 must be a number from 0 up to but not including 1"),
+        (lambda: Dropout(-0.1), r"p=-0\.1 must be"),
+        (lambda: Dropout(True), r"p=True must be"),
+        (lambda: Dropout()(X.long()), r"x has dtype int64; .*x\.float\(\)"),
+        (lambda: Dropout()([1.0]), r"x is a list; a tensor"),
+        (lambda: LayerNorm(0), r"d_model=0 is below 1"),
+        (lambda: LayerNorm(2.0), r"d_model=2\.0 is a float"),
+        (lambda: LayerNorm(3, 0), r"eps=0 is not a finite number above 0"),
+        (lambda: LayerNorm(3, "1e-5"), r"eps is a str; it must be a number above 0"),
+        (lambda: LayerNorm(3)(X), r"x has shape \(2, 4, 12\), so its vectors have 12 numbers; the norm was made for 3"),
+        (lambda: LayerNorm(3)(torch.tensor(1.0)), r"x has shape \(\); it must be \(…, 3\)"),
+        (lambda: LayerNorm(12)(X.long()), r"x has dtype int64"),
+        (lambda: FeedForward(0, 4), r"d_model=0 is below 1"),
+        (lambda: FeedForward(4, 0), r"d_ff=0 is below 1"),
+        (lambda: FeedForward(4, 4, dropout=1.0), r"dropout=1\.0 must be"),
+        (lambda: FeedForward(4, 4, activation="Gelu"), r"activation='Gelu' is unknown; it must be one of 'relu', 'gelu'\."),
+        (lambda: FeedForward(4, 5)(X), r"x has shape .* 12 numbers; the network was made for 4"),
+        (lambda: FeedForward(12, 5)(X.double()), r"x has dtype float64, but the parameters of the network have float32; .*network\.to\(x\.dtype\)"),
+        (lambda: FeedForward(12, 5)(X.to("meta")), r"x has device meta, but the parameters of the network have cpu"),
+        (lambda: FeedForward(4, 5)(torch.tensor(1.0)), r"x has shape \(\); it must be \(…, 4\)"),
+        (lambda: FeedForward(12, 5)(X.int()), r"x has dtype int32"),
+        (lambda: Residual(4, norm="middle"), r"norm='middle' is unknown; it must be one of 'pre', 'post'"),
+        (lambda: Residual(0), r"d_model=0 is below 1"),
+        (lambda: Residual(4, dropout=2), r"dropout=2 must be"),
+        (lambda: Residual(12)(X, lambda x: x[..., :3]), r"sublayer returned shape \(2, 4, 3\); .* a tensor of shape \(2, 4, 12\)"),
+        (lambda: Residual(12)(X, lambda x: x[:1]), r"sublayer returned shape \(1, 4, 12\)"),
+        (lambda: Residual(12)(X, lambda x: None), r"sublayer returned a NoneType"),
+        (lambda: Residual(12)(X, X), r"sublayer is a Tensor; it must be a layer or a function of x"),
+        (lambda: Residual(12, norm="post")(X.int(), lambda x: x), r"x has dtype int32"),
+        (lambda: Residual(12, norm="post")([1.0], lambda x: x), r"x is a list"),
+        (lambda: Residual(3, norm="post")(X, lambda x: x), r"12 numbers; the norm was made for 3"),
+        (lambda: EncoderBlock(12, 5, 7), r"d_model=12 is not divisible by num_heads=5; try num_heads=4 or 6"),
+        (lambda: EncoderBlock(12, 3, 0), r"d_ff=0 is below 1"),
+        (lambda: EncoderBlock(12, 3, 7, num_kv_heads=2), r"num_heads=3 is not divisible by num_kv_heads=2"),
+        (lambda: EncoderBlock(12, 3, 7, norm="middle"), r"norm='middle' is unknown"),
+        (lambda: EncoderBlock(12, 3, 7, activation="swish"), r"activation='swish' is unknown"),
+        (lambda: EncoderBlock(12, 3, 7, dropout=1), r"dropout=1 must be"),
+        (lambda: EncoderBlock(12, 3, 7, positions=AlibiBias(2)), r"positions was made with num_heads=2, but the layer has num_heads=3"),
+        (lambda: DecoderBlock(12, 3, 7, norm="middle"), r"norm='middle' is unknown"),
+        (lambda: DecoderBlock(12, 3, 7, positions="alibi"), r"positions is a str"),
+        (lambda: ENCODER(X[0]), r"x has shape \(4, 12\); it must be \(batch, length, 12\)"),
+        (lambda: ENCODER(X[..., :5]), r"x has shape \(2, 4, 5\); it must be \(batch, length, 12\)"),
+        (lambda: ENCODER(X.double()), r"x has dtype float64, but the parameters of the block have float32; .*block\.to\(x\.dtype\)"),
+        (lambda: ENCODER(X.long()), r"x has dtype int64"),
+        (lambda: ENCODER(X, torch.ones(4, 4)), r"mask is float32; it must be a boolean tensor"),
+        (lambda: ENCODER(X, torch.ones(4, 3) > 0), r"\(batch, query, key\) = \(2, 4, 4\): key is 3 and not 4 or 1"),
+        (lambda: ENCODER(X, cache=BlockCache(KeyValueCache(), MemoryCache())), r"cache is a BlockCache; it must be a KeyValueCache"),
+        (lambda: ENCODER(X, cache=MemoryCache()), r"cache is a MemoryCache, .*self-attention needs a KeyValueCache"),
+        (lambda: DECODER(X[0], MEMORY), r"x has shape \(4, 12\); it must be"),
+        (lambda: DECODER(X, MEMORY[..., :5]), r"memory has shape \(2, 5, 5\); it must be \(batch, length, 12\)"),
+        (lambda: DECODER(X, MEMORY[:1]), r"x has 2 sequences, but memory has 1; they belong together"),
+        (lambda: DECODER(X, MEMORY.double()), r"memory has dtype float64, but the parameters of the block"),
+        (lambda: DECODER(X, None), r"memory is a NoneType; a tensor is needed"),
+        (lambda: DECODER(X, MEMORY, None, torch.ones(4, 4) > 0), r"\(batch, query, key\) = \(2, 4, 5\): key is 4 and not 5 or 1"),
+        (lambda: DECODER(X, MEMORY, torch.ones(4, 5) > 0), r"\(batch, query, key\) = \(2, 4, 4\): key is 5 and not 4 or 1"),
+        (lambda: DECODER(X, MEMORY, cache=KeyValueCache()), r"cache is a KeyValueCache; it must be BlockCache\(KeyValueCache\(\), MemoryCache\(\)\)"),
+        (lambda: DECODER(X, MEMORY, cache=(KeyValueCache(), MemoryCache())), r"cache is a tuple; it must be BlockCache"),
+        (lambda: DECODER(X, MEMORY, cache=BlockCache(KeyValueCache(), KeyValueCache())), r"cache is a BlockCache of a KeyValueCache and a KeyValueCache; it must be"),
+        (lambda: EncoderBlock.from_torch(nn.Linear(2, 2)), r"layer is a Linear; it must be an nn\.TransformerEncoderLayer"),
+        (lambda: EncoderBlock.from_torch(nn.TransformerDecoderLayer(*AS_TORCH)), r"layer is a TransformerDecoderLayer; it must be an nn\.TransformerEncoderLayer"),
+        (lambda: DecoderBlock.from_torch(nn.TransformerEncoderLayer(*AS_TORCH)), r"it must be an nn\.TransformerDecoderLayer"),
+        (lambda: DecoderBlock.from_torch(None), r"layer is a NoneType"),
+        (lambda: EncoderBlock.from_torch(nn.TransformerEncoderLayer(*AS_TORCH, bias=False)), r"made with bias=False; blocks of this course have biases"),
+        (lambda: DecoderBlock.from_torch(nn.TransformerDecoderLayer(*AS_TORCH, bias=False)), r"made with bias=False"),
+        (lambda: EncoderBlock.from_torch(nn.TransformerEncoderLayer(*AS_TORCH, activation=torch.tanh)), r"layer has the activation .*tanh.*; it must be relu or gelu"),
+        (lambda: EncoderBlock.from_torch(nn.TransformerEncoderLayer(*AS_TORCH, activation=nn.GELU("tanh"))), r"activation GELU\(approximate='tanh'\); it must be relu or gelu, exact"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_by_name(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
