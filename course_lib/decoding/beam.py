@@ -53,7 +53,8 @@ def beam_search(
 
     A finished sequence is not extended; it waits, with its score, for a better one. A source is done when
     no beginning in its beam can reach a better score than the worst of `beam_size` finished ones, or after
-    `max_length` tokens, where every beginning counts as finished. The model is used as it is: call
+    `max_length` tokens, where every beginning counts as finished. A beam of one is `greedy`: its first end
+    is its end. The model is used as it is: call
     `model.eval()` first, or dropout takes part.
 
     Args:
@@ -99,7 +100,9 @@ def beam_search(
         log_p = writer.logits.float().log_softmax(dim=-1).unflatten(0, (batch, beam_size))
         # Each beginning can end in one way, so among twice as many candidates enough go on.
         candidates = min(2 * beam_size, beam_size * vocabulary)
-        scores, place = (running[..., None] + log_p).flatten(1).topk(candidates)  # (batch, candidates)
+        scores, place = (
+            (running[..., None] + log_p).flatten(1).topk(candidates)
+        )  # (batch, candidates)
         parent, token = place // vocabulary, place % vocabulary
         ends = (token == eos_id) | (length == max_length)
         texts = torch.cat([_take(written, parent), token[..., None]], dim=-1)
@@ -110,7 +113,9 @@ def beam_search(
         if watch is not None:
             goes_on = torch.zeros_like(ends).scatter(1, kept, True) & ~ends
             watch(BeamStep(parent, token, scores, ends & in_beam, goes_on))
-        if length == max_length or not _can_improve(running, finished, length, max_length, length_penalty):
+        if length == max_length or not _can_improve(
+            running, finished, length, max_length, length_penalty
+        ):
             break
         written, rows = _take(texts, kept), first_rows + parent.gather(1, kept)
         writer.select(rows.flatten(), same_sources=True)
@@ -125,7 +130,10 @@ def _take(texts: Int[Tensor, "batch beam length"], rows: Int[Tensor, "batch new"
 
 
 def _best(
-    finished: Beams, texts: Int[Tensor, "batch new length"], scores: Float[Tensor, "batch new"], pad_id: int
+    finished: Beams,
+    texts: Int[Tensor, "batch new length"],
+    scores: Float[Tensor, "batch new"],
+    pad_id: int,
 ) -> Beams:
     """Return the best of those finished before and those that end now."""
     beam_size, room = finished.tokens.shape[1:]
@@ -135,13 +143,19 @@ def _best(
 
 
 def _can_improve(
-    running: Float[Tensor, "batch beam"], finished: Beams, length: int, max_length: int, penalty: float
+    running: Float[Tensor, "batch beam"],
+    finished: Beams,
+    length: int,
+    max_length: int,
+    penalty: float,
 ) -> bool:
     """Whether any beginning may still reach a better score than a finished one.
 
     A log-probability can only fall. Dividing by the largest length makes it as large as it can get; with a
-    negative penalty that is the length of now.
+    negative penalty that is the length of now. A beam of one takes the first end it comes to.
     """
+    if finished.scores.shape[1] == 1:
+        return bool(finished.scores.isneginf().any())
     hope = running[:, 0] / (max_length if penalty > 0 else length) ** penalty
     return bool((hope > finished.scores[:, -1]).any())
 

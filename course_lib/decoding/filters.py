@@ -28,9 +28,7 @@ def temperature(
     return logits / t
 
 
-def top_k(
-    logits: Float[Tensor, "*batch vocabulary"], k: int
-) -> Float[Tensor, "*batch vocabulary"]:
+def top_k(logits: Float[Tensor, "*batch vocabulary"], k: int) -> Float[Tensor, "*batch vocabulary"]:
     r"""Keep the $k$ largest and set the others to minus infinity. What ties with the last one is kept too.
 
     Args:

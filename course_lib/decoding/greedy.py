@@ -35,5 +35,9 @@ def greedy(
     """
     writer = Writer(model, source, bos_id=bos_id)
     return write_until_the_end(
-        writer, lambda logits: logits.argmax(dim=-1), eos_id=eos_id, max_length=max_length
+        writer,
+        lambda logits: logits.argmax(dim=-1),
+        pad_id=model.config.pad_id,
+        eos_id=eos_id,
+        max_length=max_length,
     )

@@ -62,4 +62,6 @@ def sample(
         require_something_left(logits)
         return torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)[:, 0]  # (rows,)
 
-    return write_until_the_end(writer, draw, eos_id=eos_id, max_length=max_length)
+    return write_until_the_end(
+        writer, draw, pad_id=model.config.pad_id, eos_id=eos_id, max_length=max_length
+    )

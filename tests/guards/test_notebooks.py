@@ -50,6 +50,7 @@ OPENED_BY = {
     "blocks": 7,
     "transformer": 8,
     "decoding": 8,
+    "bleu": 9,
 }
 
 
