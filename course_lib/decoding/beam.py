@@ -5,7 +5,7 @@ from numbers import Real
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from course_lib.decoding.writer import Writer
@@ -96,6 +96,7 @@ def beam_search(
         torch.full((batch, beam_size, max_length), pad_id, device=device),
         torch.full((batch, beam_size), -torch.inf, device=device),
     )
+    searching = torch.ones(batch, 1, dtype=torch.bool, device=device)
     for length in range(1, max_length + 1):
         log_p = writer.logits.float().log_softmax(dim=-1).unflatten(0, (batch, beam_size))
         # Each beginning can end in one way, so among twice as many candidates enough go on.
@@ -107,15 +108,15 @@ def beam_search(
         ends = (token == eos_id) | (length == max_length)
         texts = torch.cat([_take(written, parent), token[..., None]], dim=-1)
         in_beam = torch.arange(candidates, device=device) < beam_size
-        done = scores.masked_fill(~(ends & in_beam), -torch.inf) / length**length_penalty
+        ended = ends & in_beam & searching
+        done = scores.masked_fill(~ended, -torch.inf) / length**length_penalty
         finished = _best(finished, texts, done, pad_id)
         running, kept = scores.masked_fill(ends, -torch.inf).topk(beam_size)  # (batch, beam)
         if watch is not None:
             goes_on = torch.zeros_like(ends).scatter(1, kept, True) & ~ends
-            watch(BeamStep(parent, token, scores, ends & in_beam, goes_on))
-        if length == max_length or not _can_improve(
-            running, finished, length, max_length, length_penalty
-        ):
+            watch(BeamStep(parent, token, scores, ended, goes_on))
+        searching &= _can_improve(running, finished, length, max_length, length_penalty)
+        if length == max_length or not searching.any():
             break
         written, rows = _take(texts, kept), first_rows + parent.gather(1, kept)
         writer.select(rows.flatten(), same_sources=True)
@@ -148,16 +149,17 @@ def _can_improve(
     length: int,
     max_length: int,
     penalty: float,
-) -> bool:
-    """Whether any beginning may still reach a better score than a finished one.
+) -> Bool[Tensor, "batch 1"]:
+    """Say for each source whether a beginning may still reach a better score than a finished one.
 
     A log-probability can only fall. Dividing by the largest length makes it as large as it can get; with a
     negative penalty that is the length of now. A beam of one takes the first end it comes to.
     """
+    worst = finished.scores[:, -1:]  # (batch, 1)
     if finished.scores.shape[1] == 1:
-        return bool(finished.scores.isneginf().any())
-    hope = running[:, 0] / (max_length if penalty > 0 else length) ** penalty
-    return bool((hope > finished.scores[:, -1]).any())
+        return worst.isneginf()
+    hope = running[:, :1] / (max_length if penalty > 0 else length) ** penalty
+    return hope > worst
 
 
 def _require_penalty(length_penalty: float) -> None:
