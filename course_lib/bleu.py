@@ -111,7 +111,8 @@ def _ngrams(text: Text, n: int) -> Counter:
 
 
 def _checked(weights: Sequence[float], max_n: int) -> Sequence[float]:
-    fine = len(weights) == max_n and all(isinstance(w, Real) and w >= 0 for w in weights)
+    fine = hasattr(weights, "__len__") and len(weights) == max_n
+    fine = fine and all(isinstance(w, Real) and w >= 0 for w in weights)
     if not fine or not math.isclose(sum(weights), 1, abs_tol=1e-6):
         raise ValueError(
             f"weights={weights!r} must be max_n={max_n} numbers, 0 or more, that add up to 1"
@@ -120,20 +121,29 @@ def _checked(weights: Sequence[float], max_n: int) -> Sequence[float]:
 
 
 def _require_corpus(candidates: Sequence[Text], references: Sequence[Sequence[Text]]) -> None:
-    if isinstance(candidates, str) or isinstance(references, str):
-        raise ValueError("candidates and references must be lists of texts, not a string")
+    for name, texts in (("candidates", candidates), ("references", references)):
+        if isinstance(texts, str) or not isinstance(texts, Sequence):
+            raise ValueError(
+                f"{name} is a {type(texts).__name__}; candidates must be a list of texts, references a list "
+                f"of lists of texts, and a text a list of tokens"
+            )
     if len(candidates) != len(references) or len(candidates) == 0:
         raise ValueError(
             f"there are {len(candidates)} candidates and {len(references)} lists of references; "
             f"there must be one list per candidate, at least one"
         )
     for place, (candidate, several) in enumerate(zip(candidates, references, strict=True)):
-        if isinstance(several, str) or len(several) == 0:
+        if isinstance(several, str) or not isinstance(several, Sequence) or len(several) == 0:
             raise ValueError(
                 f"references[{place}] is {several!r}; it must be a list of one or more texts, "
                 f"e.g. [['the', 'cat']]"
             )
         for text in (candidate, *several):
+            if not isinstance(text, Sequence):
+                raise ValueError(
+                    f"sentence {place} has the text {text!r}; a text must be a list of tokens, "
+                    f"e.g. tensor.tolist() or sentence.split()"
+                )
             if isinstance(text, str):
                 raise ValueError(
                     f"sentence {place} has the text {text!r}; a text must be a list of tokens, "

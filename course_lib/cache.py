@@ -78,7 +78,8 @@ class KeyValueCache:
 
     def _take(self, rows: Tensor) -> None:
         if self.key is not None:
-            self.key, self.value = self.key[rows], self.value[rows]
+            # Copies whole sequences, which self.key[rows] does number by number.
+            self.key, self.value = self.key.index_select(0, rows), self.value.index_select(0, rows)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} of {self.length} tokens, {self.nbytes} bytes"

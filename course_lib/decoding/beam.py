@@ -8,8 +8,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from course_lib.decoding.filters import require_logits
 from course_lib.decoding.writer import Writer
 from course_lib.inputs import require_whole
+
+#: Stands behind the end while the search goes on: padding is a token, and a model may write it.
+_NOTHING = -1
 
 
 class Beams(NamedTuple):
@@ -71,7 +75,8 @@ def beam_search(
         `beam_size` sequences of each source with their scores; minus infinity where there were fewer.
 
     Raises:
-        ValueError: for a model of another kind, a source that it refuses, and numbers out of range.
+        ValueError: for a model of another kind or one whose logits are NaN, a source that it refuses, and
+            numbers out of range.
 
     Source: Lowerre (1976), "The HARPY speech recognition system"; Graves (2012), "Sequence transduction
     with recurrent neural networks". The end of a search is that of Hugging Face's `early_stopping="never"`.
@@ -93,11 +98,12 @@ def beam_search(
     running[:, 0] = 0.0  # at first all rows are alike: one of them counts
     written = torch.empty(batch, beam_size, 0, dtype=torch.int64, device=device)
     finished = Beams(
-        torch.full((batch, beam_size, max_length), pad_id, device=device),
+        torch.full((batch, beam_size, max_length), _NOTHING, device=device),
         torch.full((batch, beam_size), -torch.inf, device=device),
     )
-    searching = torch.ones(batch, 1, dtype=torch.bool, device=device)
+    searching = torch.ones(batch, 1, dtype=torch.bool, device=device)  # False: the source is done
     for length in range(1, max_length + 1):
+        require_logits(writer.logits)
         log_p = writer.logits.float().log_softmax(dim=-1).unflatten(0, (batch, beam_size))
         # Each beginning can end in one way, so among twice as many candidates enough go on.
         candidates = min(2 * beam_size, beam_size * vocabulary)
@@ -108,12 +114,12 @@ def beam_search(
         ends = (token == eos_id) | (length == max_length)
         texts = torch.cat([_take(written, parent), token[..., None]], dim=-1)
         in_beam = torch.arange(candidates, device=device) < beam_size
-        ended = ends & in_beam & searching
+        ended = ends & in_beam & searching & ~scores.isneginf()
         done = scores.masked_fill(~ended, -torch.inf) / length**length_penalty
-        finished = _best(finished, texts, done, pad_id)
+        finished = _best(finished, texts, done)
         running, kept = scores.masked_fill(ends, -torch.inf).topk(beam_size)  # (batch, beam)
         if watch is not None:
-            goes_on = torch.zeros_like(ends).scatter(1, kept, True) & ~ends
+            goes_on = torch.zeros_like(ends).scatter(1, kept, ~running.isneginf()) & searching
             watch(BeamStep(parent, token, scores, ended, goes_on))
         searching &= _can_improve(running, finished, length, max_length, length_penalty)
         if length == max_length or not searching.any():
@@ -121,8 +127,9 @@ def beam_search(
         written, rows = _take(texts, kept), first_rows + parent.gather(1, kept)
         writer.select(rows.flatten(), same_sources=True)
         writer.write(token.gather(1, kept).flatten())
-    longest = int((finished.tokens != pad_id).any(dim=0).any(dim=0).sum())
-    return Beams(finished.tokens[..., : max(longest, 1)], finished.scores)
+    tokens = finished.tokens.masked_fill(finished.scores.isneginf()[..., None], _NOTHING)
+    tokens = tokens[..., (tokens != _NOTHING).flatten(0, 1).any(dim=0)]
+    return Beams(tokens.masked_fill(tokens == _NOTHING, pad_id), finished.scores)
 
 
 def _take(texts: Int[Tensor, "batch beam length"], rows: Int[Tensor, "batch new"]) -> Tensor:
@@ -134,11 +141,10 @@ def _best(
     finished: Beams,
     texts: Int[Tensor, "batch new length"],
     scores: Float[Tensor, "batch new"],
-    pad_id: int,
 ) -> Beams:
     """Return the best of those finished before and those that end now."""
     beam_size, room = finished.tokens.shape[1:]
-    padded = nn.functional.pad(texts, (0, room - texts.shape[-1]), value=pad_id)
+    padded = nn.functional.pad(texts, (0, room - texts.shape[-1]), value=_NOTHING)
     best, rows = torch.cat([finished.scores, scores], dim=1).topk(beam_size)
     return Beams(_take(torch.cat([finished.tokens, padded], dim=1), rows), best)
 
@@ -164,5 +170,7 @@ def _can_improve(
 
 def _require_penalty(length_penalty: float) -> None:
     number = isinstance(length_penalty, Real) and not isinstance(length_penalty, bool)
-    if not number or not abs(length_penalty) < float("inf"):
-        raise ValueError(f"length_penalty={length_penalty!r} must be a finite number")
+    if not number or not -10 <= length_penalty <= 10:
+        raise ValueError(
+            f"length_penalty={length_penalty!r} must be a number from -10 to 10; 0 for none, 1 for the mean"
+        )

@@ -23,7 +23,9 @@ def temperature(
 
     Source: Ackley, Hinton and Sejnowski (1985), "A learning algorithm for Boltzmann machines".
     """
-    _require_logits(logits)
+    require_logits(logits)
+    if t == 0:
+        raise ValueError("t=0 would divide by 0; for the largest alone use top_k(logits, 1) or greedy")
     require_positive(t=t)
     return logits / t
 
@@ -40,7 +42,7 @@ def top_k(logits: Float[Tensor, "*batch vocabulary"], k: int) -> Float[Tensor, "
 
     Source: Fan, Lewis and Dauphin (2018), "Hierarchical neural story generation", section 5.
     """
-    _require_logits(logits)
+    require_logits(logits)
     require_whole(k=k)
     last = logits.topk(min(k, logits.shape[-1]), dim=-1).values[..., -1:]  # (…, 1)
     return logits.masked_fill(logits < last, -torch.inf)
@@ -63,7 +65,7 @@ def top_p(
 
     Source: Holtzman and others (2020), "The curious case of neural text degeneration", section 3.1.
     """
-    _require_logits(logits)
+    require_logits(logits)
     require_positive(p=p)
     if p > 1:
         raise ValueError(f"p={p} is above 1; it is a probability, above 0 and at most 1")
@@ -74,22 +76,18 @@ def top_p(
     return logits.masked_fill(drop.scatter(-1, order, drop), -torch.inf)
 
 
-def _require_logits(logits: Tensor) -> None:
+def require_logits(logits: Tensor) -> None:
     """Refuse what cannot be drawn from."""
     require_floating(logits=logits)
     if logits.dim() == 0 or logits.shape[-1] == 0:
         raise ValueError(
             f"logits has shape {tuple(logits.shape)}; it must be (…, vocabulary), one score per token"
         )
-    if logits.isnan().any():
-        raise ValueError("logits holds NaN; every score must be a number or minus infinity")
-    require_something_left(logits)
-
-
-def require_something_left(logits: Tensor) -> None:
-    """Refuse logits that rule out every token."""
+    if not (logits < torch.inf).all():
+        came = "NaN" if logits.isnan().any() else "plus infinity"
+        raise ValueError(f"logits holds {came}; every score must be a number or minus infinity")
     if logits.isneginf().all(dim=-1).any():
         raise ValueError(
             "logits are minus infinity for every token, so there is nothing to choose from; "
-            "the filters before have ruled out all"
+            "what came before has ruled out all"
         )

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from course_lib.decoding.filters import require_something_left
+from course_lib.decoding.filters import require_logits
 from course_lib.decoding.writer import Writer, write_until_the_end
 from course_lib.inputs import require_whole
 
@@ -45,10 +45,10 @@ def sample(
 
     Raises:
         ValueError: for a model of another kind, a source that it refuses, numbers below 1, and filters that
-            rule out every token.
+            rule out every token or return something else than logits.
     """
     require_whole(max_length=max_length, num_samples=num_samples)
-    filters = list(filters)
+    filters = _listed(filters)
     generator = None
     if seed is not None:
         require_whole(0, seed=seed)
@@ -57,11 +57,31 @@ def sample(
     writer.select(torch.arange(len(source), device=source.device).repeat_interleave(num_samples))
 
     def draw(logits: Tensor) -> Tensor:
+        shape = logits.shape
         for one in filters:
             logits = one(logits)
-        require_something_left(logits)
+            _require_same_shape(logits, shape)
+        require_logits(logits)
         return torch.multinomial(logits.softmax(dim=-1), 1, generator=generator)[:, 0]  # (rows,)
 
     return write_until_the_end(
         writer, draw, pad_id=model.config.pad_id, eos_id=eos_id, max_length=max_length
     )
+
+
+def _listed(filters: object) -> list[Filter]:
+    filters = list(filters) if isinstance(filters, Iterable) else filters
+    if not isinstance(filters, list) or not all(map(callable, filters)):
+        raise ValueError(
+            f"filters={filters!r} must be a list of functions from logits to logits, "
+            f"e.g. [lambda z: top_k(z, 10)]"
+        )
+    return filters
+
+
+def _require_same_shape(logits: object, shape: torch.Size) -> None:
+    if not isinstance(logits, Tensor) or logits.shape != shape:
+        came = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else f"{logits!r}"
+        raise ValueError(
+            f"a filter returned {came}; it must return logits of the shape it was given, {tuple(shape)}"
+        )

@@ -74,7 +74,7 @@ class Writer:
         """
         require_rows(rows, len(self.logits))
         self.cache.select(rows, same_sources=same_sources)
-        self.logits = self.logits[rows]
+        self.logits = self.logits.index_select(0, rows)
         if self._memory is not None and not same_sources:
             self._memory = type(self._memory)(*(part[rows] for part in self._memory))
 

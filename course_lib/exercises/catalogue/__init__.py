@@ -3,6 +3,7 @@
 from types import MappingProxyType
 
 from course_lib.exercises.catalogue import (
+    decoding_and_bleu,
     kernel_regression,
     multi_head_attention,
     positional_encodings,
@@ -23,6 +24,7 @@ _MODULES = (
     positional_encodings,
     transformer_blocks,
     transformer,
+    decoding_and_bleu,
 )
 
 #: Every exercise and bug hunt by name.
