@@ -36,6 +36,7 @@ def attention_explorer(
     view: str = "map",
     example: int = 0,
     title: str = "Attention",
+    answer: Callable[[str], str] | None = None,
     measured: bool = False,
 ) -> Explorer:
     """Step through layers, heads and queries; see the weights as a map or as lines, and all heads small.
@@ -53,6 +54,7 @@ def attention_explorer(
         layer, head, query, view: where the controls start; view is "map" or "lines".
         example: which sequence of a batch.
         title: the first words of the summary.
+        answer: from what was typed to what the summary answers, such as a translation.
         measured: as for `Explorer`; true for weights that were trained in the notebook.
 
     Raises:
@@ -61,6 +63,8 @@ def attention_explorer(
             layer, head, query, view or example that there is not.
     """
     require_one_of(VIEWS, view=view)
+    if answer is not None and text is None:
+        raise ValueError("answer needs a text to answer; give a text to start with")
     require_whole(0, head=head, query=query, example=example)
     read = _reader(weights, queries, keys, text, example)
     layers = read(text)
@@ -109,6 +113,8 @@ def attention_explorer(
         mine = shown.weights[head, row]
         largest = mine.argsort(descending=True, stable=True)[:3].tolist()
         facts = {"text": repr(text)} if text is not None else {}
+        if answer is not None:
+            facts["answer"] = repr(answer(text))
         facts |= {"layer": layer, "head": f"{head} of {len(shown.weights)}"} | measures[head]
         return facts | {
             "query": f"{row} {shown.queries[row]}",

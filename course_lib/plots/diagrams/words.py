@@ -18,7 +18,7 @@ WORDS = {
     "own columns": "Each head has columns of its own:\nd_model = heads · d_head.\n"
     "Drawn for the query; key and value\nare split in the same way.",
     "sublayers": ("self-attention", "network"),
-    "pre": "The way around the\nsublayers is one line\nfrom bottom to top:\nonly sums stand on it.",
+    "pre": "The way around the\nsublayers is one line\nup to the last block:\nonly sums stand on it.",
     "post": "Every sum passes\nthrough a norm: there\nthe line is broken.",
     "final norm": "final norm",
     "self-attention": "self-attention",
