@@ -78,7 +78,7 @@ class BarsPanel(Panel):
         values: ArrayLike,
         *,
         before: ArrayLike | None = None,
-        out: Sequence[bool] | None = None,
+        out: ArrayLike | None = None,
         notes: Sequence[str] | None = None,
         colours: Sequence[str] | None = None,
         heading: str = "",

@@ -83,7 +83,7 @@ class TreePanel(Panel):
         self.path, self._height = set(path), height
         self._first = max(0, self.columns.max() - COLUMNS + 1)
         seen = [node for node, column in enumerate(self.columns) if column >= self._first]
-        x, y = self.columns - self._first, (self.rows + 0.5) / height
+        x, y = self.columns - float(self._first), (self.rows + 0.5) / height
         half = _HALF_HEIGHT * min(1 / height, 0.14)
         self._nodes.set_paths([_box(x[n], y[n], half, kinds[n] == "finished") for n in seen])
         looks = [_LOOKS[kinds[node]] for node in seen]

@@ -14,8 +14,9 @@ from course_lib.plots.style import COLOURS
 
 _FONT = FontProperties(family="DejaVu Sans")
 _SIZE = 100  # points at which outlines are kept
-_outlines: dict[str, tuple[Path, float]] = {}
 _MOST_KEPT = 4096
+_outlines: dict[str, tuple[Path, float]] = {}
+_places: dict[tuple[str, float, float], Path] = {}  # outlines in their size, moved to their place
 
 
 class Words(PathCollection):
@@ -59,7 +60,7 @@ class Words(PathCollection):
         sizes, aligns = (np.broadcast_to(one, count) for one in (size, align))
         self.set_paths(
             [
-                _placed(word, points, share)
+                _placed(word, float(points), float(share))
                 for word, points, share in zip(self.words, sizes, aligns, strict=True)
             ]
         )
@@ -73,9 +74,14 @@ def width(word: str, size: float) -> float:
 
 
 def _placed(word: str, size: float, share: float) -> Path:
-    path, across = _outline(word)
-    # the middle of a line of text: half the height of a capital letter above its foot
-    return Path((path.vertices - (share * across, 0.36 * _SIZE)) * (size / _SIZE), path.codes)
+    if (word, size, share) not in _places:
+        path, across = _outline(word)
+        if len(_places) >= _MOST_KEPT:
+            _places.clear()
+        # the middle of a line of text: half the height of a capital letter above its foot
+        moved = (path.vertices - (share * across, 0.36 * _SIZE)) * (size / _SIZE)
+        _places[word, size, share] = Path(moved, path.codes)
+    return _places[word, size, share]
 
 
 def _outline(word: str) -> tuple[Path, float]:

@@ -21,6 +21,7 @@ from course_lib.widgets.picture import Picture
 from course_lib.widgets.positions import bias_explorer, rotary_explorer, sinusoid_explorer
 from course_lib.widgets.reshape import reshape_explorer
 from course_lib.widgets.scores import score_explorer
+from course_lib.widgets.translation import translation_explorer
 
 __all__ = [
     "AttentionMap",
@@ -42,5 +43,6 @@ __all__ = [
     "rotary_explorer",
     "score_explorer",
     "sinusoid_explorer",
+    "translation_explorer",
     "table_model",
 ]

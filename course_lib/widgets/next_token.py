@@ -128,7 +128,7 @@ def next_token_explorer(
             after[most].numpy(),
             before=before[most].numpy(),
             out=out.numpy(),
-            heading=f"written: {so_far} …",
+            heading=" ".join(["written:", *written[:place], "…"]),
             notes=[
                 f"{b:.4f} → {'out' if gone else f'{a:.4f}'}"
                 for b, a, gone in zip(
@@ -139,7 +139,7 @@ def next_token_explorer(
         top = most[0]
         facts = {"text": repr(text)} if text is not None else {}
         return facts | {
-            "written": f"{place} tokens, {so_far!r}" if place else "nothing yet",
+            "written": f"{place} token{'s' * (place > 1)}, {so_far!r}" if place else "nothing yet",
             "most probable": f"{names[0]!r}, {before[top]:.4f} before, {after[top]:.4f} after",
             "entropy": f"{entropy(before):.3f} nats before, {entropy(after):.3f} after",
             "left": f"{int((~z.isneginf()).sum())} of {len(tokens)} tokens",

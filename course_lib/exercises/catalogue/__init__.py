@@ -10,12 +10,14 @@ from course_lib.exercises.catalogue import (
     scoring_functions,
     self_and_cross_attention,
     seq2seq_with_attention,
+    start_here,
     transformer,
     transformer_blocks,
 )
 from course_lib.exercises.exercise import Exercise
 
 _MODULES = (
+    start_here,
     kernel_regression,
     scoring_functions,
     seq2seq_with_attention,
