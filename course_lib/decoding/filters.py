@@ -25,7 +25,9 @@ def temperature(
     """
     require_logits(logits)
     if t == 0:
-        raise ValueError("t=0 would divide by 0; for the largest alone use top_k(logits, 1) or greedy")
+        raise ValueError(
+            "t=0 would divide by 0; for the largest alone use top_k(logits, 1) or greedy"
+        )
     require_positive(t=t)
     return logits / t
 

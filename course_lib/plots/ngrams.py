@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS
@@ -51,7 +52,7 @@ class NgramsPanel(Panel):
         n: int,
         kinds: Sequence[str],
         links: Sequence[tuple[int, int, int]],
-        counts: Sequence[Sequence[float]],
+        counts: ArrayLike,
     ) -> None:
         """Show other sentences.
 

@@ -9,6 +9,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
 from matplotlib.textpath import TextToPath
 from matplotlib.transforms import IdentityTransform
+from numpy.typing import ArrayLike
 
 from course_lib.plots.style import COLOURS
 
@@ -41,19 +42,19 @@ class Words(PathCollection):
     def show(
         self,
         words: Sequence[str],
-        places: Sequence[tuple[float, float]],
+        places: ArrayLike,
         *,
-        size: float | Sequence[float] = 9,
+        size: ArrayLike = 9,
         colour: str | Sequence[str] = COLOURS["ink"],
-        align: float | Sequence[float] = 0.5,
+        align: ArrayLike = 0.5,
     ) -> None:
         """Show other words, (x, y) being the middle of their height.
 
         Args:
             words, places: one of each per word.
-            size: in points.
+            size: in points, of all, or of each.
             colour: of all, or of each.
-            align: which share of its width lies left of a word's place: 0, ½ or 1.
+            align: which share of its width lies left of a word's place: 0, ½ or 1; one, or one for each.
         """
         self.words = list(words)
         count = len(self.words)

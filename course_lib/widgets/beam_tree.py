@@ -57,7 +57,7 @@ def beam_explorer(
     number = isinstance(length_penalty, Real) and not isinstance(length_penalty, bool)
     if not number or not 0 <= length_penalty <= _MOST_PENALTY:
         raise ValueError(f"length_penalty={length_penalty!r} must be 0 to {_MOST_PENALTY:g}")
-    search, longest = searcher(source, text)
+    search, longest = searcher(source, text, widest=(_WIDEST, _MOST_PENALTY))
     steps = search(text, beam_size, length_penalty)[-1].step
     step = steps if step is None else step
     require_whole(step=step)

@@ -56,8 +56,16 @@ def grow(steps: Sequence[BeamStep], tokens: Sequence[str]) -> list[Node]:
 Search = Callable[[str | None, int, float], list[Node]]
 
 
-def searcher(source: PhraseTranslator | Table, text: str | None) -> tuple[Search, int]:
+def searcher(
+    source: PhraseTranslator | Table, text: str | None, *, widest: tuple[int, float]
+) -> tuple[Search, int]:
     """Return a search, and how many steps it can take; what was asked of a model before is kept.
+
+    Args:
+        source: a translator, or a table.
+        text: what the translator reads first; None for a table.
+        widest: the largest beam and length penalty that will be asked for. A new text is searched with them
+            at once, so that the others are quick.
 
     Raises:
         ValueError: for a source of another kind, and a missing or needless text.
@@ -79,7 +87,9 @@ def searcher(source: PhraseTranslator | Table, text: str | None) -> tuple[Search
 
     @lru_cache(maxsize=1)
     def reads(text: str, version: int) -> ByPrefix:
-        return reader(source, text)
+        model = reader(source, text)
+        searched(model, *widest)  # a narrower search then meets few prefixes that are new
+        return model
 
     @lru_cache(maxsize=64)
     def searched(model: ByPrefix, beam_size: int, length_penalty: float) -> list[Node]:

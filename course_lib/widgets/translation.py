@@ -66,7 +66,7 @@ def translation_explorer(
 
     def update(text: str = text, temperature: float = temperature, draw: int = draw) -> dict:
         weights, queries, keys = translated(text, temperature, draw)[layer]
-        panel.update(weights[head], queries, keys, row=0, brightest=1.0)
+        panel.update(weights[head], queries, keys, row=None, brightest=1.0)
         return {
             "English": repr(text),
             "French": repr(translator.written(queries)),

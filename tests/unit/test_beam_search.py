@@ -48,17 +48,22 @@ def leaning(one, scale=1.0, *, only=None, out=-INF, **bias):
     return one
 
 
-def log_p(one, source, line, bos=BOS):
-    """The log-probability of a line after one source, without cache."""
-    line = torch.tensor([line])
-    with torch.no_grad():
-        if isinstance(one, Transformer):
-            before = torch.cat([torch.tensor([[bos]]), line[:, :-1]], 1)
-            logits = one(source[None], before)
-        else:
-            logits = one(torch.cat([source[None], line[:, :-1]], 1))[:, len(source) - 1 :]
-    chosen = logits.double().log_softmax(-1).gather(-1, line[..., None])
-    return chosen.sum().item()
+def log_p(one, source, lines, bos=BOS):
+    """The log-probability of each line after one source, without cache."""
+    made, again = {}, sorted(set(map(tuple, lines)), key=len)
+    for length, group in itertools.groupby(again, key=len):
+        group = list(group)
+        tokens, sources = torch.tensor(group), source.repeat(len(group), 1)
+        with torch.no_grad():
+            if isinstance(one, Transformer):
+                start = torch.full((len(group), 1), bos)
+                logits = one(sources, torch.cat([start, tokens[:, :-1]], 1))
+            else:
+                logits = one(torch.cat([sources, tokens[:, :-1]], 1))[:, len(source) - 1 :]
+        chosen = logits.double().log_softmax(-1).gather(-1, tokens[..., None])
+        assert chosen.shape == (len(group), length, 1)
+        made |= zip(group, chosen.sum((1, 2)).tolist(), strict=True)
+    return [made[tuple(line)] for line in lines]
 
 
 def every_line(tokens, max_length, eos=EOS):
@@ -111,9 +116,11 @@ def test_a_beam_as_wide_as_all_beginnings_finds_the_best(
     found = beam_search(one, source, beam, penalty, max_length=max_length)
     assert found.tokens.shape[:2] == found.scores.shape == (2, beam)
     for row in range(2):
+        all_lines = list(every_line(tokens, max_length))
+        totals = log_p(one, source[row], all_lines)
         truth = {
-            tuple(line): log_p(one, source[row], line) / len(line) ** penalty
-            for line in every_line(tokens, max_length)
+            tuple(line): total / len(line) ** penalty
+            for line, total in zip(all_lines, totals, strict=True)
         }
         best = sorted(truth.values(), reverse=True)[:beam]
         scores, lines = found.scores[row], lines_of(found, row, max_length)
@@ -198,12 +205,12 @@ def competing(made, seed, **choices):
 @pytest.mark.parametrize("penalty", [-1.0, 0.0, 0.6, 1.0, 2.0])
 def test_beams_are_those_of_hugging_face(ledger, made, penalty):
     seen, full = set(), 0
-    for seed, beam in itertools.product(range(3), (2, 3, 4, 5)):
-        one = competing(made, seed)
+    for beam in (2, 3, 4, 5):
+        one = competing(made, beam)
         source = words(SOURCES if made is Transformer else 20, SOURCE, 0, 0, 0)
         if made is Transformer:
             source[1, 2:] = PAD
-        for written in (1, 4, 9):
+        for written in (3, 9):
             ours = beam_search(one, source, beam, penalty, max_length=written)
             theirs = theirs_of(one, source, written, num_beams=beam, length_penalty=penalty)
             alike(ledger, ours, theirs, within=1e-5 * 10 ** max(0, -penalty))
@@ -223,8 +230,9 @@ def test_beams_are_those_of_gpt2(ledger, seed, beam):
     ours, prompt = carried(wild(theirs)), words(20, SOURCE, 0, 0, 0, 0)
     leaning(ours, 0.25, eos=1.5, pad=-INF)  # padding is never written: theirs would look at it
     theirs.lm_head.register_forward_hook(
-        lambda layer, given, logits: logits * 0.25
-        + torch.tensor([-INF, 0, 1.5, *[0] * 17], dtype=logits.dtype)
+        lambda layer, given, logits: (
+            logits * 0.25 + torch.tensor([-INF, 0, 1.5, *[0] * 17], dtype=logits.dtype)
+        )
     )
     for penalty in (0.0, 0.7, 1.0, 1.5):
         mine = beam_search(ours, prompt, beam, penalty, max_length=12)
@@ -260,7 +268,9 @@ def test_a_beam_of_one_is_greedy(ledger, made, penalty):
 # --- what every beam search must be ----------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.decoding.beam_search", against="the whole sequences anew, without cache")
+@pytest.mark.verifies(
+    "course_lib.decoding.beam_search", against="the whole sequences anew, without cache"
+)
 @pytest.mark.parametrize("positions", ENCODINGS)
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 def test_scores_are_those_of_the_whole_model(ledger, made, positions):
@@ -274,7 +284,10 @@ def test_scores_are_those_of_the_whole_model(ledger, made, positions):
         for row in range(3):
             lines = lines_of(found, row, 7)
             assert len(set(map(tuple, lines))) == 4
-            anew = [log_p(one, source[row], line) / len(line) ** penalty for line in lines]
+            anew = [
+                total / len(line) ** penalty
+                for line, total in zip(lines, log_p(one, source[row], lines), strict=True)
+            ]
             ledger.compare(found.scores[row], torch.tensor(anew), within=1e-4)
 
 
@@ -284,7 +297,7 @@ def test_scores_are_those_of_the_whole_model(ledger, made, positions):
 def test_a_batch_is_each_source_alone(ledger, made, beam):
     for seed, penalty in itertools.product(range(2), (-1.0, 0.0, 1.0)):
         one = competing(made, seed)
-        source = words(SOURCES if made is Transformer else 20, SOURCE, *[0] * 6)
+        source = words(SOURCES if made is Transformer else 20, SOURCE, *[0] * 4)
         together = beam_search(one, source, beam, penalty, max_length=9)
         alone = [beam_search(one, row[None], beam, penalty, max_length=9) for row in source]
         longest = max(one.tokens.shape[-1] for one in alone)
@@ -318,8 +331,8 @@ def test_padding_may_be_written_and_counts_as_a_token():
         found = beam_search(one, source, 3, max_length=max_length)
         assert (found.tokens == PAD).any()
         for row, k in itertools.product(range(2), range(3)):
-            (line,) = [lines_of(found, row, max_length)[k]]
-            wanted = log_p(one, source[row], line) / len(line)
+            line = lines_of(found, row, max_length)[k]
+            wanted = log_p(one, source[row], [line])[0] / len(line)
             assert found.scores[row, k].item() == pytest.approx(wanted, abs=1e-4)
         alone = beam_search(one, source, 1, max_length=max_length)
         assert torch.equal(alone.tokens[:, 0], greedy(one, source, max_length=max_length))
@@ -368,7 +381,8 @@ def test_special_tokens_may_be_others(made):
     found = beam_search(one, source, 3, 0.5, max_length=5, bos_id=6, eos_id=7)
     for row in range(2):
         lines = lines_of(found, row, 5, eos=7)
-        anew = [log_p(one, source[row], line, bos=6) / len(line) ** 0.5 for line in lines]
+        totals = log_p(one, source[row], lines, bos=6)
+        anew = [total / len(line) ** 0.5 for line, total in zip(lines, totals, strict=True)]
         assert found.scores[row].tolist() == pytest.approx(anew, abs=1e-4)
         for line, whole in zip(lines, found.tokens[row].tolist(), strict=True):
             assert set(whole[len(line) :]) <= {4}
@@ -426,8 +440,8 @@ def test_the_watcher_sees_each_step(ledger, made, beam):
                     assert {p for p, k in zip(parent, kept, strict=True) if k} <= set(range(beam))
                 lines = [[*rows[p], t] for p, t in zip(parent, token, strict=True)]
                 assert len(set(map(tuple, lines))) == len(lines)
+                assert score == pytest.approx(log_p(one, source[row], lines), abs=1e-4)
                 for line, total, end in zip(lines, score, ends, strict=True):
-                    assert total == pytest.approx(log_p(one, source[row], line), abs=1e-4)
                     assert not end or line[-1] == EOS or len(line) == 6
                     if end:
                         finished[tuple(line)] = total / len(line) ** penalty

@@ -107,7 +107,9 @@ def text(words):
 MAT = [text("The cat is on the mat."), text("There is a cat on the mat.")]
 #: The paper's first two candidates, their references, and its example 3 with its precisions.
 FIRST = text("It is a guide to action which ensures that the military always obeys the commands of the party.")  # fmt: skip
-SECOND = text("It is to insure the troops forever hearing the activity guidebook that party direct.")
+SECOND = text(
+    "It is to insure the troops forever hearing the activity guidebook that party direct."
+)
 GUIDES = [
     text("It is a guide to action that ensures that the military will forever heed Party commands."),
     text("It is the guiding principle which guarantees the military forces always being under the command of the Party."),

@@ -145,7 +145,8 @@ def test_p_of_one_and_k_of_all_change_nothing():
 
 def test_one_is_left_where_one_is_asked_for():
     z = torch.randn(5, 9)
-    for alone in (top_k(z, 1), top_p(z, 1e-6), top_p(temperature(z, 1e-3), 0.5)):
+    # 1 - 1e-30 is 1: the most probable would be dropped, were it not kept in any case.
+    for alone in (top_k(z, 1), top_p(z, 1e-6), top_p(z, 1e-30), top_p(temperature(z, 1e-3), 0.5)):
         assert kept(alone) == [[place] for place in z.argmax(-1).tolist()]
     assert kept(top_k(torch.zeros(1, 5), 1)) == [[0, 1, 2, 3, 4]]  # all tie
     assert len(kept(top_p(torch.zeros(1, 5), 1e-6))[0]) == 1
