@@ -67,6 +67,7 @@ def attention_explorer(
         raise ValueError("answer needs a text to answer; give a text to start with")
     require_whole(0, head=head, query=query, example=example)
     read = _reader(weights, queries, keys, text, example)
+    answered = None if answer is None else lru_cache(maxsize=1)(answer)
     layers = read(text)
     layer = next(iter(layers)) if layer is None else layer
     require_one_of(layers, layer=layer)
@@ -113,8 +114,8 @@ def attention_explorer(
         mine = shown.weights[head, row]
         largest = mine.argsort(descending=True, stable=True)[:3].tolist()
         facts = {"text": repr(text)} if text is not None else {}
-        if answer is not None:
-            facts["answer"] = repr(answer(text))
+        if answered is not None:
+            facts["answer"] = repr(answered(text))
         facts |= {"layer": layer, "head": f"{head} of {len(shown.weights)}"} | measures[head]
         return facts | {
             "query": f"{row} {shown.queries[row]}",

@@ -6,7 +6,7 @@ import numpy as np
 
 from course_lib.blocks import NORMS
 from course_lib.experiments.depth import DEPTHS, EVERY, SEEN, STEPS, WARMUPS, name_of, recorded
-from course_lib.inputs import require_one_of
+from course_lib.inputs import require_one_of, require_whole
 from course_lib.plots import LinesPanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.widgets.explorer import Explorer
@@ -29,13 +29,15 @@ def depth_explorer(
     Raises:
         ValueError: for a depth, norm, warm-up or step that was not recorded.
     """
-    for choices, given in (
-        (DEPTHS, {"depth": depth}),
-        (NORMS, {"norm": norm}),
-        (WARMUPS, {"warmup": warmup}),
-        (SEEN, {"after": after}),
+    require_one_of(NORMS, norm=norm)
+    for name, number, choices in (
+        ("depth", depth, DEPTHS),
+        ("warmup", warmup, WARMUPS),
+        ("after", after, SEEN),
     ):
-        require_one_of(choices, **given)
+        require_whole(0, **{name: number})
+        if number not in choices:
+            raise ValueError(f"{name}={number} must be one of {', '.join(map(str, choices))}")
     blocks, steps = np.arange(1, max(DEPTHS) + 1), np.arange(EVERY, STEPS + 1, EVERY)
     with matplotlib.rc_context(STYLE):
         drawn, (left, right) = figure(10.4, 3.6, columns=2)
@@ -49,6 +51,7 @@ def depth_explorer(
             log_y=True,
             y_limits=(_SMALLEST, _LARGEST),
         )
+        left.legend(loc="lower right")  # where no curve ever is, whatever is chosen
         left.set_xlim(0.5, max(DEPTHS) + 0.5)
         left.xaxis.get_major_locator().set_params(integer=True)
         losses = LinesPanel(
@@ -60,6 +63,7 @@ def depth_explorer(
             title="training",
             y_limits=(0, 4),
         )
+        right.legend(loc="upper right")
         live = LiveFigure(drawn, [gradients, losses])
 
     def update(

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from course_lib.checkpoints import date_translator, phrase_translator
-from course_lib.data import nile_series, written_dates
+from course_lib.data import nile_series, phrases, written_dates
 from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
 from course_lib.positions import T5RelativeBias, alibi_bias
 from course_lib.widgets import (
@@ -21,6 +21,7 @@ from course_lib.widgets import (
     bias_explorer,
     bleu_explorer,
     date_explorer,
+    depth_explorer,
     kernel_regression_explorer,
     mask_explorer,
     next_token_explorer,
@@ -199,6 +200,38 @@ def positions_in_the_kernel() -> None:
             print(f"kernel, {name + ', ' + control + ':':24} {ours}")
 
 
+def depth_in_the_kernel() -> None:
+    explorer = depth_explorer(depth=2, norm="pre")
+    for control, widget in explorer.controls.items():
+        choices = list(widget.options)
+        positions = [choices[(1 + n) % len(choices)] for n in range(STEPS)]
+        ours = percentiles(moved(explorer, control, positions))
+        print(f"kernel, {'depth, ' + control + ':':18} {ours}")
+
+
+def translator_in_the_kernel() -> None:
+    translator = phrase_translator()
+    layers = [*translator.maps("he sleeps .")]
+    explorer = attention_explorer(
+        translator.maps,
+        text="the black cats do not see him .",
+        layer="decoder 2: cross",
+        answer=translator,
+    )
+    steps = {
+        "layer": [layers[n % len(layers)] for n in range(STEPS)],
+        "head": [n % 4 for n in range(STEPS)],
+        "query": [n % 8 for n in range(STEPS)],
+        "text": [" ".join(one.english) for one in phrases(40, split="held out")],
+    }
+    for view in ("map", "lines"):
+        explorer.controls["view"].value = view
+        for control, positions in steps.items():
+            explorer.controls["text"].value = "the black cats do not see him ."
+            ours = percentiles(moved(explorer, control, positions))
+            print(f"kernel, {'translator, ' + view + ', ' + control + ':':26} {ours}")
+
+
 def moved(explorer, control: str, positions: list) -> list[float]:
     seconds = []
     for position in positions:
@@ -256,17 +289,17 @@ def explorer_in_the_browser() -> None:
         running_lab(Path(folder)) as address,
         window() as screen,
     ):
-        for notebook, cells, title, slider in BROWSER:
+        for notebook, cells, title, slider, *steps in BROWSER:
             screen.open(address, notebook)
             for cell in cells:
                 screen.run(cell)
             explorer = Explorer(screen.page, title)
             print(
-                f"browser, {notebook[:2]}, {slider:9}     {percentiles(in_browser(explorer, slider))}"
+                f"browser, {notebook[:2]}, {slider:9}     {percentiles(in_browser(explorer, slider, *steps))}"
             )
 
 
-#: Notebook, the cells that must run, the explorer, the slider to move.
+#: Notebook, the cells that must run, the explorer, the slider to move, its steps if there are fewer than seven.
 BROWSER = (
     ("01_kernel_regression.ipynb", ("start(seed=1)", "explorer = "), "Kernel regression", "query"),
     ("02_scoring_functions.ipynb", ("start(seed=2)", "explorer = "), "Scores of random", "query"),
@@ -303,18 +336,37 @@ BROWSER = (
         "The sinusoidal",
         "position",
     ),
+    (
+        "07_transformer_blocks.ipynb",
+        ("start(seed=7)", "explorer = depth_explorer()"),
+        "Depth",
+        "depth",
+        5,
+    ),
+    (
+        "08_transformer.ipynb",
+        (
+            "start(seed=8)",
+            "from course_lib.checkpoints import phrase_translator",
+            "translator = phrase_translator()",
+        ),
+        "Translator",
+        "query",
+    ),
 )
 
 
-def in_browser(explorer: Explorer, slider: str) -> list[float]:
+def in_browser(explorer: Explorer, slider: str, steps: int = 7) -> list[float]:
     page = explorer.page
     explorer.reset()
     explorer._handle(slider).focus()
-    page.keyboard.press("Home")  # from there seven steps to the right are steps to another picture
+    page.keyboard.press(
+        "Home"
+    )  # from there so many steps to the right are steps to another picture
     page.wait_for_timeout(500)
     page.evaluate(WATCH, explorer.image.element_handle())
     for press in range(60):
-        page.keyboard.press("ArrowRight" if press // 7 % 2 == 0 else "ArrowLeft")
+        page.keyboard.press("ArrowRight" if press // steps % 2 == 0 else "ArrowLeft")
         page.wait_for_function("() => window.arrived")
         page.wait_for_timeout(60)
     return [milliseconds / 1000 for milliseconds in page.evaluate("() => window.delays")]
@@ -401,5 +453,7 @@ if __name__ == "__main__":
     small_explorers_in_the_kernel()
     positions_in_the_kernel()
     decoding_in_the_kernel()
+    depth_in_the_kernel()
+    translator_in_the_kernel()
     explorer_in_the_browser()
     importing()

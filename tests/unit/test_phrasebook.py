@@ -646,7 +646,7 @@ def aligned(sure, possible=()):
 @pytest.mark.verifies(
     "course_lib.data.alignment_error_rate", against="Och and Ney (2003), worked out by hand"
 )
-def test_the_alignment_error_rate_is_that_of_och_and_ney():
+def test_the_alignment_error_rate_is_that_of_och_and_ney(ledger):
     one = aligned({(0, 0), (1, 1)}, {(2, 2)})
     assert alignment_error_rate([{(0, 0), (1, 1)}], [one]) == 0
     assert alignment_error_rate([{(0, 0), (1, 1), (2, 2)}], [one]) == 0  # possible costs nothing
@@ -659,12 +659,14 @@ def test_the_alignment_error_rate_is_that_of_och_and_ney():
     found = [{(0, 0)}, {(1, 1)}]
     assert alignment_error_rate(found, [aligned({(0, 0)}), other]) == pytest.approx(1 - 4 / 6)
     assert alignment_error_rate(found[::-1], [other, aligned({(0, 0)})]) == pytest.approx(1 - 4 / 6)
+    ledger.holds()
 
 
 @pytest.mark.verifies("course_lib.data.strongest_links", against="a maximum per row, by hand")
-def test_the_strongest_links_name_the_source_first():
+def test_the_strongest_links_name_the_source_first(ledger):
     weights = torch.tensor([[0.1, 0.7, 0.2], [0.6, 0.3, 0.1]])  # (target, source)
     assert strongest_links(weights) == {(1, 0), (0, 1)}
+    ledger.holds()
 
 
 def test_links_that_cannot_be_are_refused():
