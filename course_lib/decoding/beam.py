@@ -86,11 +86,7 @@ def beam_search(
     _require_penalty(length_penalty)
     writer = Writer(model, source, bos_id=bos_id)
     batch, vocabulary = writer.logits.shape
-    if beam_size > vocabulary:
-        raise ValueError(
-            f"beam_size={beam_size} is wider than the vocabulary of {vocabulary} tokens, which is as many as "
-            f"can follow the start"
-        )
+    _require_width(beam_size, vocabulary)
     device, pad_id = source.device, model.config.pad_id
     first_rows = torch.arange(batch, device=device)[:, None] * beam_size  # of each source
     writer.select(torch.arange(batch, device=device).repeat_interleave(beam_size))
@@ -166,6 +162,14 @@ def _can_improve(
         return worst.isneginf()
     hope = running[:, :1] / (max_length if penalty > 0 else length) ** penalty
     return hope > worst
+
+
+def _require_width(beam_size: int, vocabulary: int) -> None:
+    if beam_size > vocabulary:
+        raise ValueError(
+            f"beam_size={beam_size} is wider than the vocabulary of {vocabulary} tokens, which is as many as "
+            f"can follow the start"
+        )
 
 
 def _require_penalty(length_penalty: float) -> None:

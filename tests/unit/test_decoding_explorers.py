@@ -446,6 +446,7 @@ SENTENCES = (
     ("the the the the the the the", "the cat is on the mat | there is a cat on the mat"),
     ("of the", "of the people by the people"),
     ("a b a b a b", "a b a b c | b a b a"),
+    ("a b c d", "a b c | a b c d e"),
     PAPINENI,
 )
 
