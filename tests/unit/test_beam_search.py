@@ -373,6 +373,25 @@ def test_the_length_penalty_decides_between_short_and_long():
         assert found.scores[0].tolist() == pytest.approx(wanted, abs=1e-6)
 
 
+def test_a_negative_penalty_does_not_stop_the_search_too_early():
+    """Two full slots after two tokens, and yet a third token, which is sure, makes a better line."""
+    one = always(3, 4, EOS)
+    choices = {}
+    for token in (3, 4):  # at the first place 3 or the end, at the second 4 or the end
+        choices[token] = torch.full((TARGETS,), -INF, dtype=torch.float64)
+        choices[token][[EOS, token]] = torch.tensor([0.3, 0.7], dtype=torch.float64).log()
+
+    def say(layer, given, logits):
+        first, second = (logits[..., token, None] > 0.5 for token in (3, 4))
+        return torch.where(first, choices[3], torch.where(second, choices[4], logits * 1000))
+
+    one.out.register_forward_hook(say)
+    found = beam_search(one, words(SOURCES, SOURCE, 0), 2, -1.0, max_length=20)
+    assert lines_of(found, 0, 20) == [[EOS], [3, 4, EOS]]
+    wanted = [math.log(0.3), 3 * 2 * math.log(0.7)]
+    assert found.scores[0].tolist() == pytest.approx(wanted, abs=1e-6)
+
+
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 def test_special_tokens_may_be_others(made):
     one = leaning(model(made, pad_id=4, target_vocabulary=9), 0.2)
