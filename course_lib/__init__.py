@@ -8,6 +8,7 @@ Four floors. A module imports from earlier rooms of its own floor and from the f
     experiments/ what a notebook runs in small and a command at length
     checkpoints  trained models
     translator   text in, text out
+    bleu         how good a translation is, by its n-grams
     decoding/    from logits to a sequence
     training/    one loop for every model
     transformer/ the whole model
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 
 _ROOMS = (
     "attention",
+    "bleu",
     "blocks",
     "cache",
     "checkpoints",

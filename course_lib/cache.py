@@ -74,8 +74,12 @@ class KeyValueCache:
             ValueError: for rows that are not whole numbers of one axis, and that the batch does not have.
         """
         require_rows(rows, None if self.key is None else len(self.key))
+        self._take(rows)
+
+    def _take(self, rows: Tensor) -> None:
         if self.key is not None:
-            self.key, self.value = self.key[rows], self.value[rows]
+            # Copies whole sequences, which self.key[rows] does number by number.
+            self.key, self.value = self.key.index_select(0, rows), self.value.index_select(0, rows)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__} of {self.length} tokens, {self.nbytes} bytes"
@@ -150,8 +154,13 @@ class ModelCache:
         self.real = real if self.real is None else torch.cat([self.real, real], dim=-1)
         return self.real
 
-    def select(self, rows: Int[Tensor, " new_batch"]) -> None:
+    def select(self, rows: Int[Tensor, " new_batch"], *, same_sources: bool = False) -> None:
         """Keep these sequences of the batch, in this order, as beam search needs it.
+
+        Args:
+            rows: which.
+            same_sources: whether each new sequence has the source of the one whose place it takes, so that
+                what is kept of the memory can stay where it is.
 
         Raises:
             ValueError: as for `KeyValueCache.select`.
@@ -159,8 +168,9 @@ class ModelCache:
         require_rows(rows, None if self.real is None else len(self.real))
         self.real = None if self.real is None else self.real[rows]
         for block in self.blocks:
-            for one in block:
-                one.select(rows)
+            block.written._take(rows)
+            if not same_sources:
+                block.memory._take(rows)
 
     def require_memory(self, memory: Float[Tensor, "batch key d_model"]) -> None:
         """Refuse another batch or length than that of the memory that is kept, before anything is kept."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from course_lib.attention import AttentionMap, record_attention
 from course_lib.data import Vocabulary, english_words, pad, written
-from course_lib.decoding import greedy
+from course_lib.decoding import greedy, sample, temperature
 from course_lib.inputs import require_whole
 from course_lib.transformer import Transformer
 
@@ -124,18 +124,45 @@ class PhraseTranslator:
             )
         return words
 
+    def drawn(self, text: str, t: float, *, seed: int) -> list[str]:
+        """Translate a typed sentence with words drawn at random, at temperature `t`.
+
+        Raises:
+            ValueError: as for a call, for a `t` that is not above 0, and a negative seed.
+        """
+        source = self.source.encode(self.words(text))[None]
+        self.model.eval()
+        rows = sample(
+            self.model,
+            source,
+            filters=[lambda logits: temperature(logits, t)],
+            max_length=self.max_length,
+            seed=seed,
+        )
+        return self.target.decode(rows[0])
+
+    def written(self, tokens: Sequence[str]) -> str:
+        """Return tokens as one reads them, without the special ones."""
+        special = (self.target.pad, self.target.bos, self.target.eos)
+        return written(token for token in tokens if token not in special)
+
     @torch.no_grad()
-    def maps(self, text: str) -> dict[str, AttentionMap]:
-        """Translate a sentence; return where every layer looked, layer → `AttentionMap`.
+    def maps(self, text: str, french: Sequence[str] | None = None) -> dict[str, AttentionMap]:
+        """Return where every layer looked while a sentence was translated, layer → `AttentionMap`.
 
         A row of the decoder's self-attention is the token that was read at that step; a row of its
         cross-attention is the token that was written there, whose links one wants to see.
+
+        Args:
+            text: the English sentence.
+            french: what is written; what the translator would write where left out.
 
         Raises:
             ValueError: as for a call.
         """
         words = self.words(text)
-        (french,) = self.all([words])
+        if french is None:
+            (french,) = self.all([words])
         target = self.target.encode(french, bos=True) if french else torch.tensor([1])
         with record_attention(self.model) as recorded:
             self.model(self.source.encode(words)[None], target[None])

@@ -4,10 +4,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from course_lib.decoding.writer import Writer
-from course_lib.inputs import require_whole
+from course_lib.decoding.writer import Writer, write_until_the_end
 
 
+@torch.no_grad()
 def greedy(
     model: nn.Module,
     source: Int[Tensor, "batch source"],
@@ -33,14 +33,11 @@ def greedy(
     Raises:
         ValueError: for a model of another kind, a source that it refuses, and a `max_length` below 1.
     """
-    require_whole(max_length=max_length)
-    require_whole(0, eos_id=eos_id)
-    writer, tokens = Writer(model, source, bos_id=bos_id), []
-    ended = torch.zeros(len(source), dtype=torch.bool, device=source.device)
-    while True:
-        token = writer.logits.argmax(dim=-1).masked_fill(ended, model.config.pad_id)  # (batch,)
-        tokens.append(token)
-        ended = ended | (token == eos_id)
-        if len(tokens) == max_length or ended.all():
-            return torch.stack(tokens, dim=1)
-        writer.write(token)
+    writer = Writer(model, source, bos_id=bos_id)
+    return write_until_the_end(
+        writer,
+        lambda logits: logits.argmax(dim=-1),
+        pad_id=model.config.pad_id,
+        eos_id=eos_id,
+        max_length=max_length,
+    )

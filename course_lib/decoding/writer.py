@@ -1,5 +1,7 @@
 """A model that writes one token after the other, on a cache."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -54,35 +56,26 @@ class Writer:
         Raises:
             ValueError: for what is not one token of the vocabulary per sequence.
         """
-        batch = len(self.logits)
-        if (
-            not isinstance(token, Tensor)
-            or token.shape != (batch,)
-            or token.dtype not in (torch.int64, torch.int32)
-        ):
-            came = (
-                f"has shape {tuple(token.shape)} and dtype {short_name(token.dtype)}"
-                if isinstance(token, Tensor)
-                else f"is a {type(token).__name__}"
-            )
-            raise ValueError(
-                f"token {came}; it must be whole numbers (int64 or int32) of shape ({batch},), one per "
-                f"sequence"
-            )
+        _require_one_each(token, len(self.logits))
         require_tokens(self._model.config.target_vocabulary, token=token[:, None])
         self.logits = self._read(token[:, None])
         return self.logits
 
-    def select(self, rows: Int[Tensor, " new_batch"]) -> None:
+    def select(self, rows: Int[Tensor, " new_batch"], *, same_sources: bool = False) -> None:
         """Go on with these sequences of the batch, in this order; one may be taken several times.
+
+        Args:
+            rows: which.
+            same_sources: whether each new sequence has the source of the one whose place it takes, so that
+                what is kept of the sources can stay where it is.
 
         Raises:
             ValueError: for rows that are not whole numbers of one axis, and that the batch does not have.
         """
         require_rows(rows, len(self.logits))
-        self.cache.select(rows)
-        self.logits = self.logits[rows]
-        if self._memory is not None:
+        self.cache.select(rows, same_sources=same_sources)
+        self.logits = self.logits.index_select(0, rows)
+        if self._memory is not None and not same_sources:
             self._memory = type(self._memory)(*(part[rows] for part in self._memory))
 
     @torch.no_grad()
@@ -90,6 +83,51 @@ class Writer:
         if self._memory is None:
             return self._model(tokens, cache=self.cache)[:, -1]
         return self._model.decode(tokens, self._memory, cache=self.cache)[:, -1]
+
+
+def write_until_the_end(
+    writer: Writer,
+    choose: Callable[[Tensor], Tensor],
+    *,
+    pad_id: int,
+    eos_id: int,
+    max_length: int,
+) -> Int[Tensor, "batch target"]:
+    """Write what `choose` makes of the logits, until every sequence has ended.
+
+    Args:
+        writer: at the start.
+        choose: from logits (batch, vocabulary) to a token for each sequence, (batch,).
+        pad_id: what stands behind the end of a sequence.
+        eos_id: what ends it.
+        max_length: how many tokens at most, the end included.
+
+    Raises:
+        ValueError: for a `max_length` below 1, and an `eos_id` that is no token.
+    """
+    require_whole(max_length=max_length)
+    require_whole(0, eos_id=eos_id)
+    tokens = []
+    ended = torch.zeros(len(writer.logits), dtype=torch.bool, device=writer.logits.device)
+    while True:
+        token = choose(writer.logits).masked_fill(ended, pad_id)  # (batch,)
+        tokens.append(token)
+        ended = ended | (token == eos_id)
+        if len(tokens) == max_length or ended.all():
+            return torch.stack(tokens, dim=1)
+        writer.write(token)
+
+
+def _require_one_each(token: object, batch: int) -> None:
+    if isinstance(token, Tensor):
+        if token.shape == (batch,) and token.dtype in (torch.int64, torch.int32):
+            return
+        came = f"has shape {tuple(token.shape)} and dtype {short_name(token.dtype)}"
+    else:
+        came = f"is a {type(token).__name__}"
+    raise ValueError(
+        f"token {came}; it must be whole numbers (int64 or int32) of shape ({batch},), one per sequence"
+    )
 
 
 def _require_prompts(model: DecoderOnly, source: Tensor) -> None:

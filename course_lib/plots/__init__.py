@@ -5,6 +5,7 @@ moves the artists listed in `artists`; `hover` says which exact values stand whe
 """
 
 from course_lib.plots.alignment import AlignmentPanel
+from course_lib.plots.bars import BarsPanel
 from course_lib.plots.clocks import ClocksPanel
 from course_lib.plots.diagrams import (
     attention_diagram,
@@ -23,16 +24,19 @@ from course_lib.plots.histogram import HistogramPanel
 from course_lib.plots.intervals import IntervalsPanel, interval_grid
 from course_lib.plots.lines import LinesPanel
 from course_lib.plots.links import LinksPanel
+from course_lib.plots.ngrams import NgramsPanel
 from course_lib.plots.numbers import NumbersPanel
 from course_lib.plots.signed_map import SignedMapPanel
 from course_lib.plots.stems import StemsPanel
 from course_lib.plots.style import COLOURS, STYLE, figure
 from course_lib.plots.token_map import TokenMapPanel
+from course_lib.plots.tree import TreePanel
 
 __all__ = [
     "COLOURS",
     "STYLE",
     "AlignmentPanel",
+    "BarsPanel",
     "ClocksPanel",
     "FitPanel",
     "GridPanel",
@@ -42,10 +46,12 @@ __all__ = [
     "IntervalsPanel",
     "LinesPanel",
     "LinksPanel",
+    "NgramsPanel",
     "NumbersPanel",
     "SignedMapPanel",
     "StemsPanel",
     "TokenMapPanel",
+    "TreePanel",
     "attention_diagram",
     "blocks_diagram",
     "cache_diagram",

@@ -48,16 +48,18 @@ class TokenMapPanel(Panel):
         queries: Sequence[str],
         keys: Sequence[str],
         *,
-        row: int,
+        row: int | None,
         brightest: float,
     ) -> None:
-        """Show other weights, shape (query, key), between 0 and `brightest`; frame one row."""
+        """Show other weights, shape (query, key), between 0 and `brightest`; frame one row, or none."""
         self.weights, self.queries, self.keys = np.asarray(weights), list(queries), list(keys)
         shares = np.sqrt(self.weights / brightest)
         self._image.show(pooled(shares, _MOST_PIXELS))
         self._rows.update(self.queries)
         self._columns.update(self.keys)
-        self._frame.set(y=row / len(self.queries), height=1 / len(self.queries))
+        self._frame.set_visible(row is not None)
+        if row is not None:
+            self._frame.set(y=row / len(self.queries), height=1 / len(self.queries))
         self._write_numbers(shares)
 
     def _write_numbers(self, shares: np.ndarray) -> None:
@@ -79,8 +81,9 @@ class TokenMapPanel(Panel):
         return self.axes.get_visible(), tuple(self.queries), tuple(self.keys)
 
     def data(self) -> dict:
-        """The weights, and the framed row."""
-        return {"weight": self.weights, "row": [round(self._frame.get_y() * len(self.queries))]}
+        """The weights, and the framed row where there is one."""
+        row = [round(self._frame.get_y() * len(self.queries))]
+        return {"weight": self.weights} | ({"row": row} if self._frame.get_visible() else {})
 
     def hover(self) -> dict | None:
         """The exact weight in each cell, as float32 bytes."""

@@ -6,6 +6,9 @@ pointer; `Explorer` joins controls and picture; a function per explorer says wha
 
 from course_lib.attention import AttentionMap
 from course_lib.widgets.attention import attention_explorer
+from course_lib.widgets.beam_tree import beam_explorer
+from course_lib.widgets.bleu import bleu_explorer
+from course_lib.widgets.by_prefix import table_model
 from course_lib.widgets.dates import date_explorer
 from course_lib.widgets.depth import depth_explorer
 from course_lib.widgets.explorer import Explorer
@@ -13,25 +16,33 @@ from course_lib.widgets.kernel_regression import kernel_regression_explorer
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.loss_picture import LossPicture
 from course_lib.widgets.masks import mask_explorer
+from course_lib.widgets.next_token import NextTokens, next_token_explorer
 from course_lib.widgets.picture import Picture
 from course_lib.widgets.positions import bias_explorer, rotary_explorer, sinusoid_explorer
 from course_lib.widgets.reshape import reshape_explorer
 from course_lib.widgets.scores import score_explorer
+from course_lib.widgets.translation import translation_explorer
 
 __all__ = [
     "AttentionMap",
     "Explorer",
     "LiveFigure",
     "LossPicture",
+    "NextTokens",
     "Picture",
     "attention_explorer",
+    "beam_explorer",
     "bias_explorer",
+    "bleu_explorer",
     "date_explorer",
     "depth_explorer",
     "kernel_regression_explorer",
     "mask_explorer",
+    "next_token_explorer",
     "reshape_explorer",
     "rotary_explorer",
     "score_explorer",
     "sinusoid_explorer",
+    "translation_explorer",
+    "table_model",
 ]

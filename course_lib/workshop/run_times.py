@@ -19,7 +19,7 @@ from course_lib.workshop import normal_form
 
 README = normal_form.NOTEBOOKS.parent / "README.md"
 IN_NOTEBOOK = re.compile(r"\*\*It runs in\*\* (\d+) s on two CPU cores, with (\d+) MB of memory")
-IN_README = r"(\(notebooks/{stem}\.ipynb\).*\| )(\d+) s, (\d+) MB \|"
+IN_MAP = r"(\((?:notebooks/)?{stem}\.ipynb\).*\| )(\d+) s, (\d+) MB \|"
 
 
 def measure(path: Path) -> tuple[int, int]:
@@ -40,19 +40,29 @@ def said_in(path: Path) -> tuple[int, int] | None:
 
 def said_in_readme(stem: str) -> tuple[int, int] | None:
     """Return the seconds and megabytes that the README states for a notebook."""
-    found = re.search(IN_README.format(stem=stem), README.read_text(encoding="utf-8"))
+    return said_in_map(stem, README.read_text(encoding="utf-8"))
+
+
+def said_in_map(stem: str, text: str) -> tuple[int, int] | None:
+    """Return the seconds and megabytes that a table of notebooks states for one of them."""
+    found = re.search(IN_MAP.format(stem=stem), text)
     return (int(found[2]), int(found[3])) if found else None
 
 
 def write(path: Path, seconds: int, megabytes: int) -> None:
-    """Write the numbers into the notebook and into the README."""
+    """Write the numbers into the notebook, and into the maps in the README and the first notebook."""
     notebook = nbformat.read(path, as_version=4)
     words = f"**It runs in** {seconds} s on two CPU cores, with {megabytes} MB of memory"
     notebook.cells[0].source = IN_NOTEBOOK.sub(words, notebook.cells[0].source)
     path.write_text(normal_form.text(notebook), encoding="utf-8")
-    pattern = re.compile(IN_README.format(stem=path.stem))
-    readme = README.read_text(encoding="utf-8")
-    README.write_text(pattern.sub(rf"\g<1>{seconds} s, {megabytes} MB |", readme), encoding="utf-8")
+    pattern = re.compile(IN_MAP.format(stem=path.stem))
+    row = rf"\g<1>{seconds} s, {megabytes} MB |"
+    README.write_text(pattern.sub(row, README.read_text(encoding="utf-8")), encoding="utf-8")
+    front = normal_form.paths()[0]
+    notebook = nbformat.read(front, as_version=4)
+    for cell in notebook.cells:
+        cell.source = pattern.sub(row, cell.source)
+    front.write_text(normal_form.text(notebook), encoding="utf-8")
 
 
 def main() -> None:

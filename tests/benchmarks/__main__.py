@@ -17,11 +17,14 @@ from course_lib.positions import T5RelativeBias, alibi_bias
 from course_lib.widgets import (
     AttentionMap,
     attention_explorer,
+    beam_explorer,
     bias_explorer,
+    bleu_explorer,
     date_explorer,
     depth_explorer,
     kernel_regression_explorer,
     mask_explorer,
+    next_token_explorer,
     reshape_explorer,
     rotary_explorer,
     score_explorer,
@@ -408,6 +411,40 @@ def importing() -> None:
     )
 
 
+def decoding_in_the_kernel() -> None:
+    translator, text = phrase_translator(), "does the small dog see the red house?"
+    steps = {
+        "next token": (
+            next_token_explorer(translator, text),
+            {
+                "place": [(1 + n) % 9 for n in range(STEPS)],
+                "temperature": [round(0.1 + n % 29 / 10, 1) for n in range(STEPS)],
+                "top_k": [(1 + n) % 21 for n in range(STEPS)],
+                "top_p": [round(0.99 - n % 90 / 100, 2) for n in range(STEPS)],
+            },
+        ),
+        "beams": (
+            beam_explorer(translator, text),
+            {
+                "step": [1 + n % 12 for n in range(STEPS)],
+                "beam_size": [1 + n % 5 for n in range(STEPS)],
+                "length_penalty": [n % 21 / 10 for n in range(STEPS)],
+            },
+        ),
+        "BLEU": (
+            bleu_explorer(),
+            {
+                "n": [1 + (1 + n) % 4 for n in range(STEPS)],
+                "candidate": [" ".join(["the cat"] * (1 + n % 12)) for n in range(STEPS)],
+            },
+        ),
+    }
+    for name, (explorer, controls) in steps.items():
+        for control, positions in controls.items():
+            ours = percentiles(moved(explorer, control, positions))
+            print(f"kernel, {name + ', ' + control + ':':24} {ours}")
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)  # as in a notebook
     explorer_in_the_kernel()
@@ -415,6 +452,7 @@ if __name__ == "__main__":
     attention_in_the_kernel()
     small_explorers_in_the_kernel()
     positions_in_the_kernel()
+    decoding_in_the_kernel()
     depth_in_the_kernel()
     translator_in_the_kernel()
     explorer_in_the_browser()

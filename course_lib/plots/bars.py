@@ -1,0 +1,147 @@
+"""Named bars that lie, one below the other."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from numpy.typing import ArrayLike
+
+from course_lib.plots.panel import Panel
+from course_lib.plots.style import COLOURS
+from course_lib.plots.tokens import shortened
+from course_lib.plots.words import Words
+
+_TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1)
+_START = -0.16  # room for names
+_END = 1.16  # of the axis: room for a number behind a bar of 1
+_LONGEST = 15  # letters of a name
+
+
+class BarsPanel(Panel):
+    """Shares between 0 and 1, each with its name and its number; behind each a wider pale bar, if wanted.
+
+    Args:
+        axes: where to draw.
+        count: how many bars there is room for.
+        x_label, title: words on the Axes.
+        root: whether the axis is a square-root scale, where 0.01 and 1 can both be seen.
+        headed: whether there is room for a heading above the bars.
+        names: what a bar, the length of the filled one and that of the pale one are called under the
+            pointer.
+    """
+
+    def __init__(
+        self,
+        axes: Axes,
+        count: int,
+        *,
+        x_label: str = "",
+        title: str = "",
+        root: bool = False,
+        headed: bool = False,
+        names: tuple[str, str, str] = ("bar", "value", "before"),
+    ) -> None:
+        super().__init__(axes)
+        self._scale = np.sqrt if root else np.asarray
+        self._bar_name, self._value_name, self._before_name = names
+        self.names: list[str] = []
+        self.values = self.before = np.zeros(0)
+        self.out = np.zeros(0, dtype=bool)
+        ticks = _TICKS if root else (0, 0.2, 0.4, 0.6, 0.8, 1)
+        axes.set_xticks(self._scale(ticks), [f"{tick:g}" for tick in ticks])
+        # The names stand left of 0, inside the Axes, so that the layout keeps room for them.
+        axes.set(
+            xlim=(_START, _END),
+            ylim=(count - 0.4, -1.7 if headed else -0.6),
+            yticks=[],
+            xlabel=x_label,
+        )
+        axes.set_title(title)
+        axes.spines["left"].set_visible(False)
+        axes.spines["bottom"].set_bounds(0, 1)
+        axes.axvline(0, color=COLOURS["data"], linewidth=0.8)
+        pale = {"facecolor": COLOURS["faint"], "edgecolor": COLOURS["data"], "linewidth": 0.8}
+        self._pale = PolyCollection([], **pale)
+        self._crossed = PolyCollection(
+            [], facecolor="white", edgecolor=COLOURS["truth"], hatch="/////", linewidth=0.8
+        )
+        self._filled = PolyCollection([])
+        for bars in (self._pale, self._crossed, self._filled):
+            axes.add_collection(bars, autolim=False)
+        self._words = Words(axes)
+        self.artists = [self._pale, self._crossed, self._filled, self._words]
+
+    def update(
+        self,
+        names: Sequence[str],
+        values: ArrayLike,
+        *,
+        before: ArrayLike | None = None,
+        out: ArrayLike | None = None,
+        notes: Sequence[str] | None = None,
+        colours: Sequence[str] | None = None,
+        heading: str = "",
+    ) -> None:
+        """Show other bars.
+
+        Args:
+            names, values: one per bar.
+            before: of the pale bars; none are drawn where left out.
+            out: which have no filled bar; their pale one is hatched.
+            notes: what stands behind each bar; its value where left out.
+            colours: names in `COLOURS` of the filled bars; blue where left out.
+            heading: words above the bars.
+        """
+        self.names, self.values = list(names), np.asarray(values, dtype=float)
+        count = len(self.names)
+        self.before = np.zeros(0) if before is None else np.asarray(before, dtype=float)
+        self.out = np.zeros(count, dtype=bool) if out is None else np.asarray(out, dtype=bool)
+        rows = np.arange(count)
+        behind = self._scale(self.before) if before is not None else np.zeros(count)
+        stays = ~self.out
+        self._pale.set_verts(_bars(behind[stays], rows[stays], 0.38))
+        self._crossed.set_verts(_bars(behind[self.out], rows[self.out], 0.38))
+        self._filled.set_verts(_bars(self._scale(self.values)[stays], rows[stays], 0.22))
+        shades = np.array(["main"] * count if colours is None else colours, dtype=object)
+        self._filled.set_facecolor([COLOURS[shade] for shade in shades[stays]])
+        notes = [f"{value:.3f}" for value in self.values] if notes is None else list(notes)
+        ends = np.maximum(behind, self._scale(self.values)) + 0.02
+        self._words.show(
+            [heading, *(shortened(name, _LONGEST) for name in self.names), *notes],
+            [(0.01, -1.1), *((-0.02, row) for row in rows), *zip(ends, rows, strict=True)],
+            align=[0.0] + [1.0] * count + [0.0] * count,
+            size=[10.5] + [9.5] * count + [8.5] * count,
+        )
+
+    def data(self) -> dict:
+        """The filled bars, the pale ones where there are any, and which are out."""
+        drawn = {self._value_name: self.values}
+        if len(self.before):
+            drawn |= {self._before_name: self.before, "out": self.out}
+        return drawn
+
+    def hover(self) -> dict:
+        """The exact values of the bar that lies there."""
+        rows = list(self.names)
+        for row, number in enumerate(self.before):
+            rows[row] += f", {self._before_name} {number:.4g}"
+        low, high = self.axes.get_ylim()[::-1]
+        left, top, right, bottom = self._box()
+        edges = [
+            top + (bottom - top) * (edge - low) / (high - low) for edge in (-0.5, len(rows) - 0.5)
+        ]
+        box = [left, edges[0], right, edges[1]]
+        column = self._value_name
+        return self._hover_grid(self.values[:, None], box, rows, [column]) | {
+            "row_name": self._bar_name,
+            "column_name": "exact",
+        }
+
+
+def _bars(lengths: np.ndarray, rows: np.ndarray, half: float) -> np.ndarray:
+    """Corners of bars from 0 to these lengths, shape (bars, 4, 2)."""
+    corners = np.zeros((len(lengths), 4, 2))
+    corners[:, 1:3, 0] = lengths[:, None]
+    corners[:, :2, 1], corners[:, 2:, 1] = (rows - half)[:, None], (rows + half)[:, None]
+    return corners

@@ -1,0 +1,159 @@
+"""Which runs of tokens one sentence shares with others."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from numpy.typing import ArrayLike
+
+from course_lib.plots.panel import Panel
+from course_lib.plots.style import COLOURS
+from course_lib.plots.words import Words, width
+
+KINDS = ("counted", "clipped", "missing")
+_LEFT = 0.09  # of the width: room for the names of the rows
+_LARGEST, _SMALLEST = 11.0, 7.5  # points
+_LOOKS = {  # colour, width, dash of the underline
+    "counted": ("main", 2.4, "solid"),
+    "clipped": ("second", 2.4, (0, (2, 1))),
+    "missing": ("data", 1.0, (0, (1, 2))),
+}
+
+
+class NgramsPanel(Panel):
+    """A row of tokens, and below it other rows; every run of n tokens of the first row is underlined.
+
+    Runs that are counted have a solid line and are linked to where they stand below; clipped ones, which
+    stand above more often than below, have a dashed line, missing ones a dotted one.
+
+    Args:
+        axes: where to draw.
+        title: words above.
+    """
+
+    def __init__(self, axes: Axes, *, title: str = "") -> None:
+        super().__init__(axes)
+        self.n, self.kinds, self.counts = 1, [], np.zeros((1, 1))
+        self.links: list[tuple[int, int, int]] = []
+        axes.set(xlim=(0, 1), ylim=(1, 0), xticks=[], yticks=[], title=title)
+        axes.grid(False)
+        axes.spines[:].set_visible(False)
+        self._lines, self._links = LineCollection([]), LineCollection([])
+        for lines in (self._links, self._lines):
+            axes.add_collection(lines, autolim=False)
+        self._words = Words(axes)
+        self.artists = [self._links, self._lines, self._words]
+
+    def update(
+        self,
+        names: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        n: int,
+        kinds: Sequence[str],
+        links: Sequence[tuple[int, int, int]],
+        counts: ArrayLike,
+    ) -> None:
+        """Show other sentences.
+
+        Args:
+            names, rows: what each row is called, and its tokens; the first is the one that is compared.
+            n: how long a run is.
+            kinds: of each run of the first row, one of `KINDS`.
+            links: of each counted run: where it begins, in which row it stands below, and where there.
+            counts: for each row and run of the first row, how often it stands there; for the pointer.
+        """
+        self.n, self.kinds, self.links, self.names = n, list(kinds), list(links), list(names)
+        self._slots = max(map(len, rows))
+        self.counts = np.full((len(rows), self._slots), np.nan)
+        self.counts[:, : len(self.kinds)] = np.asarray(counts).reshape(len(rows), -1)
+        self._height = 1 / len(rows)
+        room = 0.92 * self._slot * self.axes.bbox.width * 72 / self.axes.figure.dpi  # points
+        widest = max(width(token, 1.0) for row in rows for token in row)
+        size = float(np.clip(room / widest, _SMALLEST, _LARGEST))
+        shown = [[_cut(token, size, room) for token in row] for row in rows]
+        self._words.show(
+            [*names, *(token for row in shown for token in row)],
+            [(0, self._middle(place)) for place in range(len(rows))]
+            + [
+                (self._across(token, 1), self._middle(place))
+                for place, row in enumerate(rows)
+                for token in range(len(row))
+            ],
+            size=[9.0] * len(names) + [size] * sum(map(len, rows)),
+            align=[0.0] * len(names) + [0.5] * sum(map(len, rows)),
+            colour=[COLOURS["truth"]] * len(names) + self._colours(rows),
+        )
+        under = [self._underline(0, start) for start in range(len(self.kinds))]
+        above = [self._underline(row, start) for _, row, start in self.links]
+        looks = [_LOOKS[kind] for kind in self.kinds] + [_LOOKS["counted"]] * len(above)
+        self._lines.set_segments(under + above)
+        self._lines.set_color([COLOURS[look[0]] for look in looks])
+        self._lines.set_linewidth([look[1] for look in looks])
+        self._lines.set_linestyle([look[2] for look in looks])
+        self._links.set_segments(
+            [
+                [np.mean(self._underline(0, start), axis=0), np.mean(end, axis=0)]
+                for (start, _, _), end in zip(self.links, above, strict=True)
+            ]
+        )
+        self._links.set(color=COLOURS["main"], alpha=0.45, linewidth=1.1)
+
+    @property
+    def _slot(self) -> float:
+        """The width of a token's place."""
+        return (1 - _LEFT) / max(self._slots, 6)
+
+    def _across(self, start: int, run: int) -> float:
+        return _LEFT + (start + run / 2) * self._slot
+
+    def _middle(self, row: int) -> float:
+        return (row + 0.5) * self._height
+
+    def _underline(self, row: int, start: int) -> list[tuple[float, float]]:
+        """Both ends of a run's line: below the first row, above the others; neighbours at other heights."""
+        first, apart = min(0.06, 0.2 * self._height), min(0.03, 0.07 * self._height)
+        level = (first + apart * (start % self.n)) * (1 if row == 0 else -1)
+        gap = 0.12 * self._slot
+        left, right = (_LEFT + edge * self._slot for edge in (start, start + self.n))
+        y = self._middle(row) + level
+        return [(left + gap, y), (right - gap, y)]
+
+    def _colours(self, rows: Sequence[Sequence[str]]) -> list[str]:
+        """Blue for tokens of a counted run, orange for those of clipped runs alone, grey for the others."""
+        shades = [["truth"] * len(row) for row in rows]
+        for kind in ("clipped", "counted"):
+            for start, own in enumerate(self.kinds):
+                if own == kind:
+                    shades[0][start : start + self.n] = [_LOOKS[kind][0]] * self.n
+        for _, row, start in self.links:
+            shades[row][start : start + self.n] = ["main"] * self.n
+        return [COLOURS[shade] for row in shades for shade in row]
+
+    def data(self) -> dict:
+        """How long a run is, how each of the first row fares, where the counted ones are linked to, and counts."""
+        return {
+            "n": [self.n],
+            "kind": [KINDS.index(kind) for kind in self.kinds],
+            "linked": np.asarray(self.links).reshape(-1, 3).ravel(),
+            "count": self.counts,
+        }
+
+    def hover(self) -> dict:
+        """How often the run that begins at a place of the first row stands in the row under the pointer."""
+        left, top, right, bottom = self._box()
+        edge = left + (right - left) * _LEFT
+        box = [edge, top, edge + (right - left) * self._slot * self._slots, bottom]
+        starts = [str(place + 1) for place in range(self._slots)]
+        return self._hover_grid(self.counts, box, self.names, starts) | {
+            "row_name": "in the",
+            "column_name": f"how often the {self.n}-gram from place",
+        }
+
+
+def _cut(token: str, size: float, room: float) -> str:
+    """As many letters of a token as there is room for, in points."""
+    whole, letters = width(token, size), len(token)
+    if whole <= room:
+        return token
+    return f"{token[: max(int(letters * room / whole) - 1, 1)]}…"

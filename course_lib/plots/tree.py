@@ -1,0 +1,157 @@
+"""A tree that grows from left to right, a column per step."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import to_rgba
+from matplotlib.path import Path
+from numpy.typing import ArrayLike
+
+from course_lib.plots.panel import Panel
+from course_lib.plots.style import COLOURS
+from course_lib.plots.tokens import shortened
+from course_lib.plots.words import Words
+
+COLUMNS = 8  # that are seen at a time, the last ones
+KINDS = ("kept", "dropped", "finished")
+_HALF_WIDTH, _HALF_HEIGHT = 0.37, 0.4  # of a node, in columns and rows
+_LONGEST = 10  # letters
+_LOOKS = {  # fill, edge, width of the edge, dash, words
+    "kept": ("#d6e4f3", COLOURS["main"], 1.2, "solid", COLOURS["ink"]),
+    "dropped": ("white", COLOURS["truth"], 0.9, (0, (2.5, 2)), COLOURS["truth"]),
+    "finished": (COLOURS["faint"], COLOURS["ink"], 1.4, "solid", COLOURS["ink"]),
+}
+
+
+class TreePanel(Panel):
+    """Nodes with a word and a number, in columns; a line to each from its parent, as thick as its share.
+
+    Kept nodes are filled and round, dropped ones hollow and dashed, finished ones square. One path is
+    orange.
+
+    Args:
+        axes: where to draw.
+        title: words above.
+        value_name: what the numbers under the pointer are.
+    """
+
+    def __init__(self, axes: Axes, *, title: str = "", value_name: str = "value") -> None:
+        super().__init__(axes)
+        self._value_name = value_name
+        self.columns = self.rows = self.values = self.shares = np.zeros(0)
+        self._first, self._height = 0, 1
+        axes.set(xlim=(-0.5, COLUMNS - 0.5), ylim=(1, 0), xticks=[], yticks=[], title=title)
+        axes.grid(False)
+        axes.spines[:].set_visible(False)
+        self._lines = LineCollection([], capstyle="round")
+        self._nodes = PathCollection([], transform=axes.transData)
+        for drawn in (self._lines, self._nodes):
+            axes.add_collection(drawn, autolim=False)
+        self._words = Words(axes)
+        self.artists = [self._lines, self._nodes, self._words]
+
+    def update(
+        self,
+        columns: Sequence[int],
+        rows: Sequence[int],
+        parents: Sequence[int],
+        kinds: Sequence[str],
+        words: Sequence[str],
+        notes: Sequence[str],
+        *,
+        values: ArrayLike,
+        shares: ArrayLike,
+        path: Sequence[int] = (),
+        height: int = 4,
+    ) -> None:
+        """Show another tree; of its columns the last `COLUMNS` are seen.
+
+        Args:
+            columns, rows: where each node stands, from the left and from the top.
+            parents: which node each comes from, -1 for none.
+            kinds: of `KINDS`.
+            words, notes: what stands in each node, in two lines.
+            values: the numbers under the pointer.
+            shares: from 0 to 1, how thick the line from its parent is.
+            path: the nodes of the orange path.
+            height: how many rows there is room for.
+        """
+        self.columns, self.rows = np.asarray(columns), np.asarray(rows)
+        self.values, self.shares = np.asarray(values, dtype=float), np.asarray(shares, dtype=float)
+        self.path, self._height = set(path), height
+        self._first = max(0, self.columns.max() - COLUMNS + 1)
+        seen = [node for node, column in enumerate(self.columns) if column >= self._first]
+        x, y = self.columns - float(self._first), (self.rows + 0.5) / height
+        half = _HALF_HEIGHT * min(1 / height, 0.14)
+        self._nodes.set_paths([_box(x[n], y[n], half, kinds[n] == "finished") for n in seen])
+        looks = [_LOOKS[kinds[node]] for node in seen]
+        orange = [node in self.path for node in seen]
+        self._nodes.set_facecolor([look[0] for look in looks])
+        self._nodes.set_edgecolor(
+            [COLOURS["second"] if on else look[1] for look, on in zip(looks, orange, strict=True)]
+        )
+        self._nodes.set_linewidth(
+            [2.6 if on else look[2] for look, on in zip(looks, orange, strict=True)]
+        )
+        self._nodes.set_linestyle([look[3] for look in looks])
+        self._link([node for node in seen if parents[node] >= 0], x, y, parents)
+        headed = range(self._first, self._first + COLUMNS)
+        heads = [f"step {n}" if n else "" for n in headed if n <= self.columns.max()]
+        shift = 0.4 * half
+        self._words.show(
+            [shortened(words[n], _LONGEST) for n in seen] + [notes[n] for n in seen] + heads,
+            [(x[n], y[n] - shift if notes[n] else y[n]) for n in seen]
+            + [(x[n], y[n] + 1.25 * shift) for n in seen]
+            + [(place, -0.02) for place in range(len(heads))],
+            size=[9.0] * len(seen) + [7.5] * len(seen) + [9.0] * len(heads),
+            colour=2 * [look[4] for look in looks] + [COLOURS["truth"]] * len(heads),
+        )
+
+    def _link(self, nodes: list[int], x: np.ndarray, y: np.ndarray, parents) -> None:
+        parents = np.asarray(parents, dtype=int)[nodes]
+        ends = np.empty((len(nodes), 2, 2))
+        ends[:, 0] = np.column_stack([x[parents] + _HALF_WIDTH, y[parents]])
+        ends[:, 1] = np.column_stack([x[nodes] - _HALF_WIDTH, y[nodes]])
+        strength = self.shares[nodes]
+        on = [node in self.path for node in nodes]
+        colours = np.array([to_rgba(COLOURS["second" if one else "main"]) for one in on])
+        if len(nodes):
+            colours[:, 3] = np.where(on, 1, 0.3 + 0.7 * strength)
+        self._lines.set_segments(ends)
+        self._lines.set_linewidth(0.6 + 4.4 * strength)
+        self._lines.set_color(colours)
+
+    def data(self) -> dict:
+        """Where the nodes stand, their numbers and shares, and which lie on the orange path."""
+        return {
+            "step": self.columns,
+            "row": self.rows,
+            self._value_name: self.values,
+            "share": self.shares,
+            "path": sorted(self.path),
+        }
+
+    def hover(self) -> dict:
+        """The exact number of the node that stands there, if there is one."""
+        numbers = np.full((self._height, COLUMNS), np.nan)
+        seen = self.columns >= self._first
+        numbers[self.rows[seen], self.columns[seen] - self._first] = self.values[seen]
+        columns = [f"{self._first + n}, {self._value_name}" for n in range(COLUMNS)]
+        rows = [str(row + 1) for row in range(self._height)]
+        return self._hover_grid(numbers, self._box(), rows, columns) | {
+            "row_name": "candidate",
+            "column_name": "step",
+        }
+
+
+def _box(x: float, y: float, half: float, square: bool) -> Path:
+    """The outline of a node: a rectangle, with corners cut off where it is not square."""
+    across, up = (0.0, 0.0) if square else (0.12, 0.45)
+    w, h = _HALF_WIDTH, half
+    corners = [
+        *((w, h * (1 - up)), (w * (1 - across), h), (-w * (1 - across), h), (-w, h * (1 - up))),
+        *((-w, -h * (1 - up)), (-w * (1 - across), -h), (w * (1 - across), -h), (w, -h * (1 - up))),
+    ]
+    return Path(np.array([*corners, corners[0]]) + (x, y), closed=True)

@@ -1,0 +1,128 @@
+"""The BLEU explorer: which n-grams of a candidate are counted, and what comes of them."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import ipywidgets
+import matplotlib
+
+from course_lib.bleu import bleu, brevity_penalty, modified_precision
+from course_lib.inputs import require_whole
+from course_lib.plots import BarsPanel, NgramsPanel, figure
+from course_lib.plots.style import STYLE
+from course_lib.widgets.explorer import Explorer
+from course_lib.widgets.live_figure import LiveFigure
+
+_LONGEST_RUN, _MOST_TOKENS, _MOST_REFERENCES = 4, 24, 3
+
+
+def bleu_explorer(
+    candidate: str = "the the the cat sat on the mat",
+    reference: str = "the cat is sitting on the mat",
+    *,
+    n: int = 1,
+    tokens: Callable[[str], Sequence[str]] = str.split,
+    title: str = "BLEU of one sentence",
+) -> Explorer:
+    """Type a translation and its reference; see which n-grams count, and what BLEU makes of them.
+
+    Counted n-grams have a solid blue line and a link to where they stand in a reference. Clipped ones, which
+    the candidate has more often than any reference, have a dashed orange line, missing ones a dotted line.
+
+    Args:
+        candidate: at most 24 tokens.
+        reference: likewise; up to three of them, with "|" between.
+        n: which n-grams are drawn, 1 to 4.
+        tokens: from a text to its tokens; at blanks where left out. What it leaves together counts as one.
+        title: the first words of the summary.
+
+    Raises:
+        ValueError: for a text without tokens or with too many, too many references, and another `n`.
+    """
+    require_whole(n=n)
+    if n > _LONGEST_RUN:
+        raise ValueError(f"n={n} must be at most {_LONGEST_RUN}")
+    with matplotlib.rc_context(STYLE):
+        drawn, (top, bottom) = figure(10.4, 5.4, rows=2, height_ratios=(1.9, 1))
+        rows = NgramsPanel(
+            top, title="solid and linked: counted, dashed: clipped, dotted: not in a reference"
+        )
+        bars = BarsPanel(bottom, _LONGEST_RUN + 2, names=("value of", "value", "before"))
+        live = LiveFigure(drawn, [rows, bars])
+
+    def update(candidate: str, reference: str, n: int) -> dict[str, str]:
+        words = _tokens("candidate", candidate, tokens)
+        references = [_tokens("reference", text, tokens) for text in reference.split("|")]
+        if len(references) > _MOST_REFERENCES:
+            raise ValueError(
+                f"there are {len(references)} references; there is room for {_MOST_REFERENCES}"
+            )
+        kinds, links, counts = _compared(words, references, n)
+        names = [f"reference {number + 1}" for number in range(len(references))]
+        names = ["candidate", *(names if len(names) > 1 else ["reference"])]
+        rows.update(names, [words, *references], n, kinds, links, counts)
+
+        precisions = [
+            modified_precision([words], [references], k) for k in range(1, _LONGEST_RUN + 1)
+        ]
+        nearest = min(map(len, references), key=lambda length: (abs(length - len(words)), length))
+        brevity, score = brevity_penalty(len(words), nearest), bleu([words], [references])
+        runs = [max(len(words) - k + 1, 0) for k in range(1, _LONGEST_RUN + 1)]
+        shares = [f"{round(p * run)} of {run}" for p, run in zip(precisions, runs, strict=True)]
+        colours = ["data"] * (_LONGEST_RUN + 1) + ["second"]
+        colours[n - 1] = "main"
+        bars.update(
+            [*(f"p{k}" for k in range(1, _LONGEST_RUN + 1)), "brevity penalty", "BLEU"],
+            [*precisions, brevity, score],
+            notes=[f"{share} = {p:.3f}" for share, p in zip(shares, precisions, strict=True)]
+            + [
+                f"{brevity:.3f} ({len(words)} {'<' if len(words) < nearest else '≥'} {nearest})",
+                f"{score:.3f}",
+            ],
+            colours=colours,
+        )
+        return {
+            "candidate": repr(candidate),
+            "reference": " | ".join(repr(" ".join(one)) for one in references),
+            f"{n}-grams": f"{shares[n - 1]} counted, {kinds.count('clipped')} clipped, "
+            f"{kinds.count('missing')} missing",
+            "precisions": ", ".join(f"{p:.3f}" for p in precisions),
+            "brevity penalty": f"{brevity:.3f}, {len(words)} tokens against {nearest}",
+            "BLEU": f"{score:.3f}" + ("" if all(precisions) else ", because a precision is 0"),
+        }
+
+    controls = {
+        "candidate": ipywidgets.Text(value=candidate, description="candidate"),
+        "reference": ipywidgets.Text(value=reference, description="reference"),
+        "n": ipywidgets.IntSlider(n, min=1, max=_LONGEST_RUN, description="n"),
+    }
+    return Explorer(title, controls, live, update, name="bleu")
+
+
+def _tokens(name: str, text: str, tokens: Callable[[str], Sequence[str]]) -> list[str]:
+    words = list(tokens(text))
+    if not 0 < len(words) <= _MOST_TOKENS:
+        raise ValueError(
+            f"{name} {text!r} has {len(words)} tokens; give 1 to {_MOST_TOKENS}"
+            + (', with a text on both sides of each "|"' if name == "reference" else "")
+        )
+    return words
+
+
+def _compared(candidate: list[str], references: list[list[str]], n: int) -> tuple[list, list, list]:
+    """How each n-gram of the candidate fares, links to where it stands, and how often it stands in each text."""
+    runs = [
+        [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
+        for text in (candidate, *references)
+    ]
+    kinds, links, used = [], [], Counter()
+    for start, run in enumerate(runs[0]):
+        # The k-th that is counted is linked to the k-th in the first reference that has so many.
+        places = [[i for i, other in enumerate(text) if other == run] for text in runs[1:]]
+        room = [row for row, found in enumerate(places, 1) if len(found) > used[run]]
+        kinds.append("counted" if room else "clipped" if any(places) else "missing")
+        if room:
+            links.append((start, room[0], places[room[0] - 1][used[run]]))
+            used[run] += 1
+    counts = [[text.count(run) for run in runs[0]] for text in runs]
+    return kinds, links, counts

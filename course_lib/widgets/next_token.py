@@ -1,0 +1,205 @@
+"""The next-token explorer: what temperature, top-k and top-p do to one distribution."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import ipywidgets
+import matplotlib
+import torch
+from torch import Tensor
+
+from course_lib import decoding
+from course_lib.attention import entropy
+from course_lib.inputs import require_floating, require_positive, require_whole
+from course_lib.plots import BarsPanel, figure
+from course_lib.plots.style import STYLE
+from course_lib.translator import PhraseTranslator
+from course_lib.widgets.explorer import Explorer
+from course_lib.widgets.live_figure import LiveFigure
+
+_BARS = 12
+_HOTTEST, _MOST_KEPT = 3.0, 20
+_ROOM_TO_TYPE = 16  # places that the slider reaches where the text can change
+
+
+class NextTokens(NamedTuple):
+    """Distributions to choose a token from.
+
+    `tokens` names the vocabulary; `logits` (steps, vocabulary) are those behind 0, 1, … tokens of `written`,
+    which has at least steps - 1.
+    """
+
+    tokens: Sequence[str]
+    logits: Tensor
+    written: Sequence[str] = ()
+
+
+@torch.no_grad()
+def next_tokens(translator: PhraseTranslator, text: str) -> NextTokens:
+    """Translate greedily; return the logits at each step, the one that wrote the end included.
+
+    Raises:
+        ValueError: as a call of the translator.
+    """
+    words = translator.words(text)
+    (french,) = translator.all([words])
+    start = torch.tensor([translator.target.bos_id])
+    target = translator.target.encode(french, bos=True) if french else start
+    logits = translator.model(translator.source.encode(words)[None], target[None])[0]
+    return NextTokens(translator.target.tokens, logits, french)
+
+
+def next_token_explorer(
+    source: PhraseTranslator | NextTokens | Callable[[str], NextTokens],
+    text: str | None = None,
+    *,
+    place: int = 0,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    title: str = "The next token",
+    measured: bool = False,
+) -> Explorer:
+    """See the probabilities of the next token before and after temperature, top-k and top-p, in this order.
+
+    The 12 most probable tokens are drawn: a pale bar as the model has it, in it the filled bar that one
+    draws from. The pale bar of a token that is ruled out is hatched.
+
+    Args:
+        source: a translator, or a function from a text to `NextTokens`, and then there is a box to type in;
+            or `NextTokens` themselves.
+        text: what stands in the box at first.
+        place: how many tokens are written already, greedily; at most the last place there is.
+        temperature: above 0, at most 3.
+        top_k: at most 20; 0 for all.
+        top_p: above 0, at most 1.
+        title: the first words of the summary.
+        measured: as for `Explorer`; true for a model that was trained in the notebook.
+
+    Raises:
+        ValueError: for a source of another kind, a missing or needless text, logits that are not one row
+            per place and one column per token, or rule out every token, and numbers out of range.
+    """
+    require_whole(0, place=place, top_k=top_k)
+    require_positive(temperature=temperature, top_p=top_p)
+    for name, number, most in (
+        ("temperature", temperature, _HOTTEST),
+        ("top_k", top_k, _MOST_KEPT),
+        ("top_p", top_p, 1),
+    ):
+        if number > most:
+            raise ValueError(f"{name}={number} must be at most {most:g}")
+    read = _reader(source, text)
+    first = read(text)
+    last = len(first.logits) - 1
+    if place > last:
+        raise ValueError(f"place={place} must be at most {last}, where the text ends")
+
+    with matplotlib.rc_context(STYLE):
+        drawn, axes = figure(10.4, 4.5)
+        bars = BarsPanel(
+            axes,
+            _BARS,
+            root=True,
+            headed=True,
+            x_label="probability (square-root scale)",
+            title="pale: as the model has it, filled: what is drawn from, hatched: ruled out",
+            names=("token", "probability after filtering", "before"),
+        )
+        live = LiveFigure(drawn, [bars])
+
+    def update(
+        temperature: float, top_k: int, top_p: float, place: int = 0, text: str | None = None
+    ) -> dict[str, str]:
+        tokens, logits, written = read(text)
+        place = min(place, len(logits) - 1)
+        so_far = " ".join(written[:place])
+        z = logits[place]  # (vocabulary,)
+        before = z.softmax(dim=-1)
+        z = decoding.temperature(z, temperature)
+        z = decoding.top_k(z, top_k) if top_k else z
+        z = decoding.top_p(z, top_p)
+        after = z.softmax(dim=-1)
+        most = before.argsort(descending=True, stable=True)[:_BARS]
+        names, out = [tokens[n] for n in most.tolist()], z[most].isneginf()
+        bars.update(
+            names,
+            after[most].numpy(),
+            before=before[most].numpy(),
+            out=out.numpy(),
+            heading=" ".join(["written:", *written[:place], "…"]),
+            notes=[
+                f"{b:.4f} → {'out' if gone else f'{a:.4f}'}"
+                for b, a, gone in zip(
+                    *(x.tolist() for x in (before[most], after[most], out)), strict=True
+                )
+            ],
+        )
+        top = most[0]
+        facts = {"text": repr(text)} if text is not None else {}
+        return facts | {
+            "written": f"{place} token{'s' * (place > 1)}, {so_far!r}" if place else "nothing yet",
+            "most probable": f"{names[0]!r}, {before[top]:.4f} before, {after[top]:.4f} after",
+            "entropy": f"{entropy(before):.3f} nats before, {entropy(after):.3f} after",
+            "left": f"{int((~z.isneginf()).sum())} of {len(tokens)} tokens",
+        }
+
+    controls = {}
+    if text is not None:
+        controls["text"] = ipywidgets.Text(value=text, description="text")
+    room = last if text is None else max(last, _ROOM_TO_TYPE)
+    if room:
+        controls["place"] = ipywidgets.IntSlider(place, min=0, max=room, description="place")
+    controls |= {
+        "temperature": ipywidgets.FloatSlider(
+            temperature, min=0.05, max=_HOTTEST, step=0.05, description="temperature"
+        ),
+        "top_k": ipywidgets.IntSlider(top_k, min=0, max=_MOST_KEPT, description="top-k, 0: all"),
+        "top_p": ipywidgets.FloatSlider(top_p, min=0.01, max=1, step=0.01, description="top-p"),
+    }
+    return Explorer(title, controls, live, update, name="next_token", measured=measured)
+
+
+def _reader(source: object, text: str | None) -> Callable[[str | None], NextTokens]:
+    """A function from the text, or None, to what is to be drawn."""
+    if isinstance(source, NextTokens):
+        if text is not None:
+            raise ValueError("text needs source to be a translator or a function of a text")
+        checked = _checked(source)
+        return lambda _: checked
+    if not callable(source):
+        raise ValueError(
+            f"source is a {type(source).__name__}; it must be a PhraseTranslator, NextTokens, or a function "
+            f"from a text to NextTokens"
+        )
+    if text is None:
+        raise ValueError("source reads a text; give a text to start with")
+    if not isinstance(source, PhraseTranslator):
+        return lru_cache(maxsize=1)(lambda text: _checked(source(text)))
+
+    @lru_cache(maxsize=1)  # moving a slider does not translate anew; training does
+    def translated(text: str, version: int) -> NextTokens:
+        return next_tokens(source, text)
+
+    return lambda text: translated(text, sum(p._version for p in source.model.parameters()))
+
+
+def _checked(given: NextTokens) -> NextTokens:
+    """The same with detached logits, and words; refuse what does not fit together."""
+    if not isinstance(given, NextTokens):
+        raise ValueError(f"source returned a {type(given).__name__}; it must return NextTokens")
+    tokens, logits, written = list(given.tokens), given.logits, list(given.written)
+    require_floating(logits=logits)
+    if logits.dim() != 2 or len(logits) == 0 or logits.shape[1] != len(tokens) or not tokens:
+        raise ValueError(
+            f"logits has shape {tuple(logits.shape)} for {len(tokens)} tokens; it must be (steps, vocabulary)"
+        )
+    if len(written) < len(logits) - 1:
+        raise ValueError(
+            f"written holds {len(written)} tokens, but logits has {len(logits)} steps; all but the first "
+            f"step stand behind a written token"
+        )
+    logits = logits.detach().float().cpu()
+    decoding.temperature(logits, 1.0)  # refuses what cannot be drawn from
+    return NextTokens(tokens, logits, written)

@@ -1,0 +1,125 @@
+"""Beam searches, recorded as trees."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from course_lib.data import Vocabulary
+from course_lib.decoding import BeamStep, beam_search
+from course_lib.translator import PhraseTranslator
+from course_lib.widgets.by_prefix import ByPrefix, Prefix, Table, table_model
+
+
+class Node(NamedTuple):
+    """A candidate: the `rank`-th of a `step`, from 0 on; `parent` is the number of the node it continues.
+
+    `log_p` is that of the whole beginning; `kind` one of `course_lib.plots.tree.KINDS`.
+    """
+
+    step: int
+    rank: int
+    parent: int
+    token: str
+    log_p: float
+    kind: str
+
+
+def grow(steps: Sequence[BeamStep], tokens: Sequence[str]) -> list[Node]:
+    """Return the tree of the search of one source, the start first.
+
+    Args:
+        steps: what `beam_search(..., watch=steps.append)` has seen.
+        tokens: the vocabulary's.
+    """
+    nodes, beam = [Node(0, 0, -1, "start", 0.0, "kept")], [0]  # node of each row of the beam
+    for number, step in enumerate(steps, 1):
+        places = {}
+        for rank, (row, token, log_p, ended, kept) in enumerate(
+            zip(*(field[0].tolist() for field in step), strict=True)
+        ):
+            if log_p > -math.inf:
+                places[rank] = len(nodes)
+                kind = "finished" if ended else "kept" if kept else "dropped"
+                nodes.append(Node(number, rank, beam[row], tokens[token], log_p, kind))
+        # As in the search, which need not keep the order of candidates that are equally probable.
+        going_on = step.score.masked_fill(step.token == Vocabulary.eos_id, -math.inf)
+        rows = going_on.topk(step.score.shape[1] // 2).indices[0].tolist()
+        beam = [places.get(rank, 0) for rank in rows]
+    return nodes
+
+
+#: From the text, the beam's size and the length penalty to the tree.
+Search = Callable[[str | None, int, float], list[Node]]
+
+
+def searcher(
+    source: PhraseTranslator | Table, text: str | None, *, widest: tuple[int, float]
+) -> tuple[Search, int]:
+    """Return a search, and how many steps it can take; what was asked of a model before is kept.
+
+    Args:
+        source: a translator, or a table.
+        text: what the translator reads first; None for a table.
+        widest: the largest beam and length penalty that will be asked for. A new text is searched with them
+            at once, so that the others are quick.
+
+    Raises:
+        ValueError: for a source of another kind, and a missing or needless text.
+    """
+    if isinstance(source, PhraseTranslator):
+        if text is None:
+            raise ValueError("source is a translator; give a text to start with")
+        vocabulary, longest = source.target, source.max_length
+    elif isinstance(source, Mapping):
+        if text is not None:
+            raise ValueError("text needs source to be a translator; a table has nothing to read")
+        model, vocabulary = table_model(source)
+        longest = max(map(len, source)) + 2  # one more word, and the end
+    else:
+        raise ValueError(
+            f"source is a {type(source).__name__}; it must be a PhraseTranslator, or a table like "
+            f"{{(): {{'the': 0.6, 'a': 0.4}}, ('the',): {{'cat': 1.0}}}}"
+        )
+
+    @lru_cache(maxsize=1)
+    def reads(text: str, version: int) -> ByPrefix:
+        model = reader(source, text)
+        searched(model, *widest)  # a narrower search then meets few prefixes that are new
+        return model
+
+    @lru_cache(maxsize=64)
+    def searched(model: ByPrefix, beam_size: int, length_penalty: float) -> list[Node]:
+        steps = []
+        start = torch.tensor([[vocabulary.bos_id]])
+        beam_search(model, start, beam_size, length_penalty, max_length=longest, watch=steps.append)
+        return grow(steps, vocabulary.tokens)
+
+    def search(text: str | None, beam_size: int, length_penalty: float) -> list[Node]:
+        if text is None:
+            return searched(model, beam_size, length_penalty)
+        version = sum(p._version for p in source.model.parameters())  # training changes it
+        return searched(reads(text, version), beam_size, length_penalty)
+
+    return search, longest
+
+
+def reader(translator: PhraseTranslator, text: str) -> ByPrefix:
+    """Return a model that writes what the translator writes of one text.
+
+    Raises:
+        ValueError: as a call of the translator.
+    """
+    model = translator.model.eval()
+    with torch.no_grad():
+        memory = model.encode(translator.source.encode(translator.words(text))[None])
+
+    @torch.no_grad()
+    def following(prefixes: Sequence[Prefix]) -> Tensor:
+        copies = type(memory)(*(part.expand(len(prefixes), *part.shape[1:]) for part in memory))
+        return model.decode(torch.tensor(prefixes), copies)[:, -1]
+
+    return ByPrefix(len(translator.target), following)

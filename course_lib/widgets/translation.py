@@ -1,0 +1,85 @@
+"""The translation explorer: type a sentence, turn a knob, see what is written and where it looks."""
+
+from functools import lru_cache
+
+import ipywidgets
+import matplotlib
+
+from course_lib.inputs import require_positive, require_whole
+from course_lib.plots import TokenMapPanel, figure
+from course_lib.plots.style import STYLE
+from course_lib.translator import PhraseTranslator
+from course_lib.widgets.explorer import Explorer
+from course_lib.widgets.live_figure import LiveFigure
+
+_TEMPERATURES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)  # 0: the most probable word, always
+
+
+def translation_explorer(
+    translator: PhraseTranslator,
+    text: str,
+    *,
+    temperature: float = 0.0,
+    draw: int = 0,
+    layer: str = "decoder 2: cross",
+    head: int = 1,
+) -> Explorer:
+    """Translate what is typed; rows are the French words written, columns the English words looked at.
+
+    With a temperature of 0 each word is the most probable one. Above it, words are drawn at random, the
+    improbable ones more often the higher it is; another `draw` is another roll of the dice.
+
+    Args:
+        translator: of the phrasebook.
+        text: what stands in the box at first.
+        temperature: 0, 0.5, 1, 1.5, 2 or 3.
+        draw: number of the draw.
+        layer, head: which map of the translator is shown.
+
+    Raises:
+        ValueError: for a temperature that the slider has not, a negative number, a map that there is not,
+            and a text that the translator refuses.
+    """
+    require_whole(0, draw=draw, head=head)
+    if temperature not in _TEMPERATURES:
+        raise ValueError(
+            f"temperature={temperature!r} must be one of {', '.join(f'{t:g}' for t in _TEMPERATURES)}"
+        )
+
+    @lru_cache(maxsize=64)
+    def translated(text: str, temperature: float, draw: int):
+        french = None
+        if temperature > 0:
+            require_positive(temperature=temperature)
+            french = translator.drawn(text, temperature, seed=draw)
+        return translator.maps(text, french)
+
+    shown = translated(text, temperature, draw)
+    if layer not in shown:
+        raise ValueError(f"layer={layer!r} must be one of {', '.join(map(repr, shown))}")
+    if head >= len(shown[layer].weights):
+        raise ValueError(f"head={head} must be below {len(shown[layer].weights)}")
+    with matplotlib.rc_context(STYLE):
+        drawn, axes = figure(7.2, 4.2)
+        panel = TokenMapPanel(axes, title="French words (rows) look at English words (columns)")
+        live = LiveFigure(drawn, [panel])
+
+    def update(text: str = text, temperature: float = temperature, draw: int = draw) -> dict:
+        weights, queries, keys = translated(text, temperature, draw)[layer]
+        panel.update(weights[head], queries, keys, row=None, brightest=1.0)
+        return {
+            "English": repr(text),
+            "French": repr(translator.written(queries)),
+            "temperature": f"{temperature:g}",
+        } | ({"draw": str(draw)} if temperature > 0 else {})
+
+    controls = {
+        "text": ipywidgets.Text(value=text, description="English"),
+        "temperature": ipywidgets.SelectionSlider(
+            value=temperature,
+            options=[(f"{t:g}", t) for t in _TEMPERATURES],
+            description="temperature",
+        ),
+        "draw": ipywidgets.IntSlider(draw, min=0, max=20, description="draw"),
+    }
+    return Explorer("Translation", controls, live, update, name="translation")

@@ -1,0 +1,148 @@
+"""Notebooks 00 and 09 in a real JupyterLab: type a sentence, turn the knobs, check the numbers."""
+
+import math
+
+import pytest
+
+from tests.browser.lab import Explorer
+from tests.browser.test_attention import ask, point_at, regions, says, settled
+
+ZERO, NINE = "00_start_here.ipynb", "09_decoding_and_bleu.ipynb"
+TYPED = "do these old women like the small houses ?"
+
+
+@pytest.fixture(scope="module")
+def zero(lab, screen):
+    """Notebook 00 after its first two cells have run."""
+    screen.open(lab, ZERO)
+    screen.run("start(seed=0)")
+    screen.run("explorer = translation_explorer(")
+    return screen, Explorer(screen.page, "Translation")
+
+
+def put(explorer, text):
+    """Type over what stands in the box, as a learner does."""
+    explorer._control("English").locator("input").click()
+    explorer.page.keyboard.press("Control+A")
+    explorer.page.keyboard.type(text, delay=20)
+    settled(explorer, f"English '{text}';")
+
+
+def test_a_typed_sentence_is_translated_and_each_cell_has_the_weight_of_the_model(zero):
+    screen, explorer = zero
+    before = explorer.picture()
+    put(explorer, TYPED)
+    french = ask(screen, f"phrase_translator()({TYPED!r})")
+    assert french == "Est-ce que ces vieilles femmes aiment les petites maisons ?"
+    assert explorer.summary() == (
+        f"Translation: English '{TYPED}'; French '{french}'; temperature 0"
+    )
+    assert explorer.picture() != before
+    weights, rows, columns = ask(
+        screen,
+        f"(lambda one: [one.weights[1].tolist(), one.queries, one.keys])"
+        f"(phrase_translator().maps({TYPED!r})['decoder 2: cross'])",
+    )
+    map_ = regions(screen)[0]
+    assert map_["shape"] == [len(rows), len(columns)]
+    for row, column in [(0, 0), (3, 2), (4, 3), (8, 7), (9, 8)]:
+        tip = point_at(explorer, map_, row, column)
+        words = f"query {row} {rows[row]}, key {column} {columns[column]}"
+        assert says(tip, words, weights[row][column]), tip
+    screen.page.mouse.move(1, 1)
+
+
+def test_the_knob_draws_other_words_and_the_draw_repeats(zero):
+    screen, explorer = zero
+    put(explorer, TYPED)
+    explorer.press("temperature", "End")
+    explorer.press("draw", "ArrowRight", times=3)
+    drawn = ask(
+        screen, f"phrase_translator().written(phrase_translator().drawn({TYPED!r}, 3.0, seed=3))"
+    )
+    assert f"French {drawn!r}; temperature 3; draw 3" in explorer.summary()
+    first = explorer.summary()
+    explorer.press("draw", "ArrowRight")
+    assert explorer.summary() != first
+    explorer.press("draw", "ArrowLeft")
+    assert explorer.summary() == first
+    explorer.press("temperature", "Home")
+    assert explorer.summary().endswith("temperature 0")
+
+
+def test_a_word_it_has_not_learned_is_named(zero):
+    _, explorer = zero
+    box = explorer._control("English").locator("input")
+    box.click()
+    explorer.page.keyboard.press("Control+A")
+    box.fill("the dragon sleeps")
+    settled(explorer, "'dragon' is not among the 179 words of the phrasebook")
+    put(explorer, "he sleeps .")
+    assert "French 'Il dort.'" in explorer.summary()
+
+
+def test_nothing_left_this_machine_and_nothing_complained_in_notebook_00(zero):
+    screen, _ = zero
+    assert screen.refused == []
+    assert screen.errors == []
+
+
+# --- notebook 09 -----------------------------------------------------------------------------
+
+SENTENCE, PLACE = "the old dog finds a small white bird .", 6
+LOGITS = (
+    "(lambda t: t.model(t.source.encode(t.words({text!r}))[None], "
+    "t.target.encode(t.all([t.words({text!r})])[0], bos=True)[None])[0, {place}].tolist())"
+    "(phrase_translator())"
+)
+
+
+@pytest.fixture(scope="module")
+def nine(lab, screen):
+    """Notebook 09 after the cells of its first explorer have run."""
+    screen.open(lab, NINE)
+    screen.run("start(seed=9)")
+    screen.run("from course_lib.attention import entropy")
+    screen.run("explorer = next_token_explorer(")
+    return screen, Explorer(screen.page, "The next token")
+
+
+def softmax(logits, t=1.0):
+    powers = [math.exp((z - max(logits)) / t) for z in logits]
+    return [power / sum(powers) for power in powers]
+
+
+def nats(shares):
+    return -sum(p * math.log(p) for p in shares if p > 0)
+
+
+def test_the_temperature_changes_the_numbers_as_a_softmax_does(nine):
+    screen, explorer = nine
+    logits = ask(screen, LOGITS.format(text=SENTENCE, place=PLACE))
+    before = softmax(logits)
+    assert f"entropy {nats(before):.3f} nats before, {nats(softmax(logits, 2.0)):.3f} after" in (
+        explorer.summary()
+    )
+    picture = explorer.picture()
+    explorer.press("temperature", "End")
+    after = softmax(logits, 3.0)
+    assert f"{max(before):.4f} before, {max(after):.4f} after" in explorer.summary()
+    assert f"entropy {nats(before):.3f} nats before, {nats(after):.3f} after" in explorer.summary()
+    assert explorer.picture() != picture
+
+
+def test_top_k_leaves_as_many_as_it_says(nine):
+    screen, explorer = nine
+    explorer.reset()
+    explorer.press("top-k, 0: all", "ArrowRight", times=3)
+    logits = ask(screen, LOGITS.format(text=SENTENCE, place=PLACE))
+    shares = sorted(softmax(logits, 2.0), reverse=True)[:3]
+    shares = [p / sum(shares) for p in shares]
+    assert "left 3 of 291 tokens" in explorer.summary()
+    assert f"{nats(shares):.3f} after" in explorer.summary()
+
+
+def test_nothing_left_this_machine_and_nothing_complained_in_notebook_09(nine):
+    screen, _ = nine
+    assert screen.refused == []
+    assert screen.errors == []

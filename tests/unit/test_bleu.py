@@ -1,0 +1,226 @@
+"""BLEU against sacreBLEU, the example of its authors, and by hand."""
+
+import itertools
+import math
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from course_lib.bleu import bleu, brevity_penalty, modified_precision
+
+drawn = settings(
+    deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@st.composite
+def corpora(draw, shortest=0):
+    """Candidates, and as many references for each; few words, so that n-grams repeat."""
+    word = st.sampled_from("ab" if draw(st.booleans()) else "abcde")
+    reference = st.lists(word, min_size=max(shortest, 1), max_size=10)
+    sentences, several = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    references = [[draw(reference) for _ in range(several)] for _ in range(sentences)]
+    candidates = []
+    for one in references:
+        text = draw(st.lists(word, min_size=shortest, max_size=10))
+        if draw(st.booleans()):  # a reference, part of it, or with one word more
+            text = one[0][draw(st.integers(0, 2)) if not shortest else 0 :]
+            text = text + draw(st.sampled_from([[], ["a"]]))
+        candidates.append(text)
+    return candidates, references
+
+
+def sacrebleu_of(candidates, references, max_n=4):
+    """Their score object; they number the references first and the sentences then."""
+    from sacrebleu.metrics import BLEU
+
+    metric = BLEU(
+        tokenize="none", smooth_method="none", force=True, max_ngram_order=max_n,
+        effective_order=False,
+    )  # fmt: skip
+    flipped = [[" ".join(one[place]) for one in references] for place in range(len(references[0]))]
+    return metric.corpus_score([" ".join(text) for text in candidates], flipped)
+
+
+@pytest.mark.verifies("course_lib.bleu.bleu", against="sacreBLEU, without smoothing")
+@drawn
+@given(corpus=corpora(), max_n=st.integers(1, 4))
+def test_bleu_is_that_of_sacrebleu(ledger, corpus, max_n):
+    theirs = sacrebleu_of(*corpus, max_n)
+    assert abs(bleu(*corpus, max_n=max_n) - theirs.score / 100) < 1e-9
+    ledger.holds()
+
+
+@pytest.mark.verifies("course_lib.bleu.bleu", against="`sacrebleu.corpus_bleu`")
+@drawn
+@given(corpus=corpora(shortest=4))
+def test_bleu_of_four_is_the_default(ledger, corpus):
+    import sacrebleu
+
+    candidates, references = corpus
+    flipped = [[" ".join(one[place]) for one in references] for place in range(len(references[0]))]
+    theirs = sacrebleu.corpus_bleu(
+        [" ".join(text) for text in candidates], flipped, tokenize="none", smooth_method="none",
+        force=True, use_effective_order=False,
+    )  # fmt: skip
+    assert abs(bleu(candidates, references) - theirs.score / 100) < 1e-9
+    ledger.holds()
+
+
+@pytest.mark.verifies("course_lib.bleu.modified_precision", against="sacreBLEU's precisions")
+@drawn
+@given(corpus=corpora())
+def test_precisions_are_those_of_sacrebleu(ledger, corpus):
+    theirs = sacrebleu_of(*corpus)
+    for n in range(1, 5):
+        ours = modified_precision(*corpus, n)
+        correct, total = theirs.counts[n - 1], theirs.totals[n - 1]
+        assert ours == (correct / total if total else 0.0)
+        assert abs(ours - theirs.precisions[n - 1] / 100) < 1e-12
+    ledger.holds()
+
+
+@pytest.mark.verifies("course_lib.bleu.brevity_penalty", against="sacreBLEU's `bp`")
+@drawn
+@given(corpus=corpora())
+def test_the_penalty_is_that_of_sacrebleu(ledger, corpus):
+    theirs = sacrebleu_of(*corpus)
+    assert abs(brevity_penalty(theirs.sys_len, theirs.ref_len) - theirs.bp) < 1e-12
+    ledger.holds()
+
+
+@pytest.mark.verifies("course_lib.bleu.brevity_penalty", against="its formula, by hand")
+def test_the_penalty_is_its_formula(ledger):
+    assert brevity_penalty(12, 10) == brevity_penalty(10, 10) == 1.0
+    assert brevity_penalty(5, 10) == pytest.approx(math.exp(-1), abs=1e-15)
+    assert brevity_penalty(8, 10) == pytest.approx(0.7788007830714049, abs=1e-15)
+    assert brevity_penalty(0, 3) == 0.0 and brevity_penalty(3, 0) == brevity_penalty(0, 0) == 1.0
+    assert brevity_penalty(1, 10**6) == 0.0
+    ledger.holds()
+
+
+def text(words):
+    return words.lower().replace(".", "").split()
+
+
+MAT = [text("The cat is on the mat."), text("There is a cat on the mat.")]
+#: The paper's first two candidates, their references, and its example 3 with its precisions.
+FIRST = text("It is a guide to action which ensures that the military always obeys the commands of the party.")  # fmt: skip
+SECOND = text(
+    "It is to insure the troops forever hearing the activity guidebook that party direct."
+)
+GUIDES = [
+    text("It is a guide to action that ensures that the military will forever heed Party commands."),
+    text("It is the guiding principle which guarantees the military forces always being under the command of the Party."),
+    text("It is the practical guide for the army always to heed the directions of the party."),
+]  # fmt: skip
+
+
+@pytest.mark.verifies(
+    "course_lib.bleu.modified_precision", against="the examples of Papineni and others (2002)"
+)
+def test_the_examples_of_the_paper(ledger):
+    assert modified_precision([["the"] * 7], [MAT], 1) == 2 / 7
+    assert modified_precision([["the"] * 7], [MAT], 2) == 0.0
+    assert modified_precision([FIRST], [GUIDES], 1) == 17 / 18
+    assert modified_precision([SECOND], [GUIDES], 1) == 8 / 14
+    assert modified_precision([FIRST], [GUIDES], 2) == 10 / 17
+    assert modified_precision([SECOND], [GUIDES], 2) == 1 / 13
+    ledger.holds()
+
+
+def test_what_several_references_have_is_not_added_up():
+    assert modified_precision([["a", "a", "a"]], [[["a"], ["a", "b"]]], 1) == 1 / 3
+    assert modified_precision([["a", "a", "a"]], [[["a", "a"], ["a"]]], 1) == 2 / 3
+    assert modified_precision([["a", "b"]], [[["a"], ["b"]]], 1) == 1.0  # each in another
+    assert modified_precision([["a", "b"], ["c"]], [[["c"]], [["a", "b"]]], 1) == 0.0  # not its own
+
+
+def test_the_nearest_reference_counts_and_of_two_the_shorter():
+    word = ["a"] * 6
+    near = [["a"] * 4, ["a"] * 8, ["a"] * 20]  # both two away: 4 counts, so nothing is taken off
+    assert bleu([word], [near], max_n=1) == 1.0
+    assert bleu([word], [near[1:]], max_n=1) == pytest.approx(math.exp(1 - 8 / 6))
+    assert bleu([word], [[["a"] * 3, ["a"] * 8]], max_n=1) == pytest.approx(math.exp(1 - 8 / 6))
+    assert bleu([word], [[["a"] * 8, ["a"] * 3]], max_n=1) == pytest.approx(math.exp(1 - 8 / 6))
+
+
+def test_a_corpus_is_not_the_mean_of_its_sentences():
+    candidates = [["a", "b"], ["a", "b", "c", "d"]]
+    references = [[["a", "x"]], [["a", "b", "c", "d", "e"]]]
+    whole = bleu(candidates, references, max_n=1)
+    assert whole == pytest.approx(5 / 6 * math.exp(1 - 7 / 6))
+    alone = [bleu([c], [r], max_n=1) for c, r in zip(candidates, references, strict=True)]
+    assert alone == pytest.approx([0.5, math.exp(-1 / 4)]) and abs(sum(alone) / 2 - whole) > 0.05
+    assert bleu([[], ["a"]], [[["a"]], [["a"]]], max_n=1) == pytest.approx(math.exp(-1))
+
+
+@pytest.mark.verifies("course_lib.bleu.bleu", against="weights worked out by hand")
+def test_weights_by_hand(ledger):
+    candidate, reference = [["a", "b", "c", "e"]], [[["a", "b", "c", "d"]]]
+    p1, p2, p3 = 3 / 4, 2 / 3, 1 / 2
+    for weights in itertools.product((0, 0.25, 0.5, 1.0), repeat=3):
+        if sum(weights) == 1:
+            wanted = p1 ** weights[0] * p2 ** weights[1] * p3 ** weights[2]
+            assert bleu(candidate, reference, 3, list(weights)) == pytest.approx(wanted, abs=1e-12)
+    assert bleu(candidate, reference, 2) == pytest.approx(math.sqrt(p1 * p2), abs=1e-12)
+    assert bleu(candidate, reference) == 0.0  # no four in a row
+    assert bleu(candidate, reference, 4, (0.5, 0.5, 0, 0)) == bleu(candidate, reference, 2)
+    assert bleu(candidate, reference, 3, [1 / 3] * 3) == bleu(candidate, reference, 3)
+    assert bleu(candidate, reference, 3, [0.3333333] * 3) == pytest.approx(bleu(candidate, reference, 3), abs=1e-5)  # fmt: skip
+    ledger.holds()
+
+
+def test_best_and_worst():
+    sentence = list("abcdefg")
+    assert bleu([sentence], [[sentence]]) == 1.0
+    assert bleu([sentence], [[list("hijk")]]) == bleu([[]], [[sentence]]) == 0.0
+    assert bleu([sentence[::-1]], [[sentence]]) == 0.0  # all words, no pair
+    assert bleu([sentence[::-1]], [[sentence]], max_n=1) == 1.0
+    assert bleu([("a", "b")], ([("a", "b")],), 2) == 1.0  # tuples are as good
+
+
+C, R = [["a", "b"]], [[["a", "b"]]]
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: bleu(C, []), r"there are 1 candidates and 0 lists of references; there must be one list per candidate"),
+        (lambda: bleu(C * 2, R), r"there are 2 candidates and 1 lists of references"),
+        (lambda: bleu([], []), r"there are 0 candidates and 0 lists of references; .* at least one"),
+        (lambda: bleu(C, [[]]), r"references\[0\] is \[\]; it must be a list of one or more texts"),
+        (lambda: bleu(C * 2, [*R, []]), r"references\[1\] is \[\]"),
+        (lambda: bleu(C, ["a b"]), r"references\[0\] is 'a b'; it must be a list of one or more texts"),
+        (lambda: bleu(C, [3]), r"references\[0\] is 3; it must be a list"),
+        (lambda: bleu(["a b"], R), r"sentence 0 has the text 'a b'; a text must be a list of tokens, e\.g\. \['a', 'b'\]"),
+        (lambda: bleu(C * 2, [*R, ["a b"]]), r"sentence 1 has the text 'a b'"),
+        (lambda: bleu(C, [["a", "b"]]), r"sentence 0 has the text 'a'; .* If references\[0\] is one text, put it in a list"),
+        (lambda: bleu("a b", R), r"candidates is a str; candidates must be a list of texts, references a list of lists"),
+        (lambda: bleu(C, "a b"), r"references is a str"),
+        (lambda: bleu(None, R), r"candidates is a NoneType"),
+        (lambda: bleu([5], R), r"sentence 0 has the text 5; a text must be a list of tokens"),
+        (lambda: bleu([__import__("torch").tensor([1, 2])], R), r"sentence 0 has the text tensor.*; a text must be a list of tokens, e\.g\. tensor\.tolist\(\)"),
+        (lambda: bleu(C, R, max_n=0), r"max_n=0 is below 1"),
+        (lambda: bleu(C, R, max_n=2.0), r"max_n=2\.0 is a float"),
+        (lambda: bleu(C, R, 2, [0.5, 0.4]), r"weights=\[0\.5, 0\.4\] must be max_n=2 numbers, 0 or more, that add up to 1"),
+        (lambda: bleu(C, R, 2, [1.0]), r"weights=\[1\.0\] must be max_n=2 numbers"),
+        (lambda: bleu(C, R, 2, [1.5, -0.5]), r"weights=\[1\.5, -0\.5\] must be .* 0 or more"),
+        (lambda: bleu(C, R, 2, [float("nan"), 1.0]), r"weights=\[nan, 1\.0\] must be"),
+        (lambda: bleu(C, R, 2, 0.5), r"weights=0\.5 must be max_n=2 numbers"),
+        (lambda: bleu(C, R, 2, "ab"), r"weights='ab' must be max_n=2 numbers"),
+        (lambda: modified_precision(C, R, 0), r"n=0 is below 1"),
+        (lambda: modified_precision(C, R, 1.5), r"n=1\.5 is a float"),
+        (lambda: modified_precision(C, [], 1), r"1 candidates and 0 lists"),
+        (lambda: modified_precision(["a"], R, 1), r"has the text 'a'"),
+        (lambda: brevity_penalty(-1, 3), r"candidate_length=-1 is below 0"),
+        (lambda: brevity_penalty(3, -1), r"reference_length=-1 is below 0"),
+        (lambda: brevity_penalty(2.5, 3), r"candidate_length=2\.5 is a float"),
+        (lambda: brevity_penalty(C, 3), r"candidate_length=\[\['a', 'b'\]\] is a list; it must be a whole number"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_by_name(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()

@@ -1,0 +1,714 @@
+"""The explorers of notebook 09: the next token, beam search as a tree, BLEU of one sentence."""
+
+import io
+import itertools
+import math
+import random
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from course_lib.bleu import bleu
+from course_lib.checkpoints import phrase_translator
+from course_lib.data import phrases
+from course_lib.decoding import beam_search, greedy, sample
+from course_lib.plots import figure
+from course_lib.plots.ngrams import KINDS
+from course_lib.plots.words import Words, width
+from course_lib.widgets import (
+    NextTokens,
+    beam_explorer,
+    bleu_explorer,
+    next_token_explorer,
+    table_model,
+)
+from course_lib.widgets.search_tree import grow
+
+TEXT = "are you tired?"
+
+
+def facts(explorer):
+    """The summary, taken apart: its lines."""
+    return explorer.summary.split("\n  ")[1:]
+
+
+def move(explorer, **values):
+    for name, value in values.items():
+        explorer.controls[name].value = value
+    return explorer
+
+
+def panels(explorer):
+    return explorer.picture.figure.panels
+
+
+def pixels(png):
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+
+
+def values_of(region):
+    return np.frombuffer(region["values"], "<f4").reshape(region["shape"])
+
+
+# --- the next token --------------------------------------------------------------------------
+
+NAMES = [f"w{n}" for n in range(20)]
+
+
+def flat(steps=1):
+    draw = torch.Generator().manual_seed(3)
+    return NextTokens(NAMES, 2 * torch.randn(steps, 20, generator=draw), ["a", "b", "c"])
+
+
+def by_hand(z, temperature, top_k, top_p):
+    """Probabilities before and after, in float64 and in order of rank; 0 where ruled out."""
+    z = z.double().numpy()
+    before = np.exp(z) / np.exp(z).sum()
+    after = np.exp(z / temperature)
+    after /= after.sum()
+    ranked = np.argsort(-after, kind="stable")
+    if top_k:
+        after[ranked[top_k:]] = 0
+        after /= after.sum()
+    if top_p < 1:
+        total = 0.0
+        for place in ranked:
+            if total >= top_p:
+                after[place] = 0
+            total += after[place]
+        after /= after.sum()
+    return before, after
+
+
+FILTERS = itertools.product((0.35, 1.0, 2.5), (0, 1, 5, 20), (0.2, 0.75, 1.0))
+
+
+def test_bars_are_the_probabilities_before_and_after():
+    given = flat(3)
+    explorer = next_token_explorer(given)
+    (bars,) = panels(explorer)
+    for place, (temperature, top_k, top_p) in zip(itertools.cycle(range(3)), FILTERS):
+        move(explorer, place=place, temperature=temperature, top_k=top_k, top_p=top_p)
+        before, after = by_hand(given.logits[place], temperature, top_k, top_p)
+        most = np.argsort(-before, kind="stable")[:12]
+        assert bars.names == [NAMES[n] for n in most]
+        np.testing.assert_allclose(bars.before, before[most], atol=1e-6)
+        np.testing.assert_allclose(bars.values, after[most], atol=1e-6)
+        np.testing.assert_array_equal(bars.out, after[most] == 0)
+        region = bars.hover()
+        np.testing.assert_allclose(values_of(region)[:, 0], after[most], atol=1e-6)
+        assert region["rows"][0] == f"{NAMES[most[0]]}, before {before[most[0]]:.4g}"
+        written, first, nats, left = facts(explorer)
+        assert (
+            written
+            == (
+                "written nothing yet",
+                "written 1 token, 'a'",
+                "written 2 tokens, 'a b'",
+            )[place]
+        )
+        assert first == (
+            f"most probable {NAMES[most[0]]!r}, {before[most[0]]:.4f} before, {after[most[0]]:.4f} after"
+        )
+        kept = after[after > 0]
+        mine, theirs = nats.removeprefix("entropy ").removesuffix(" after").split(" nats before, ")
+        assert float(mine) == pytest.approx(-(before * np.log(before)).sum(), abs=6e-4)
+        assert float(theirs) == pytest.approx(-(kept * np.log(kept)).sum(), abs=6e-4)
+        assert left == f"left {len(kept)} of 20 tokens"
+
+
+def test_ruled_out_bars_are_hatched_and_the_others_pale_and_filled():
+    explorer = next_token_explorer(flat(), top_k=5)
+    (bars,) = panels(explorer)
+    lengths = [
+        [path.vertices[:, 0].max() ** 2 for path in drawn.get_paths()]
+        for drawn in (bars._pale, bars._crossed, bars._filled)
+    ]
+    np.testing.assert_allclose(lengths[0], bars.before[:5])
+    np.testing.assert_allclose(lengths[1], bars.before[5:])
+    np.testing.assert_allclose(lengths[2], bars.values[:5])
+    assert bars._crossed.get_hatch() and not bars._pale.get_hatch()
+    words = bars._words.words
+    assert words[0] == "written: …" and words[1:13] == bars.names
+    assert words[13] == f"{bars.before[0]:.4f} → {bars.values[0]:.4f}"
+    assert words[18] == f"{bars.before[5]:.4f} → out"
+
+
+def test_a_translator_shows_the_distributions_behind_what_it_writes():
+    translator = phrase_translator()
+    words = translator.words(TEXT)
+    (french,) = translator.all([words])
+    explorer = next_token_explorer(translator, TEXT)
+    (bars,) = panels(explorer)
+    source = translator.source.encode(words)[None]
+    for place in range(len(french) + 1):
+        move(explorer, place=place)
+        start = [1, *translator.target.encode(french[:place]).tolist()] if place else [1]
+        with torch.no_grad():
+            logits = translator.model(source, torch.tensor([start]))[0, -1]
+        p = logits.softmax(-1).sort(descending=True).values[:12]
+        np.testing.assert_allclose(bars.before, p, atol=1e-5)
+        assert bars.names[0] == [*french, "<eos>"][place], "what greedy writes"
+    last = explorer.picture.png
+    assert move(explorer, place=16).picture.png == last, (
+        "the slider may reach further than the text"
+    )
+    assert facts(explorer)[0] == f"text {TEXT!r}"
+
+
+def test_an_unknown_word_is_said_and_the_picture_stays():
+    for make in (next_token_explorer, beam_explorer):
+        explorer = make(phrase_translator(), TEXT)
+        before = explorer.picture.png
+        move(explorer, text="are you blorf?")
+        assert "blorf" in explorer._words.value and "cannot be drawn" in explorer._words.value
+        assert explorer.picture.png == before
+        move(explorer, text=TEXT)
+        assert "blorf" not in explorer._words.value
+
+
+def test_a_function_of_a_text_has_a_box_and_is_called_once_for_each():
+    calls = []
+
+    def read(text):
+        calls.append(text)
+        return NextTokens(["x", "y"], torch.tensor([[float(len(text)), 0.0]]))
+
+    explorer = next_token_explorer(read, "ab")
+    (bars,) = panels(explorer)
+    assert bars.before[0] == pytest.approx(1 / (1 + math.exp(-2)))
+    move(explorer, temperature=2.0, top_k=1)
+    move(explorer, text="abcd", temperature=1.0)
+    assert bars.before[0] == pytest.approx(1 / (1 + math.exp(-4)))
+    assert calls == ["ab", "abcd"]
+
+
+def test_logits_are_left_as_they_are_and_may_rule_out_tokens():
+    logits = torch.tensor([[1.0, -math.inf, 0.0]], requires_grad=True)
+    explorer = next_token_explorer(NextTokens("abc", logits))
+    (bars,) = panels(explorer)
+    assert bars.names == ["a", "c", "b"] and bars.out.tolist() == [False, False, True]
+    assert facts(explorer)[-1] == "left 2 of 3 tokens"
+    assert "place" not in explorer.controls and logits.grad is None
+
+
+# --- models by prefix ------------------------------------------------------------------------
+
+#: The most probable first word does not lead to the most probable sentence.
+TABLE = {
+    (): {"the": 0.5, "a": 0.4, "one": 0.1},
+    ("the",): {"cat": 0.4, "dog": 0.35, "bird": 0.25},
+    ("a",): {"bird": 0.9, "<eos>": 0.1},
+    ("one",): {"dog": 1.0},
+}
+
+
+def test_a_table_is_written_from_as_it_says():
+    model, vocabulary = table_model(TABLE)
+    start = torch.tensor([[1]])
+    assert vocabulary.decode(greedy(model, start)[0]) == ["the", "cat"]
+    best = beam_search(model, start, 3, 0.0)
+    assert vocabulary.decode(best.tokens[0, 0]) == ["a", "bird"]
+    np.testing.assert_allclose(best.scores[0].exp(), [0.36, 0.2, 0.175], rtol=1e-5)
+    drawn = Counter(
+        tuple(vocabulary.decode(row)) for row in sample(model, start, num_samples=4000, seed=1)
+    )
+    wanted = {("the", "cat"): 0.2, ("the", "dog"): 0.175, ("the", "bird"): 0.125}
+    wanted |= {("a", "bird"): 0.36, ("a",): 0.04, ("one", "dog"): 0.1}
+    assert set(drawn) == set(wanted)
+    for text, p in wanted.items():
+        assert drawn[text] / 4000 == pytest.approx(p, abs=0.03)
+
+
+def test_no_prefix_is_asked_for_twice_and_a_prompt_is_continued():
+    model, vocabulary = table_model(TABLE)
+    asked, following = [], model._following
+    model._following = lambda prefixes: asked.extend(prefixes) or following(prefixes)
+    for beam_size in (1, 2, 3, 3):
+        beam_search(model, torch.tensor([[1]]), beam_size)
+    assert len(asked) == len(set(asked))
+    prompt = vocabulary.encode(["a"], bos=True)[None]
+    assert vocabulary.decode(greedy(model, prompt)[0]) == ["bird"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_translator_by_prefix_searches_as_the_translator_does(seed):
+    translator = phrase_translator()
+    for phrase in phrases(4, seed=seed):
+        text = " ".join(phrase.english)
+        source = translator.source.encode(phrase.english)[None]
+        for beam_size, penalty in ((1, 1.0), (4, 0.0), (5, 1.5)):
+            steps = []
+            best = beam_search(
+                translator.model, source, beam_size, penalty, max_length=24, watch=steps.append
+            )
+            explorer = beam_explorer(translator, text, beam_size=beam_size, length_penalty=penalty)
+            said = dict(line.split(" ", 1) for line in facts(explorer) if line.startswith("step"))
+            assert said["step"] == f"{len(steps)} of {len(steps)}"
+            words = " ".join([*translator.target.decode(best.tokens[0, 0]), "<eos>"])
+            (line,) = [one for one in facts(explorer) if one.startswith("best finished")]
+            assert line.startswith(f"best finished {words!r} (")
+            score = float(line.split("score ")[1])
+            assert score == pytest.approx(best.scores[0, 0].item(), abs=6e-4)
+
+
+# --- the tree --------------------------------------------------------------------------------
+
+
+def tree_by_hand(table, beam_size, length_penalty, longest):
+    """Candidates of each step as {sentence: (probability, kind)}, by plain search over tuples."""
+    beam, done, steps = {(): 1.0}, [], []
+    for length in range(1, longest + 1):
+        candidates = {}
+        for text, p in beam.items():
+            for word, q in table.get(text, {"<eos>": 1.0}).items():
+                candidates[*text, word] = p * q
+        ranked = sorted(candidates, key=lambda one: -candidates[one])[: 2 * beam_size]
+        kinds, going_on = {}, []
+        for rank, text in enumerate(ranked):
+            if text[-1] == "<eos>":
+                kinds[text] = "finished" if rank < beam_size else "dropped"
+                if rank < beam_size:
+                    done.append(math.log(candidates[text]) / length**length_penalty)
+            else:
+                kinds[text] = "kept" if len(going_on) < beam_size else "dropped"
+                going_on += [text] if len(going_on) < beam_size else []
+        steps.append({text: (candidates[text], kinds[text]) for text in ranked})
+        beam = {text: candidates[text] for text in going_on}
+        best = sorted(done, reverse=True)[:beam_size]
+        hope = max(
+            (math.log(p) / longest**length_penalty for p in beam.values()), default=-math.inf
+        )
+        if not beam or (beam_size == 1 and done) or (len(best) == beam_size and hope <= best[-1]):
+            return steps
+    return steps
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 3, 5])
+@pytest.mark.parametrize("penalty", [0.0, 1.0, 2.0])
+def test_the_tree_is_that_of_a_search_by_hand(beam_size, penalty, monkeypatch):
+    explorer = beam_explorer(TABLE, beam_size=beam_size, length_penalty=penalty)
+    (panel,) = panels(explorer)
+    seen, update = {}, panel.update
+
+    def spy(columns, rows, parents, kinds, words, notes, **more):
+        seen.update(columns=columns, rows=rows, parents=parents, kinds=kinds, words=words, **more)
+        update(columns, rows, parents, kinds, words, notes, **more)
+
+    monkeypatch.setattr(panel, "update", spy)
+    wanted = tree_by_hand(TABLE, beam_size, penalty, 3)
+    for last in range(1, len(wanted) + 1):
+        explorer._update(step=last, beam_size=beam_size, length_penalty=penalty)
+
+        def text(node):
+            line = []
+            while node > 0:
+                line.append(seen["words"][node])
+                node = seen["parents"][node]
+            return tuple(reversed(line))
+
+        found = [{} for _ in range(last)]
+        for node in range(1, len(seen["words"])):
+            step, row = seen["columns"][node], seen["rows"][node]
+            assert len(text(node)) == step
+            found[step - 1][text(node)] = (seen["values"][node], seen["kinds"][node], row)
+        finished = {}
+        for number, (mine, theirs) in enumerate(zip(found, wanted[:last], strict=True), 1):
+            assert set(mine) == set(theirs)
+            for rank, (line, (p, kind)) in enumerate(theirs.items()):
+                assert mine[line][0] == pytest.approx(math.log(p), abs=1e-5)
+                assert mine[line][1:] == (kind, rank)
+                if kind == "finished":
+                    finished[line] = math.log(p) / number**penalty
+        best = max(finished, key=finished.get) if finished else ()
+        assert [seen["words"][node] for node in sorted(seen["path"])] == list(best)
+        shares = [
+            p / (wanted[len(line) - 2][line[:-1]][0] if len(line) > 1 else 1)
+            for one in wanted[:last]
+            for line, (p, _) in one.items()
+        ]
+        np.testing.assert_allclose(seen["shares"][1:], shares, rtol=1e-4)
+        region = panel.hover()
+        numbers = values_of(region)
+        for node in range(1, len(seen["words"])):
+            at = numbers[seen["rows"][node], seen["columns"][node]]
+            assert at == pytest.approx(seen["values"][node], abs=1e-5)
+        assert np.isfinite(numbers).sum() == len(seen["words"])
+
+
+def test_the_length_penalty_decides_between_short_and_long():
+    table = {
+        (): {"a": 0.5, "b": 0.5},
+        ("b",): {"c": 0.9, "x": 0.1},
+        ("b", "c"): {"d": 0.9, "y": 0.1},
+    }
+    explorer = beam_explorer(table, beam_size=2, length_penalty=0.0)
+    (line,) = [one for one in facts(explorer) if one.startswith("best finished")]
+    assert line == "best finished 'a <eos>' (0.500), log-probability -0.693, score -0.693"
+    before = explorer.picture.png
+    move(explorer, length_penalty=1.0)
+    (line,) = [one for one in facts(explorer) if one.startswith("best finished")]
+    assert line == "best finished 'b c d <eos>' (0.405), log-probability -0.904, score -0.226"
+    assert explorer.picture.png != before
+
+
+def test_equally_probable_beginnings_keep_their_own_children():
+    even = {
+        (): {word: 0.25 for word in "abcd"},
+        **{(word,): {f"{word}{n}": 0.5 for n in (1, 2)} for word in "abcd"},
+    }
+    for beam_size in range(1, 6):
+        model, vocabulary = table_model(even)
+        steps = []
+        beam_search(model, torch.tensor([[1]]), beam_size, watch=steps.append)
+        nodes = grow(steps, vocabulary.tokens)
+        for node in nodes:
+            if node.step == 2:
+                assert node.token[0] == nodes[node.parent].token, beam_size
+
+
+def test_looks_tell_what_is_kept_dropped_finished_and_best():
+    explorer = beam_explorer(TABLE, beam_size=2, length_penalty=0.0)
+    (panel,) = panels(explorer)
+    words = panel._words.words
+    nodes = words[: len(panel.columns)]
+    assert nodes == "start the a one bird cat dog bird <eos> <eos>".split()
+    fills = [tuple(np.round(colour, 3)) for colour in panel._nodes.get_facecolor()]
+    kept, dropped, finished = fills[1], fills[3], fills[-1]
+    assert dropped == (1, 1, 1, 1) and len({kept, dropped, finished}) == 3
+    assert fills == [kept] * 3 + [dropped] + [kept] * 2 + [dropped] * 2 + [finished] * 2
+    corners = [len(np.unique(path.vertices, axis=0)) for path in panel._nodes.get_paths()]
+    assert corners == [8] * 8 + [4] * 2
+    wide = np.array(panel._nodes.get_linewidth()) > 2
+    assert [nodes[n] for n in np.flatnonzero(wide)] == ["a", "bird", "<eos>"]
+    assert panel.data()["path"] == [2, 4, 8]
+    thick = panel._lines.get_linewidth()
+    np.testing.assert_allclose(
+        thick, 0.6 + 4.4 * np.array([0.5, 0.4, 0.1, 0.9, 0.4, 0.35, 0.25, 1, 1]), rtol=1e-4
+    )
+    assert "step 3" in words and "0.360" in words and "step 4" not in words
+
+
+def test_no_more_than_forty_are_drawn_and_each_with_its_parent():
+    explorer = beam_explorer(phrase_translator(), TEXT, beam_size=5, length_penalty=1.0)
+    (panel,) = panels(explorer)
+    for step in range(1, 14):
+        move(explorer, step=step)
+        count = np.count_nonzero(panel.columns)
+        assert count <= 40
+        first = max(0, panel.columns.max() - 7)
+        assert panel.columns.min() == first, "the last eight columns"
+        orphans = len(panel.columns) - len(panel._lines.get_segments())
+        assert orphans == np.count_nonzero(panel.columns == first)
+        (line,) = [one for one in facts(explorer) if one.startswith("drawn")]
+        assert line.startswith(f"drawn {count} of ")
+        newest = panel.columns == panel.columns.max()
+        assert newest.sum() == 10, "all candidates of the newest step"
+
+
+def test_the_step_does_not_search_anew_and_a_trained_model_does(monkeypatch):
+    translator = phrase_translator()
+    explorer = beam_explorer(translator, TEXT)
+    from course_lib.widgets import search_tree
+
+    calls = []
+    search = search_tree.beam_search
+    monkeypatch.setattr(
+        search_tree, "beam_search", lambda *args, **more: calls.append(1) or search(*args, **more)
+    )
+    for step in (1, 3, 2):
+        move(explorer, step=step)
+    assert not calls
+    move(explorer, beam_size=4)
+    assert len(calls) == 1
+    parameter = next(translator.model.parameters())
+    with torch.no_grad():
+        parameter.mul_(1.0)  # as an optimizer would touch it
+    move(explorer, step=4)
+    assert len(calls) > 1
+    assert facts(explorer)[3] == "step 4 of 9"
+
+
+# --- BLEU ------------------------------------------------------------------------------------
+
+PAPINENI = (
+    "It is a guide to action which ensures that the military always obeys the commands of the party",
+    "It is a guide to action that ensures that the military will forever heed Party commands | "
+    "It is the guiding principle which guarantees the military forces always being under the command "
+    "of the Party | It is the practical guide for the army always to heed the directions of the party",
+)
+SENTENCES = (
+    ("the the the cat sat on the mat", "the cat is sitting on the mat"),
+    ("the the the the the the the", "the cat is on the mat | there is a cat on the mat"),
+    ("of the", "of the people by the people"),
+    ("a b a b a b", "a b a b c | b a b a"),
+    ("a b c d", "a b c | a b c d e"),
+    PAPINENI,
+)
+
+
+def runs(text, n):
+    return [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
+
+
+@pytest.mark.parametrize("candidate, reference", SENTENCES)
+def test_bleu_is_drawn_as_the_library_and_a_count_by_hand_have_it(candidate, reference):
+    explorer = bleu_explorer(candidate, reference)
+    top, bars = panels(explorer)
+    words, references = candidate.split(), [one.split() for one in reference.split("|")]
+    for n in (1, 2, 3, 4):
+        move(explorer, n=n)
+        own = Counter(runs(words, n))
+        most = {run: max(runs(one, n).count(run) for one in references) for run in own}
+        counted = sum(min(count, most[run]) for run, count in own.items())
+        clipped = sum(count - min(count, most[run]) for run, count in own.items() if most[run])
+        kinds = Counter(top.kinds)
+        assert (kinds["counted"], kinds["clipped"]) == (counted, clipped)
+        assert len(top.kinds) == max(len(words) - n + 1, 0)
+        for start, kind in enumerate(top.kinds):
+            assert (kind == "missing") == (most[runs(words, n)[start]] == 0)
+        assert len(set(top.links)) == len({one[1:] for one in top.links}) == counted
+        for start, row, there in top.links:
+            assert runs(words, n)[start] == runs(references[row - 1], n)[there]
+            assert top.kinds[start] == "counted"
+        for row, text in enumerate((words, *references)):
+            for start, run in enumerate(runs(words, n)):
+                assert top.counts[row, start] == runs(text, n).count(run)
+        assert np.isnan(top.counts[:, len(top.kinds) :]).all()
+        total = len(runs(words, n))
+        line = (
+            f"{n}-grams {counted} of {total} counted, {clipped} clipped, {kinds['missing']} missing"
+        )
+        assert facts(explorer)[2] == line
+        assert bars.values[n - 1] == pytest.approx(counted / total if total else 0)
+    score = bleu([words], [references])
+    nearest = min((abs(len(one) - len(words)), len(one)) for one in references)[1]
+    brevity = min(1, math.exp(1 - nearest / len(words)))
+    assert bars.values[4:] == pytest.approx([brevity, score])
+    if all(bars.values[:4]):
+        assert score == pytest.approx(brevity * np.prod(bars.values[:4]) ** 0.25)
+    said = facts(explorer)
+    assert said[3] == "precisions " + ", ".join(f"{p:.3f}" for p in bars.values[:4])
+    assert said[4] == f"brevity penalty {brevity:.3f}, {len(words)} tokens against {nearest}"
+    assert said[5].startswith(f"BLEU {score:.3f}")
+    assert said[5].endswith("because a precision is 0") == (min(bars.values[:4]) == 0)
+    np.testing.assert_allclose(values_of(bars.hover())[:, 0], bars.values, rtol=1e-6)
+    np.testing.assert_array_equal(values_of(top.hover()), top.counts)
+
+
+def test_lines_and_links_are_where_the_words_are():
+    explorer = bleu_explorer("a b x b", "b c", n=1)
+    top, _ = panels(explorer)
+    places = dict(zip(range(8), top._words.get_offsets()[2:], strict=False))  # behind two names
+    under = top._lines.get_segments()
+    assert [KINDS[n] for n in top.data()["kind"]] == ["missing", "counted", "missing", "clipped"]
+    for word, line in zip(places.values(), under[:4], strict=False):
+        assert line[:, 0].mean() == pytest.approx(word[0]) and line[0, 1] > word[1]
+    assert len(under) == 5 and under[4][:, 0].mean() == pytest.approx(places[4][0])
+    assert under[4][0, 1] < places[4][1]
+    (link,) = top._links.get_segments()
+    np.testing.assert_allclose(link, [under[1].mean(axis=0), under[4].mean(axis=0)])
+    colours = [tuple(one) for one in top._words.get_facecolor()[2:]]
+    grey, blue, _, orange, there, _ = colours
+    assert len({grey, blue, orange}) == 3 and colours[2] == colours[5] == grey and there == blue
+    dashes = [dash for _, dash in top._lines.get_linestyle()]
+    assert dashes[1] is None and dashes[0] != dashes[3] and None not in (dashes[0], dashes[3])
+
+
+def test_tokens_are_made_by_the_function_handed_in():
+    explorer = bleu_explorer("abc", "abd", tokens=list)
+    assert panels(explorer)[1].values[0] == pytest.approx(2 / 3)
+
+
+def test_a_text_without_words_is_said_and_the_picture_stays():
+    explorer = bleu_explorer()
+    before = explorer.picture.png
+    for box, text, words in (
+        ("candidate", "", "0 tokens"),
+        ("candidate", "a " * 25, "25 tokens"),
+        ("reference", "a |", "both sides"),
+        ("reference", "a|b|c|d", "4 references"),
+    ):
+        was = explorer.controls[box].value
+        move(explorer, **{box: text})
+        assert words in explorer._words.value and explorer.picture.png == before
+        move(explorer, **{box: was})
+    assert "cannot" not in explorer._words.value
+
+
+# --- words -----------------------------------------------------------------------------------
+
+
+def test_words_stand_where_texts_of_matplotlib_do():
+    """The ink of a word drawn as an outline is that of the same word drawn as a text, to a pixel."""
+
+    def ink(draw, word, size, **more):
+        drawn, axes = figure(3, 1)
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        axes.set_axis_off()
+        draw(axes, word, size, **more)
+        drawn.canvas.draw()
+        rows, columns = np.nonzero(np.asarray(drawn.canvas.buffer_rgba())[..., :3].min(-1) < 128)
+        return rows.min(), rows.max(), columns.min(), columns.max()
+
+    def outlines(axes, word, size, align):
+        Words(axes).show([word], [(0.5, 0.5)], size=size, align=align)
+
+    def text(axes, word, size, align):
+        axes.text(0.5, 0.5, word, size=size, ha=align, parse_math=False)
+
+    for word, size, align, name in (("Ham", 12, 0, "left"), ("$a$ H", 20, 1, "right")):
+        mine, theirs = ink(outlines, word, size, align=align), ink(text, word, size, align=name)
+        height, across = mine[1] - mine[0], mine[3] - mine[2]
+        assert abs(height - (theirs[1] - theirs[0])) <= 1
+        assert abs(across - (theirs[3] - theirs[2])) <= 2
+        assert abs(mine[2] - theirs[2]) <= 2
+        assert width(word, size) == pytest.approx(across * 72 / 100, rel=0.15)
+    top, bottom, *_ = ink(outlines, "H", 20, align=0.5)
+    assert abs((top + bottom) / 2 - 49.5) <= 1, "a capital letter is centred on its place"
+
+
+# --- all three -------------------------------------------------------------------------------
+
+MOVED = {
+    "next token": (
+        lambda **settings: next_token_explorer(phrase_translator(), **{"text": TEXT} | settings),
+        {
+            "text": ("the cat sleeps", "does she see the red house?", TEXT),
+            "place": range(4),
+            "temperature": (0.5, 1.0, 3.0),
+            "top_k": (0, 2, 20),
+            "top_p": (0.1, 0.9, 1.0),
+        },
+    ),
+    "beams": (
+        lambda **settings: beam_explorer(
+            phrase_translator(), **{"text": TEXT, "step": 3} | settings
+        ),
+        {
+            "text": ("the cat sleeps", TEXT),
+            "step": range(1, 5),
+            "beam_size": range(1, 6),
+            "length_penalty": (0.0, 1.0, 2.0),
+        },
+    ),
+    "BLEU": (
+        bleu_explorer,
+        {
+            "candidate": [one for one, _ in SENTENCES],
+            "reference": [one for _, one in SENTENCES],
+            "n": range(1, 5),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_after_any_moves_the_picture_is_that_of_a_full_drawing(name):
+    make, positions = MOVED[name]
+    draw = random.Random(name)
+    moved, redrawn = make(), make()
+    full, pictures = redrawn.picture.figure, set()
+    for turn in range(9):
+        control = [*positions][turn % len(positions)]
+        value = draw.choice([x for x in positions[control] if x != moved.controls[control].value])
+        moved.controls[control].value = value
+        if turn == 5:
+            moved.picture.figure.svg()  # saved in between
+        redrawn._update(**{name: one.value for name, one in moved.controls.items()})
+        full.redraw_background()
+        assert np.array_equal(pixels(moved.picture.png), np.asarray(full._pixels())), control
+        pictures.add(moved.picture.png)
+    assert len(pictures) > 5, "the test shows too little"
+    settings = {control: moved.controls[control].value for control in positions}
+    again = make(**settings)
+    assert again.picture.png == moved.picture.png and again.summary == moved.summary
+    start = make()
+    moved.reset()
+    assert moved.picture.png == start.picture.png and moved.summary == start.summary
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_every_control_has_a_label_and_changes_the_picture(name):
+    make, positions = MOVED[name]
+    explorer = make()
+    assert set(explorer.controls) == set(positions)
+    start = explorer.picture.png
+    for control, values in positions.items():
+        assert explorer.controls[control].description
+        changed = [move(explorer, **{control: x}).picture.png != start for x in values]
+        # the length penalty moves no candidate, only what is best in the end
+        assert any(changed) or control == "length_penalty", control
+        explorer.reset()
+
+
+@pytest.mark.parametrize("word", ["$x$", "é ñ", "", "_^\\", "ééé" * 9])
+def test_odd_words_are_drawn(word):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        explorer = next_token_explorer(NextTokens([word, "b"], torch.zeros(1, 2)))
+        explorer.picture.figure.svg()
+        beam_explorer({(): {"a": 0.5, word or "w": 0.5}})
+        bleu_explorer(f"a {word} b", f"a {word}")
+
+
+def test_trained_numbers_are_compared_by_the_title_alone():
+    for make, source in ((next_token_explorer, flat()), (beam_explorer, TABLE)):
+        assert make(source, measured=True).measured and not make(source).measured
+
+
+PAIR = NextTokens("ab", torch.zeros(1, 2))
+BAD = {
+    "place": (next_token_explorer, {"source": flat(2), "place": 2}, "place=2 must be at most 1"),
+    "place below": (next_token_explorer, {"source": PAIR, "place": -1}, "place=-1"),
+    "cold": (next_token_explorer, {"source": PAIR, "temperature": 0}, "temperature=0"),
+    "hot": (next_token_explorer, {"source": PAIR, "temperature": 4}, "temperature=4 must be"),
+    "k": (next_token_explorer, {"source": PAIR, "top_k": 21}, "top_k=21 must be at most 20"),
+    "p": (next_token_explorer, {"source": PAIR, "top_p": 1.5}, "top_p=1.5 must be at most 1"),
+    "source": (next_token_explorer, {"source": 3}, "source is a int"),
+    "no text": (next_token_explorer, {"source": lambda text: PAIR}, "give a text"),
+    "a text": (next_token_explorer, {"source": PAIR, "text": "a"}, "text needs source"),
+    "returns": (next_token_explorer, {"source": len, "text": "a"}, "it must return NextTokens"),
+    "shape": (
+        next_token_explorer,
+        {"source": NextTokens("abc", torch.zeros(1, 2))},
+        r"logits has shape \(1, 2\) for 3 tokens",
+    ),
+    "short": (
+        next_token_explorer,
+        {"source": NextTokens("ab", torch.zeros(3, 2), ["a"])},
+        "written holds 1 tokens, but logits has 3 steps",
+    ),
+    "nothing": (
+        next_token_explorer,
+        {"source": NextTokens("ab", torch.full((1, 2), -math.inf))},
+        "nothing to choose from",
+    ),
+    "beam": (beam_explorer, {"source": TABLE, "beam_size": 6}, "beam_size=6 must be at most 5"),
+    "no beam": (beam_explorer, {"source": TABLE, "beam_size": 0}, "beam_size=0"),
+    "penalty": (beam_explorer, {"source": TABLE, "length_penalty": 2.5}, "length_penalty=2.5 must"),
+    "step": (beam_explorer, {"source": TABLE, "step": 4}, "step=4, but this search has 3 steps"),
+    "beam source": (beam_explorer, {"source": 3}, "source is a int"),
+    "beam text": (beam_explorer, {"source": TABLE, "text": "a"}, "text needs source"),
+    "no beam text": (beam_explorer, {"source": phrase_translator()}, "give a text"),
+    "no start": (beam_explorer, {"source": {("a",): {"b": 1.0}}}, r"no entry for \(\)"),
+    "beginning": (beam_explorer, {"source": {(): {"b": 1.0}, "b": {"c": 1.0}}}, "beginning 'b'"),
+    "sum": (beam_explorer, {"source": {(): {"b": 0.5}}}, r"behind \(\) add up to 0.5"),
+    "negative": (beam_explorer, {"source": {(): {"b": 2.0, "c": -1.0}}}, "numbers from 0 up"),
+    "n": (bleu_explorer, {"n": 5}, "n=5 must be at most 4"),
+    "n below": (bleu_explorer, {"n": 0}, "n=0"),
+    "empty": (bleu_explorer, {"candidate": " "}, "candidate ' ' has 0 tokens"),
+    "long": (bleu_explorer, {"reference": "a " * 25}, "has 25 tokens"),
+    "many": (bleu_explorer, {"reference": "a|b|c|d"}, "4 references"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_cannot_be_drawn_is_named(what, without_annotations):
+    make, settings, words = BAD[what]
+    with pytest.raises(ValueError, match=words):
+        make(**settings)
