@@ -4,6 +4,7 @@ import itertools
 import math
 
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -202,7 +203,7 @@ C, R = [["a", "b"]], [[["a", "b"]]]
         (lambda: bleu(C, "a b"), r"references is a str"),
         (lambda: bleu(None, R), r"candidates is a NoneType"),
         (lambda: bleu([5], R), r"sentence 0 has the text 5; a text must be a list of tokens"),
-        (lambda: bleu([__import__("torch").tensor([1, 2])], R), r"sentence 0 has the text tensor.*; a text must be a list of tokens, e\.g\. tensor\.tolist\(\)"),
+        (lambda: bleu([torch.tensor([1, 2])], R), r"sentence 0 has the text tensor.*; a text must be a list of tokens, e\.g\. tensor\.tolist\(\)"),
         (lambda: bleu(C, R, max_n=0), r"max_n=0 is below 1"),
         (lambda: bleu(C, R, max_n=2.0), r"max_n=2\.0 is a float"),
         (lambda: bleu(C, R, 2, [0.5, 0.4]), r"weights=\[0\.5, 0\.4\] must be max_n=2 numbers, 0 or more, that add up to 1"),
