@@ -20,7 +20,8 @@ from course_lib.attention import (
     SingleHeadAttention,
     scaled_dot_product_attention,
 )
-from course_lib.cache import KeyValueCache, MemoryCache, require_cache
+from course_lib.cache import KeyValueCache, MemoryCache
+from course_lib.cache.layer import require_cache
 from course_lib.inputs import (
     require_attention_inputs,
     require_axes,

@@ -6,7 +6,8 @@ from torch import Tensor, nn
 from course_lib.blocks.carry import carry_layer, settings_of
 from course_lib.blocks.feed_forward import FeedForward
 from course_lib.blocks.residual import Residual
-from course_lib.cache import BlockCache, require_block_cache
+from course_lib.cache import BlockCache
+from course_lib.cache.model import require_block_cache
 from course_lib.inputs import require_made_for, require_sequence
 from course_lib.multihead import MultiHeadAttention
 from course_lib.positions import AttentionPositions

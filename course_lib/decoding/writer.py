@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.cache import require_rows
+from course_lib.cache.layer import require_rows
 from course_lib.inputs import require_tokens, require_whole, short_name
 from course_lib.transformer import DecoderOnly, Transformer
 

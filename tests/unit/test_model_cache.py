@@ -292,6 +292,39 @@ def test_choosing_keeps_earlier_tensors_as_they_were():
     assert torch.equal(key, before[0]) and torch.equal(value, before[1])
 
 
+@pytest.mark.parametrize("grad", [True, False])
+@pytest.mark.parametrize("reads", [True, False])
+def test_choosing_twice_and_then_going_on(grad, reads):
+    """What is chosen is copied late; no order of choosing, reading and going on may show it."""
+    cache, key, value = KeyValueCache(), torch.randn(3, 2, 4, 5), torch.randn(3, 2, 4, 6)
+    cache.extend(key, value)
+    for rows in ([2, 0, 0, 1], [3, 3, 0]):
+        rows = torch.tensor(rows)
+        cache.select(rows)
+        assert cache.batch == len(rows) and cache.length == 4
+        if reads:
+            assert (
+                cache.nbytes == cache.key.nbytes + cache.value.nbytes == len(rows) * 2 * 4 * 11 * 4
+            )
+        rows.zero_()  # the caller's own
+    new = torch.randn(3, 2, 2, 5), torch.randn(3, 2, 2, 6)
+    with pytest.raises(ValueError, match="cache keeps 3 sequences, but the new key has 4"):
+        cache.extend(*(torch.cat([one, one[:1]]) for one in new))
+    with torch.set_grad_enabled(grad):
+        kept = cache.extend(*new)
+    for ours, kept_before, behind in zip(kept, (key, value), new, strict=True):
+        assert torch.equal(ours, torch.cat([kept_before[[1, 1, 2]], behind], dim=-2))
+    assert cache.key is kept[0] and cache.value is kept[1] and cache.length == 6
+
+
+def test_a_gradient_reaches_what_was_chosen():
+    cache, key = KeyValueCache(), torch.randn(3, 2, 4, 5, requires_grad=True)
+    cache.extend(key, key)
+    cache.select(torch.tensor([2, 2, 0]))
+    cache.extend(torch.randn(3, 2, 1, 5), torch.randn(3, 2, 1, 5))[0][:, :, :4].sum().backward()
+    assert torch.equal(key.grad.mean((1, 2, 3)), torch.tensor([1.0, 0.0, 2.0]))
+
+
 # --- one layer with a memory -----------------------------------------------------------------
 
 
