@@ -1,4 +1,4 @@
-"""What a notebook calls: `start` in its first cell, then `show`, `show_lines`, `show_source` and `agree`."""
+"""What a notebook calls: `start` in its first cell, then the functions that show and compare."""
 
 import ast
 import inspect
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from course_lib import texts
 from course_lib.environment import package_problems, python_problems
-from course_lib.plots import LinesPanel, figure
+from course_lib.plots import BarsPanel, LinesPanel, figure
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import STYLE
 from course_lib.widgets.live_figure import LiveFigure
@@ -94,6 +94,20 @@ def show_lines(
         panel = LinesPanel(axes, x, lines, **labels)
     panel.update(marker=marker)
     show(drawn, [panel], summary, name="curves", measured=measured)
+
+
+def show_bars(shares: Mapping[str, float], summary: str, *, measured: bool = False) -> None:
+    """Show named numbers between 0 and 1 as bars.
+
+    Args:
+        shares: name → number.
+        summary, measured: as for `show`.
+    """
+    with matplotlib.rc_context(STYLE):
+        drawn, axes = figure(6.4, 0.5 + 0.32 * len(shares))
+        panel = BarsPanel(axes, len(shares), room=0.28)
+    panel.update(list(shares), list(shares.values()))
+    show(drawn, [panel], summary, name="bars", measured=measured)
 
 
 def show_source(thing: object) -> None:

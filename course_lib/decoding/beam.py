@@ -103,9 +103,8 @@ def beam_search(
         log_p = writer.logits.float().log_softmax(dim=-1).unflatten(0, (batch, beam_size))
         # Each beginning can end in one way, so among twice as many candidates enough go on.
         candidates = min(2 * beam_size, beam_size * vocabulary)
-        scores, place = (
-            (running[..., None] + log_p).flatten(1).topk(candidates)
-        )  # (batch, candidates)
+        sums = (running[..., None] + log_p).flatten(1)  # (batch, beam · vocabulary)
+        scores, place = sums.topk(candidates)  # (batch, candidates)
         parent, token = place // vocabulary, place % vocabulary
         ends = (token == eos_id) | (length == max_length)
         texts = torch.cat([_take(written, parent), token[..., None]], dim=-1)

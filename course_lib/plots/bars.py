@@ -13,7 +13,6 @@ from course_lib.plots.tokens import shortened
 from course_lib.plots.words import Words
 
 _TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1)
-_START = -0.16  # room for names
 _END = 1.16  # of the axis: room for a number behind a bar of 1
 _LONGEST = 15  # letters of a name
 
@@ -29,6 +28,7 @@ class BarsPanel(Panel):
         headed: whether there is room for a heading above the bars.
         names: what a bar, the length of the filled one and that of the pale one are called under the
             pointer.
+        room: for the names of the bars, left of 0; the bars themselves have 1.
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class BarsPanel(Panel):
         root: bool = False,
         headed: bool = False,
         names: tuple[str, str, str] = ("bar", "value", "before"),
+        room: float = 0.16,
     ) -> None:
         super().__init__(axes)
         self._scale = np.sqrt if root else np.asarray
@@ -52,7 +53,7 @@ class BarsPanel(Panel):
         axes.set_xticks(self._scale(ticks), [f"{tick:g}" for tick in ticks])
         # The names stand left of 0, inside the Axes, so that the layout keeps room for them.
         axes.set(
-            xlim=(_START, _END),
+            xlim=(-room, _END),
             ylim=(count - 0.4, -1.7 if headed else -0.6),
             yticks=[],
             xlabel=x_label,

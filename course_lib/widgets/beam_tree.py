@@ -13,7 +13,7 @@ from course_lib.plots.style import STYLE
 from course_lib.plots.tree import COLUMNS
 from course_lib.translator import PhraseTranslator
 from course_lib.widgets.by_prefix import Table
-from course_lib.widgets.explorer import Explorer
+from course_lib.widgets.explorer import Explorer, probability
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.search_tree import Node, searcher
 
@@ -68,8 +68,8 @@ def beam_explorer(
         drawn, axes = figure(10.4, 4.6)
         tree = TreePanel(
             axes,
-            title="filled: kept, dashed: dropped, square: finished, orange: best finished; "
-            "number: probability up to here\n",
+            title="filled: kept, dashed: dropped, square: finished, orange: best finished\n"
+            "number: probability up to here; line: the thicker, the more probable the token is\n",
             value_name="log-probability",
         )
         live = LiveFigure(drawn, [tree])
@@ -127,12 +127,7 @@ def _line(nodes: Sequence[Node], n: int) -> list[int]:
 
 def _said(nodes: Sequence[Node], n: int) -> str:
     words = " ".join(nodes[one].token for one in _line(nodes, n))
-    return f"{words!r} ({_probability(nodes[n].log_p)})"
-
-
-def _probability(log_p: float) -> str:
-    p = np.exp(log_p)
-    return f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.0001 else "<0.0001"
+    return f"{words!r} ({probability(np.exp(nodes[n].log_p))})"
 
 
 def _draw(tree: TreePanel, nodes: Sequence[Node], path: list[int], height: int) -> None:
@@ -151,7 +146,7 @@ def _draw(tree: TreePanel, nodes: Sequence[Node], path: list[int], height: int) 
         [number.get(node.parent, -1) for node in drawn],
         [node.kind for node in drawn],
         [node.token for node in drawn],
-        [_probability(node.log_p) if node.step else "" for node in drawn],
+        [probability(np.exp(node.log_p)) if node.step else "" for node in drawn],
         values=[node.log_p for node in drawn],
         shares=[np.exp(node.log_p - nodes[max(node.parent, 0)].log_p) for node in drawn],
         path=[number[n] for n in path if n in number],

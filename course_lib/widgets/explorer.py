@@ -24,6 +24,11 @@ def short(number: float) -> str:
     return np.format_float_positional(rounded, trim="-")
 
 
+def probability(p: float) -> str:
+    """Three digits, a fourth for the improbable, and a bound for what would be 0.0000."""
+    return f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.0001 else "<0.0001"
+
+
 def whole_steps(number: float, step: float, towards: Callable[[float], int] = round) -> float:
     """Return a whole number of steps: where the browser would put a slider anyway."""
     return round(towards(round(number / step, 6)) * step, 10)
@@ -80,7 +85,14 @@ class Explorer(ipywidgets.VBox):
         reset.on_click(lambda _: self.reset())
         for control in self.controls.values():
             control.observe(lambda _: self.refresh(), names="value")
-            control.layout = ipywidgets.Layout(flex="1 1 280px", width="auto", max_width="480px")
+            wide = isinstance(control, ipywidgets.Text)  # room for a sentence
+            control.layout = ipywidgets.Layout(
+                flex="3 1 440px" if wide else "1 1 280px",
+                width="auto",
+                max_width="760px" if wide else "480px",
+                margin="2px 12px 2px 2px",
+            )
+            control.style.description_width = "initial"  # a long name is not cut off
         row = ipywidgets.HBox(
             [*self.controls.values(), reset],
             layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center"),

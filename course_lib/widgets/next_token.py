@@ -15,7 +15,7 @@ from course_lib.inputs import require_floating, require_positive, require_whole
 from course_lib.plots import BarsPanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.translator import PhraseTranslator
-from course_lib.widgets.explorer import Explorer
+from course_lib.widgets.explorer import Explorer, probability
 from course_lib.widgets.live_figure import LiveFigure
 
 _BARS = 12
@@ -130,7 +130,7 @@ def next_token_explorer(
             out=out.numpy(),
             heading=" ".join(["written:", *written[:place], "…"]),
             notes=[
-                f"{b:.4f} → {'out' if gone else f'{a:.4f}'}"
+                f"{probability(b)} → {'out' if gone else probability(a)}"
                 for b, a, gone in zip(
                     *(x.tolist() for x in (before[most], after[most], out)), strict=True
                 )

@@ -19,7 +19,8 @@ from course_lib.workshop import normal_form
 
 README = normal_form.NOTEBOOKS.parent / "README.md"
 IN_NOTEBOOK = re.compile(r"\*\*It runs in\*\* (\d+) s on two CPU cores, with (\d+) MB of memory")
-IN_MAP = r"(\((?:notebooks/)?{stem}\.ipynb\).*\| )(\d+) s, (\d+) MB \|"
+# \s: the spaces are ones where no line is broken.
+IN_MAP = r"(\((?:notebooks/)?{stem}\.ipynb\).*\| )(\d+)\ss,\s(\d+)\sMB \|"
 
 
 def measure(path: Path) -> tuple[int, int]:
@@ -56,7 +57,8 @@ def write(path: Path, seconds: int, megabytes: int) -> None:
     notebook.cells[0].source = IN_NOTEBOOK.sub(words, notebook.cells[0].source)
     path.write_text(normal_form.text(notebook), encoding="utf-8")
     pattern = re.compile(IN_MAP.format(stem=path.stem))
-    row = rf"\g<1>{seconds} s, {megabytes} MB |"
+    said = f"{seconds} s, {megabytes} MB".replace(" ", "\N{NO-BREAK SPACE}")
+    row = rf"\g<1>{said} |"
     README.write_text(pattern.sub(row, README.read_text(encoding="utf-8")), encoding="utf-8")
     front = normal_form.paths()[0]
     notebook = nbformat.read(front, as_version=4)

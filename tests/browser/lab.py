@@ -20,6 +20,8 @@ CHROMIUM_ARGUMENTS = [
     "--disable-sync",
     "--no-first-run",
 ]
+CUT_OFF = """() => [...document.querySelectorAll('.course-explorer .widget-label')]
+    .filter((label) => label.scrollWidth > label.clientWidth).map((label) => label.textContent)"""
 ALL_RUN = """() => {
     const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputArea-prompt')];
     return prompts.length > 0 && prompts.every((p) => /\\d/.test(p.textContent))
@@ -90,6 +92,11 @@ class Window:
             return route.continue_()
         self.refused.append(route.request.url)
         route.abort()
+
+    def complaints(self) -> list[str]:
+        """What was asked of the network, complained about, and written where it has no room."""
+        cut = [f"cut off: {label}" for label in self.page.evaluate(CUT_OFF)]
+        return self.refused + self.errors + cut
 
     def open(self, address: str, notebook: str) -> None:
         """Open a notebook and wait until its kernel is there."""

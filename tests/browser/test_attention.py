@@ -137,8 +137,7 @@ def test_a_mask_is_written_in_another_convention(four):
 
 def test_nothing_left_this_machine_and_nothing_complained_in_notebook_04(four):
     screen, _ = four
-    assert screen.refused == []
-    assert screen.errors == []
+    assert screen.complaints() == []
 
 
 @pytest.fixture(scope="module")
@@ -211,5 +210,4 @@ def test_a_slider_in_tenths_comes_to_rest_on_whole_steps(five):
 
 def test_nothing_left_this_machine_and_nothing_complained_in_notebook_05(five):
     screen, _ = five
-    assert screen.refused == []
-    assert screen.errors == []
+    assert screen.complaints() == []

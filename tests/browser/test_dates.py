@@ -68,5 +68,4 @@ def test_what_cannot_be_read_is_said_and_the_picture_stays(explorer, typed, says
 
 
 def test_nothing_left_this_machine_and_nothing_complained(loaded):
-    assert loaded.refused == []
-    assert loaded.errors == []
+    assert loaded.complaints() == []

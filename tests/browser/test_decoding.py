@@ -83,8 +83,7 @@ def test_a_word_it_has_not_learned_is_named(zero):
 
 def test_nothing_left_this_machine_and_nothing_complained_in_notebook_00(zero):
     screen, _ = zero
-    assert screen.refused == []
-    assert screen.errors == []
+    assert screen.complaints() == []
 
 
 # --- notebook 09 -----------------------------------------------------------------------------
@@ -144,5 +143,4 @@ def test_top_k_leaves_as_many_as_it_says(nine):
 
 def test_nothing_left_this_machine_and_nothing_complained_in_notebook_09(nine):
     screen, _ = nine
-    assert screen.refused == []
-    assert screen.errors == []
+    assert screen.complaints() == []

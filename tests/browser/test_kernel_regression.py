@@ -149,5 +149,4 @@ def test_a_right_answer_is_confirmed_and_an_endless_loop_does_not_kill_the_kerne
 
 
 def test_nothing_left_this_machine_and_nothing_complained(ran):
-    assert ran.refused == []
-    assert ran.errors == []
+    assert ran.complaints() == []

@@ -56,5 +56,4 @@ def test_a_dragged_position_beyond_the_table_is_its_last_row(explorer):
 
 
 def test_nothing_left_this_machine_and_nothing_complained(screen):
-    assert screen.refused == []
-    assert screen.errors == []
+    assert screen.complaints() == []

@@ -35,5 +35,4 @@ def test_the_variance_is_that_of_fresh_vectors(explorer):
 
 
 def test_nothing_left_this_machine_and_nothing_complained(screen):
-    assert screen.refused == []
-    assert screen.errors == []
+    assert screen.complaints() == []

@@ -114,8 +114,7 @@ def test_the_whole_depth_explorer_can_be_seen_at_once(seven):
 
 def test_nothing_left_this_machine_and_nothing_complained_in_notebook_07(seven):
     screen, _ = seven
-    assert screen.refused == []
-    assert screen.errors == []
+    assert screen.complaints() == []
 
 
 # --- notebook 08 -----------------------------------------------------------------------------
@@ -300,5 +299,4 @@ def test_a_word_that_is_not_there_stays_said_while_other_controls_move(eight):
 
 def test_nothing_left_this_machine_and_nothing_complained_in_notebook_08(eight):
     screen, _ = eight
-    assert screen.refused == []
-    assert screen.errors == []
+    assert screen.complaints() == []

@@ -121,6 +121,16 @@ def test_bars_are_the_probabilities_before_and_after():
         assert left == f"left {len(kept)} of 20 tokens"
 
 
+def test_what_is_improbable_is_not_said_to_be_impossible():
+    logits = torch.tensor([[12.0, 5.0, 0.0]])  # probabilities 0.9991, 0.0009, 0.000006
+    explorer = next_token_explorer(
+        NextTokens(["a", "b", "c"], logits, []), temperature=1.0, top_k=2
+    )
+    (bars,) = panels(explorer)
+    notes = [word for word in bars._words.words if "→" in word]
+    assert notes == ["0.999 → 0.999", "0.0009 → 0.0009", "<0.0001 → out"]
+
+
 def test_ruled_out_bars_are_hatched_and_the_others_pale_and_filled():
     explorer = next_token_explorer(flat(), top_k=5)
     (bars,) = panels(explorer)
@@ -134,8 +144,8 @@ def test_ruled_out_bars_are_hatched_and_the_others_pale_and_filled():
     assert bars._crossed.get_hatch() and not bars._pale.get_hatch()
     words = bars._words.words
     assert words[0] == "written: …" and words[1:13] == bars.names
-    assert words[13] == f"{bars.before[0]:.4f} → {bars.values[0]:.4f}"
-    assert words[18] == f"{bars.before[5]:.4f} → out"
+    assert words[13] == f"{bars.before[0]:.3f} → {bars.values[0]:.3f}"
+    assert words[18] == f"{bars.before[5]:.3f} → out"
 
 
 def test_a_translator_shows_the_distributions_behind_what_it_writes():

@@ -13,7 +13,7 @@ import torch
 from course_lib import environment, texts
 from course_lib.lab.__main__ import NOTEBOOKS, command
 from course_lib.lab.__main__ import environment as lab_environment
-from course_lib.notebook import agree, show, show_source, start
+from course_lib.notebook import agree, show, show_bars, show_source, start
 from course_lib.plots import LinesPanel, figure
 from course_lib.pooling import NadarayaWatson
 
@@ -95,6 +95,15 @@ def test_a_still_figure_says_what_it_shows(capsys):
     drawn, axes = figure(3, 2)
     show(drawn, [LinesPanel(axes, [0, 1], {"line": [2, 4]}, title="rising")], "A line.")
     assert "A line." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_bars_say_their_numbers_unless_these_were_measured(monkeypatch, measured):
+    shown = []
+    monkeypatch.setattr("course_lib.notebook.display", shown.append)
+    show_bars({"one": 0.25, "two": 1.0}, "Two of 2.", measured=measured)
+    said = shown[0]._repr_mimebundle_()[0]["text/plain"]
+    assert "Two of 2." in said and ("value 0.25 to 1" in said) is not measured
 
 
 def test_the_launcher_opens_the_first_notebook_and_asks_the_network_nothing():
