@@ -28,7 +28,8 @@ class BeamStep(NamedTuple):
 
     `parent` (batch, candidates) is the row of the beam that each continues, `token` what it adds, `score`
     the sum of its log-probabilities; `ends` says whether it is finished, `kept` whether the beam goes on
-    with it.
+    with it. `beam` (batch, beam) says which candidate each row of the beam holds from now on; a row that
+    none is left for holds one that is not kept.
     """
 
     parent: Tensor
@@ -36,6 +37,7 @@ class BeamStep(NamedTuple):
     score: Tensor
     ends: Tensor
     kept: Tensor
+    beam: Tensor
 
 
 @torch.no_grad()
@@ -115,7 +117,7 @@ def beam_search(
         running, kept = scores.masked_fill(ends, -torch.inf).topk(beam_size)  # (batch, beam)
         if watch is not None:
             goes_on = torch.zeros_like(ends).scatter(1, kept, ~running.isneginf()) & searching
-            watch(BeamStep(parent, token, scores, ended, goes_on))
+            watch(BeamStep(parent, token, scores, ended, goes_on, kept))
         searching &= _can_improve(running, finished, length, max_length, length_penalty)
         if length == max_length or not searching.any():
             break

@@ -8,7 +8,6 @@ from course_lib.attention import AttentionMap
 from course_lib.widgets.attention import attention_explorer
 from course_lib.widgets.beam_tree import beam_explorer
 from course_lib.widgets.bleu import bleu_explorer
-from course_lib.widgets.by_prefix import table_model
 from course_lib.widgets.dates import date_explorer
 from course_lib.widgets.depth import depth_explorer
 from course_lib.widgets.explorer import Explorer
@@ -44,5 +43,4 @@ __all__ = [
     "score_explorer",
     "sinusoid_explorer",
     "translation_explorer",
-    "table_model",
 ]

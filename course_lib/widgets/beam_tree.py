@@ -7,12 +7,12 @@ import ipywidgets
 import matplotlib
 import numpy as np
 
+from course_lib.decoding.by_prefix import Table
 from course_lib.inputs import require_whole
 from course_lib.plots import TreePanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.plots.tree import COLUMNS
 from course_lib.translator import PhraseTranslator
-from course_lib.widgets.by_prefix import Table
 from course_lib.widgets.explorer import Explorer, probability
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.search_tree import Node, searcher

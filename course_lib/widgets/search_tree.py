@@ -8,10 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from course_lib.data import Vocabulary
-from course_lib.decoding import BeamStep, beam_search
+from course_lib.decoding import BeamStep, beam_search, table_model
+from course_lib.decoding.by_prefix import ByPrefix, Prefix, Table
 from course_lib.translator import PhraseTranslator
-from course_lib.widgets.by_prefix import ByPrefix, Prefix, Table, table_model
 
 
 class Node(NamedTuple):
@@ -38,16 +37,12 @@ def grow(steps: Sequence[BeamStep], tokens: Sequence[str]) -> list[Node]:
     nodes, beam = [Node(0, 0, -1, "start", 0.0, "kept")], [0]  # node of each row of the beam
     for number, step in enumerate(steps, 1):
         places = {}
-        for rank, (row, token, log_p, ended, kept) in enumerate(
-            zip(*(field[0].tolist() for field in step), strict=True)
-        ):
+        *candidates, rows = (field[0].tolist() for field in step)
+        for rank, (row, token, log_p, ended, kept) in enumerate(zip(*candidates, strict=True)):
             if log_p > -math.inf:
                 places[rank] = len(nodes)
                 kind = "finished" if ended else "kept" if kept else "dropped"
                 nodes.append(Node(number, rank, beam[row], tokens[token], log_p, kind))
-        # As in the search, which need not keep the order of candidates that are equally probable.
-        going_on = step.score.masked_fill(step.token == Vocabulary.eos_id, -math.inf)
-        rows = going_on.topk(step.score.shape[1] // 2).indices[0].tolist()
         beam = [places.get(rank, 0) for rank in rows]
     return nodes
 

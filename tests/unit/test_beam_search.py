@@ -447,7 +447,7 @@ def test_the_watcher_sees_each_step(ledger, made, beam):
         for row in range(3):
             rows, finished = [[]], {}
             for number, step in enumerate(steps):
-                parent, token, score, ends, kept = (part[row].tolist() for part in step)
+                parent, token, score, ends, kept, rows_of = (part[row].tolist() for part in step)
                 assert len(parent) == len(kept) == min(2 * beam, beam * 20)
                 assert score == sorted(score, reverse=True)
                 assert not any(e and k for e, k in zip(ends, kept, strict=True))
@@ -465,7 +465,8 @@ def test_the_watcher_sees_each_step(ledger, made, beam):
                     if end:
                         finished[tuple(line)] = total / len(line) ** penalty
                 best = [line for line, t in zip(lines, token, strict=True) if t != EOS][:beam]
-                rows = [line for line, k in zip(lines, kept, strict=True) if k]
+                assert {n for n, k in enumerate(kept) if k} <= set(rows_of)
+                rows = [lines[n] for n in rows_of if kept[n]]
                 assert rows == (best if number < 5 and rows else [])
             lines = [tuple(line) for line in lines_of(found, row, 6)]
             wanted = sorted(finished, key=finished.get, reverse=True)[:beam]

@@ -15,7 +15,7 @@ from PIL import Image
 from course_lib.bleu import bleu
 from course_lib.checkpoints import phrase_translator
 from course_lib.data import phrases
-from course_lib.decoding import beam_search, greedy, sample
+from course_lib.decoding import beam_search, table_model
 from course_lib.plots import figure
 from course_lib.plots.ngrams import KINDS
 from course_lib.plots.words import Words, width
@@ -24,9 +24,9 @@ from course_lib.widgets import (
     beam_explorer,
     bleu_explorer,
     next_token_explorer,
-    table_model,
 )
 from course_lib.widgets.search_tree import grow
+from tests.unit.test_table_model import TABLE
 
 TEXT = "are you tired?"
 
@@ -207,42 +207,6 @@ def test_logits_are_left_as_they_are_and_may_rule_out_tokens():
 
 
 # --- models by prefix ------------------------------------------------------------------------
-
-#: The most probable first word does not lead to the most probable sentence.
-TABLE = {
-    (): {"the": 0.5, "a": 0.4, "one": 0.1},
-    ("the",): {"cat": 0.4, "dog": 0.35, "bird": 0.25},
-    ("a",): {"bird": 0.9, "<eos>": 0.1},
-    ("one",): {"dog": 1.0},
-}
-
-
-def test_a_table_is_written_from_as_it_says():
-    model, vocabulary = table_model(TABLE)
-    start = torch.tensor([[1]])
-    assert vocabulary.decode(greedy(model, start)[0]) == ["the", "cat"]
-    best = beam_search(model, start, 3, 0.0)
-    assert vocabulary.decode(best.tokens[0, 0]) == ["a", "bird"]
-    np.testing.assert_allclose(best.scores[0].exp(), [0.36, 0.2, 0.175], rtol=1e-5)
-    drawn = Counter(
-        tuple(vocabulary.decode(row)) for row in sample(model, start, num_samples=4000, seed=1)
-    )
-    wanted = {("the", "cat"): 0.2, ("the", "dog"): 0.175, ("the", "bird"): 0.125}
-    wanted |= {("a", "bird"): 0.36, ("a",): 0.04, ("one", "dog"): 0.1}
-    assert set(drawn) == set(wanted)
-    for text, p in wanted.items():
-        assert drawn[text] / 4000 == pytest.approx(p, abs=0.03)
-
-
-def test_no_prefix_is_asked_for_twice_and_a_prompt_is_continued():
-    model, vocabulary = table_model(TABLE)
-    asked, following = [], model._following
-    model._following = lambda prefixes: asked.extend(prefixes) or following(prefixes)
-    for beam_size in (1, 2, 3, 3):
-        beam_search(model, torch.tensor([[1]]), beam_size)
-    assert len(asked) == len(set(asked))
-    prompt = vocabulary.encode(["a"], bos=True)[None]
-    assert vocabulary.decode(greedy(model, prompt)[0]) == ["bird"]
 
 
 @pytest.mark.parametrize("seed", range(3))
