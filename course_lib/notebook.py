@@ -23,6 +23,7 @@ from course_lib.plots.panel import Panel
 from course_lib.plots.style import STYLE
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.picture import Picture
+from course_lib.widgets.table import MeasuredTable
 
 
 def start(seed: int = 0, *, threads: int = 1) -> None:
@@ -108,6 +109,15 @@ def show_bars(shares: Mapping[str, float], summary: str, *, measured: bool = Fal
         panel = BarsPanel(axes, len(shares), room=0.28)
     panel.update(list(shares), list(shares.values()))
     show(drawn, [panel], summary, name="bars", measured=measured)
+
+
+def show_table(header: Sequence[str], rows: Sequence[Sequence[object]], summary: str) -> None:
+    """Show what was measured here, or written by a model that was trained here, in words and numbers.
+
+    Args:
+        header, rows, summary: as for `MeasuredTable`; of these, tests compare the summary.
+    """
+    display(MeasuredTable(header, rows, summary))
 
 
 def show_source(thing: object) -> None:

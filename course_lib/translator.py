@@ -163,10 +163,16 @@ class PhraseTranslator:
         words = self.words(text)
         if french is None:
             (french,) = self.all([words])
-        target = self.target.encode(french, bos=True) if french else torch.tensor([1])
+        target = (
+            self.target.encode(french, bos=True) if french else torch.tensor([self.target.bos_id])
+        )
+        steps = min(
+            len(target), self.max_length
+        )  # without an end, the last step wrote the last word
+        self.model.eval()
         with record_attention(self.model) as recorded:
-            self.model(self.source.encode(words)[None], target[None])
-        read, wrote = [self.target.bos, *french], [*french, self.target.eos]
+            self.model(self.source.encode(words)[None], target[None, :steps])
+        read, wrote = [self.target.bos, *french][:steps], [*french, self.target.eos][:steps]
         sides = {"encoder": (words, words), "self": (read, read), "cross": (wrote, words)}
         maps = {}
         for name, (weights,) in recorded.items():

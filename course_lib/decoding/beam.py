@@ -103,21 +103,25 @@ def beam_search(
     for length in range(1, max_length + 1):
         require_logits(writer.logits)
         log_p = writer.logits.float().log_softmax(dim=-1).unflatten(0, (batch, beam_size))
-        # Each beginning can end in one way, so among twice as many candidates enough go on.
+        # Continue every beginning with every token. Each can end in one way, so among twice as many
+        # candidates as the beam has rows, enough go on.
         candidates = min(2 * beam_size, beam_size * vocabulary)
         sums = (running[..., None] + log_p).flatten(1)  # (batch, beam · vocabulary)
         scores, place = sums.topk(candidates)  # (batch, candidates)
         parent, token = place // vocabulary, place % vocabulary
+        # Put aside what ends, if it is among the best.
         ends = (token == eos_id) | (length == max_length)
         texts = torch.cat([_take(written, parent), token[..., None]], dim=-1)
         in_beam = torch.arange(candidates, device=device) < beam_size
         ended = ends & in_beam & searching & ~scores.isneginf()
         done = scores.masked_fill(~ended, -torch.inf) / length**length_penalty
         finished = _best(finished, texts, done)
+        # Go on with the best that does not end.
         running, kept = scores.masked_fill(ends, -torch.inf).topk(beam_size)  # (batch, beam)
         if watch is not None:
             goes_on = torch.zeros_like(ends).scatter(1, kept, ~running.isneginf()) & searching
             watch(BeamStep(parent, token, scores, ended, goes_on, kept))
+        # A source is done when no beginning can become better than what is finished.
         searching &= _can_improve(running, finished, length, max_length, length_penalty)
         if length == max_length or not searching.any():
             break

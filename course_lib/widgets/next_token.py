@@ -136,11 +136,11 @@ def next_token_explorer(
                 )
             ],
         )
-        top = most[0]
+        was, now = before[most[0]].item(), after[most[0]].item()
         facts = {"text": repr(text)} if text is not None else {}
         return facts | {
             "written": f"{place} token{'s' * (place > 1)}, {so_far!r}" if place else "nothing yet",
-            "most probable": f"{names[0]!r}, {before[top]:.4f} before, {after[top]:.4f} after",
+            "most probable": f"{names[0]!r}, {probability(was)} before, {probability(now)} after",
             "entropy": f"{entropy(before):.3f} nats before, {entropy(after):.3f} after",
             "left": f"{int((~z.isneginf()).sum())} of {len(tokens)} tokens",
         }

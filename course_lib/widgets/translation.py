@@ -5,7 +5,8 @@ from functools import lru_cache
 import ipywidgets
 import matplotlib
 
-from course_lib.inputs import require_positive, require_whole
+from course_lib.attention import AttentionMap
+from course_lib.inputs import require_one_of, require_whole
 from course_lib.plots import TokenMapPanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.translator import PhraseTranslator
@@ -13,6 +14,7 @@ from course_lib.widgets.explorer import Explorer
 from course_lib.widgets.live_figure import LiveFigure
 
 _TEMPERATURES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)  # 0: the most probable word, always
+_DRAWS = 20
 
 
 def translation_explorer(
@@ -34,29 +36,32 @@ def translation_explorer(
         text: what stands in the box at first.
         temperature: 0, 0.5, 1, 1.5, 2 or 3.
         draw: number of the draw.
-        layer, head: which map of the translator is shown.
+        layer, head: which map of the translator is shown: one of French words over English ones.
 
     Raises:
-        ValueError: for a temperature that the slider has not, a negative number, a map that there is not,
-            and a text that the translator refuses.
+        ValueError: for a temperature or a draw that the slider has not, a map that there is not, and a text
+            that the translator refuses.
     """
     require_whole(0, draw=draw, head=head)
-    if temperature not in _TEMPERATURES:
+    if draw > _DRAWS:
+        raise ValueError(f"draw={draw} must be at most {_DRAWS}")
+    if isinstance(temperature, bool) or temperature not in _TEMPERATURES:
         raise ValueError(
             f"temperature={temperature!r} must be one of {', '.join(f'{t:g}' for t in _TEMPERATURES)}"
         )
 
     @lru_cache(maxsize=64)
-    def translated(text: str, temperature: float, draw: int):
-        french = None
-        if temperature > 0:
-            require_positive(temperature=temperature)
-            french = translator.drawn(text, temperature, seed=draw)
-        return translator.maps(text, french)
+    def maps(text: str, temperature: float, draw: int, version: int) -> dict[str, AttentionMap]:
+        french = translator.drawn(text, temperature, seed=draw) if temperature > 0 else None
+        every = translator.maps(text, french)
+        return {name: one for name, one in every.items() if name.endswith("cross")}
+
+    def translated(text: str, temperature: float, draw: int) -> dict[str, AttentionMap]:
+        version = sum(p._version for p in translator.model.parameters())  # training changes it
+        return maps(text, temperature, draw if temperature > 0 else 0, version)
 
     shown = translated(text, temperature, draw)
-    if layer not in shown:
-        raise ValueError(f"layer={layer!r} must be one of {', '.join(map(repr, shown))}")
+    require_one_of(shown, layer=layer)
     if head >= len(shown[layer].weights):
         raise ValueError(f"head={head} must be below {len(shown[layer].weights)}")
     with matplotlib.rc_context(STYLE):
@@ -80,6 +85,6 @@ def translation_explorer(
             options=[(f"{t:g}", t) for t in _TEMPERATURES],
             description="temperature",
         ),
-        "draw": ipywidgets.IntSlider(draw, min=0, max=20, description="draw"),
+        "draw": ipywidgets.IntSlider(draw, min=0, max=_DRAWS, description="draw"),
     }
     return Explorer("Translation", controls, live, update, name="translation")

@@ -125,7 +125,7 @@ def test_the_temperature_changes_the_numbers_as_a_softmax_does(nine):
     picture = explorer.picture()
     explorer.press("temperature", "End")
     after = softmax(logits, 3.0)
-    assert f"{max(before):.4f} before, {max(after):.4f} after" in explorer.summary()
+    assert f"{max(before):.3f} before, {max(after):.3f} after" in explorer.summary()
     assert f"entropy {nats(before):.3f} nats before, {nats(after):.3f} after" in explorer.summary()
     assert explorer.picture() != picture
 

@@ -112,7 +112,7 @@ def test_bars_are_the_probabilities_before_and_after():
             )[place]
         )
         assert first == (
-            f"most probable {NAMES[most[0]]!r}, {before[most[0]]:.4f} before, {after[most[0]]:.4f} after"
+            f"most probable {NAMES[most[0]]!r}, {before[most[0]]:.3f} before, {after[most[0]]:.3f} after"
         )
         kept = after[after > 0]
         mine, theirs = nats.removeprefix("entropy ").removesuffix(" after").split(" nats before, ")

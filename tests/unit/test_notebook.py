@@ -1,6 +1,7 @@
 """What a notebook's first cell does, and what it says where something is missing."""
 
 import random
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -13,7 +14,7 @@ import torch
 from course_lib import environment, texts
 from course_lib.lab.__main__ import NOTEBOOKS, command
 from course_lib.lab.__main__ import environment as lab_environment
-from course_lib.notebook import agree, show, show_bars, show_source, start
+from course_lib.notebook import agree, show, show_bars, show_source, show_table, start
 from course_lib.plots import LinesPanel, figure
 from course_lib.pooling import NadarayaWatson
 
@@ -104,6 +105,19 @@ def test_bars_say_their_numbers_unless_these_were_measured(monkeypatch, measured
     show_bars({"one": 0.25, "two": 1.0}, "Two of 2.", measured=measured)
     said = shown[0]._repr_mimebundle_()[0]["text/plain"]
     assert "Two of 2." in said and ("value 0.25 to 1" in said) is not measured
+
+
+def test_a_table_is_read_as_it_is_and_compared_by_its_summary(monkeypatch):
+    shown = []
+    monkeypatch.setattr("course_lib.notebook.display", shown.append)
+    show_table(("text", "BLEU"), [("<eos> & more", 0.5)], "One text.")
+    (table,) = shown
+    assert table._repr_mimebundle_()["text/plain"] == "One text."
+    assert re.findall(r"<t[hd] [^>]*>(.*?)</t", table.value) == [
+        "text", "BLEU", "&lt;eos&gt; &amp; more", "0.5"
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match=r"rows\[1\] holds 1 entries, but header has 2"):
+        show_table(("text", "BLEU"), [("a", 1), ("b",)], "Two.")
 
 
 def test_the_launcher_opens_the_first_notebook_and_asks_the_network_nothing():

@@ -814,6 +814,7 @@ _CLIPPED = Exercise(
     cases=(
         Case(candidate=_text(4, 4, 4), reference=_text(4, 7, 4, 9), n=1),
         Case(candidate=_text(5, 3), reference=_text(5, 3, 8, 6, 2), n=3),  # too short for any
+        Case(candidate=_text(5), reference=_text(8, 5, 3, 5, 6, 2), n=3),  # by more than a token
         Case(
             candidate=_text(4, 6, 4, 6, 5, 4, 6),
             reference=_text(9, 4, 6, 5, 6, 5, 6, 4, 3, 4, 6, 8),
@@ -857,6 +858,14 @@ _CLIPPED = Exercise(
             partial(_matches, total=lambda mine, theirs: len(theirs)),
             "Your total is that of the reference, which makes a recall. A precision asks how many of the candidate's "
             "grams are right.",
+        ),
+        Mistake(
+            "negative_total",
+            lambda candidate, reference, n: torch.tensor(
+                [_matches(candidate, reference, n)[0], len(candidate) - n + 1]
+            ),
+            "Your total is length - n + 1 even where that is negative: one token has -1 triples. A text shorter than n "
+            "has none. Count the grams, or take max(0, …).",
         ),
         Mistake(
             "larger_count",
@@ -1041,6 +1050,17 @@ _BREVITY = Exercise(
             "length of the candidate, so an empty one gets 0: exp(1 - r/c).",
         ),
         Mistake(
+            "one_token_at_least",
+            lambda c, r: torch.exp(1 - r / c.clamp(min=1)).clamp(max=1.0),
+            "You count an empty corpus as one token, so it gets a little more than 0. A tensor may be divided by 0: "
+            "r/0 is infinity, and exp of minus infinity is 0.",
+        ),
+        Mistake(
+            "empty_is_free",
+            lambda c, r: torch.where((c > 0) & (c < r), torch.exp(1 - r / c), 1.0),
+            "An empty corpus pays nothing with you. It is as short as can be: it gets 0.",
+        ),
+        Mistake(
             "never",
             lambda c, r: torch.ones_like(c / r),
             "Nobody pays. A candidate of one right word would have a precision of 1.",
@@ -1067,6 +1087,10 @@ def corpus_bleu(matched, total, candidate_length, reference_length):
 
 def _precision(matched, total, dim=0):
     return matched.sum(dim) / total.sum(dim).clamp(min=1)
+
+
+def _unguarded(matched, total):
+    return matched.sum(0) / total.sum(0)
 
 
 def _geometric(precision):
@@ -1117,6 +1141,61 @@ def _nan_where_nothing(mean):
     return lambda precision: mean(precision) + 0 * precision.log().sum()
 
 
+#: What is wrong in the mean or the penalty, by name; the totals may be guarded or not.
+_BEHIND_THE_PRECISIONS = {
+    "arithmetic": (
+        dict(mean=lambda p: p.mean()),
+        "You take the arithmetic mean, so right words make up for pairs that are all wrong. The geometric one: "
+        "exp of the mean of logs.",
+    ),
+    "harmonic": (
+        dict(mean=lambda p: 1 / (1 / p).mean()),
+        "You take the harmonic mean. BLEU takes the geometric one: exp of the mean of logs.",
+    ),
+    "product": (
+        dict(mean=lambda p: p.prod()),
+        "You add up the logs without weights, or multiply the precisions: the score falls with every n that you "
+        "look at. Each has the weight 1/N: the mean of the logs.",
+    ),
+    "last_precision": (
+        dict(mean=lambda p: p[-1]),
+        "You take the last precision alone. All orders count: exp of the mean of logs.",
+    ),
+    "no_exp": (
+        dict(mean=lambda p: p.log().mean()),
+        "You return the log of the mean. Take exp.",
+    ),
+    "no_penalty": (
+        dict(penalty=lambda c, r: 1.0),
+        "There is no brevity penalty: a few words that are right win.",
+    ),
+    "penalty_upside_down": (
+        dict(
+            penalty=lambda c, r: torch.where(
+                c.sum() < r.sum(), torch.exp(1 - c.sum() / r.sum()), 1.0
+            ),
+        ),
+        "The ratio in your brevity penalty is upside down: short texts get a factor above 1. 1 - r/c.",
+    ),
+    "penalty_of_the_long": (
+        dict(penalty=lambda c, r: torch.exp(1 - c.sum() / r.sum()).clamp(max=1.0)),
+        "Your brevity penalty punishes what is too long and lets the short go free. 1 - r/c.",
+    ),
+    "penalty_not_capped": (
+        dict(penalty=lambda c, r: torch.exp(1 - r.sum() / c.sum())),
+        "Your brevity penalty rewards what is too long. It is at most 1.",
+    ),
+    "mean_of_penalties": (
+        dict(penalty=lambda c, r: _penalty(c, r).mean()),
+        "You average the penalties of sentences, so a short one cannot be made up for by a long one. The lengths "
+        "are those of the corpus: add them up first.",
+    ),
+    "plain_ratio": (
+        dict(penalty=lambda c, r: (c.sum() / r.sum()).clamp(max=1.0)),
+        "Your penalty is min(1, c/r). BLEU takes exp(1 - r/c), at most 1.",
+    ),
+}
+
 _CORPUS_BLEU = Exercise(
     name="corpus_bleu",
     notebook=_NOTEBOOK,
@@ -1159,7 +1238,7 @@ _CORPUS_BLEU = Exercise(
         ),
         Mistake(
             "no_grams",
-            partial(_corpus, precision=lambda m, t: m.sum(0) / t.sum(0)),
+            partial(_corpus, precision=_unguarded),
             "Where no text has n tokens in a row, your total is 0 and 0/0 is NaN. Such a precision is 0: "
             "total.clamp(min=1).",
         ),
@@ -1194,27 +1273,23 @@ _CORPUS_BLEU = Exercise(
             "You add 1 to the counts. That is a smoothed BLEU, which some use for single sentences, and its numbers "
             "compare with no other's. Leave the counts as they are.",
         ),
-        Mistake(
-            "arithmetic",
-            partial(_corpus, mean=lambda p: p.mean()),
-            "You take the arithmetic mean, so right words make up for pairs that are all wrong. The geometric one: "
-            "exp of the mean of logs.",
+        *(
+            Mistake(name, partial(_corpus, **wrong), says)
+            for name, (wrong, says) in _BEHIND_THE_PRECISIONS.items()
+        ),
+        *(
+            Mistake(
+                f"{name}_and_no_grams",
+                partial(_corpus, precision=_unguarded, **wrong),
+                f"{says} And where no text has n tokens in a row, your 0/0 is NaN: total.clamp(min=1).",
+            )
+            for name, (wrong, says) in _BEHIND_THE_PRECISIONS.items()
         ),
         Mistake(
-            "harmonic",
-            partial(_corpus, mean=lambda p: 1 / (1 / p).mean()),
-            "You take the harmonic mean. BLEU takes the geometric one: exp of the mean of logs.",
-        ),
-        Mistake(
-            "product",
-            partial(_corpus, mean=lambda p: p.prod()),
-            "You add up the logs without weights, or multiply the precisions: the score falls with every n that you "
-            "look at. Each has the weight 1/N: the mean of the logs.",
-        ),
-        Mistake(
-            "last_precision",
-            partial(_corpus, mean=lambda p: p[-1]),
-            "You take the last precision alone. All orders count: exp of the mean of logs.",
+            "arithmetic_or_zero",
+            partial(_corpus, mean=lambda p: p.mean() * (p > 0).all()),
+            "Where a precision is 0 you return 0, which is right. Elsewhere you take the arithmetic mean. The geometric "
+            "one: exp of the mean of logs.",
         ),
         Mistake(
             "first_precision",
@@ -1225,47 +1300,6 @@ _CORPUS_BLEU = Exercise(
             "all_grams_alike",
             partial(_corpus, mean=lambda p: p, precision=lambda m, t: m.sum() / t.sum()),
             "You add up over the orders too, which makes one precision of all grams. Add up over sentences: dim=0.",
-        ),
-        Mistake(
-            "no_exp",
-            partial(_corpus, mean=lambda p: p.log().mean()),
-            "You return the log of the mean. Take exp.",
-        ),
-        Mistake(
-            "no_penalty",
-            partial(_corpus, penalty=lambda c, r: 1.0),
-            "There is no brevity penalty: a few words that are right win.",
-        ),
-        Mistake(
-            "penalty_upside_down",
-            partial(
-                _corpus,
-                penalty=lambda c, r: torch.where(
-                    c.sum() < r.sum(), torch.exp(1 - c.sum() / r.sum()), 1.0
-                ),
-            ),
-            "The ratio in your brevity penalty is upside down: short texts get a factor above 1. 1 - r/c.",
-        ),
-        Mistake(
-            "penalty_of_the_long",
-            partial(_corpus, penalty=lambda c, r: torch.exp(1 - c.sum() / r.sum()).clamp(max=1.0)),
-            "Your brevity penalty punishes what is too long and lets the short go free. 1 - r/c.",
-        ),
-        Mistake(
-            "penalty_not_capped",
-            partial(_corpus, penalty=lambda c, r: torch.exp(1 - r.sum() / c.sum())),
-            "Your brevity penalty rewards what is too long. It is at most 1.",
-        ),
-        Mistake(
-            "mean_of_penalties",
-            partial(_corpus, penalty=lambda c, r: _penalty(c, r).mean()),
-            "You average the penalties of sentences, so a short one cannot be made up for by a long one. The lengths "
-            "are those of the corpus: add them up first.",
-        ),
-        Mistake(
-            "plain_ratio",
-            partial(_corpus, penalty=lambda c, r: (c.sum() / r.sum()).clamp(max=1.0)),
-            "Your penalty is min(1, c/r). BLEU takes exp(1 - r/c), at most 1.",
         ),
         Mistake(
             "percent",
@@ -1471,6 +1505,8 @@ _HUNT_TOP_P = Exercise(
         "A token stays if those before it have less than p: order[ordered.cumsum(dim=0) - ordered < p].",
     ),
     given=_given_nucleus,
+    # < for <= makes no difference: no sum here is p exactly
+    given_says="The bug is still there: what stays has less than p together, with < as with <=.",
 )
 
 
@@ -1507,6 +1543,7 @@ _DONE = {
     "sums": "a sum over all tokens is compared with means of shorter sequences, so the short win",
     "all divided": "those that were finished before are divided once more",
     "multiplied": "the sum is multiplied by the length, which punishes the long twice",
+    "one less": "the sum is divided by length - 1, but the end is a token too",
     "all": "sequences that have not ended are put aside as finished",
 }
 
@@ -1526,6 +1563,7 @@ def _a_step(sums, log_p, finished, length, eos_id, *, running, done):
         "sums": lambda: torch.cat([finished, best[ended]]),
         "all divided": lambda: torch.cat([finished, best[ended]]) / length,
         "multiplied": lambda: torch.cat([finished, best[ended] * length]),
+        "one less": lambda: torch.cat([finished, best[ended] / (length - 1)]),
         "all": lambda: torch.cat([finished, best / length]),
     }[done]
     return torch.stack([on(), scores().topk(size).values])

@@ -1,5 +1,7 @@
 """The exercise and the bug hunt of notebook 00, each small enough for a minute."""
 
+from functools import partial
+
 import torch
 
 from course_lib.exercises.exercise import Case, Exercise, Mistake
@@ -73,6 +75,15 @@ def mix(weights, values):
     return weights @ values  # (size,)
 
 
+def _on_columns(weights, values, added):
+    return added(weights * values)  # raises for 3 weights and 2 columns, as theirs does
+
+
+_ON_COLUMNS = (
+    "weights * values weighs the columns, where it does not raise. The weights belong to the rows: make them a column, "
+    "weights[:, None], and add up the rows of the product."
+)
+
 _MIX = Exercise(
     name="mix",
     notebook=_NOTEBOOK,
@@ -82,7 +93,8 @@ _MIX = Exercise(
     ),
     solution=mix,
     cases=(
-        Case(weights=torch.tensor([0.75, 0.25]), values=torch.tensor([[4.0, 0.0], [0.0, 8.0]])),
+        # as many weights as columns: nothing raises
+        Case(weights=torch.tensor([0.75, 0.25]), values=torch.tensor([[4.0, 0.0], [2.0, 8.0]])),
         Case(
             weights=torch.tensor([0.125, 0.5, 0.25, 0.125]),
             values=torch.tensor([[1.0], [2.0], [-3.0], [0.5]]),
@@ -115,12 +127,55 @@ _MIX = Exercise(
             lambda weights, values: values.sum(dim=0),
             "You add up the values and leave the weights out.",
         ),
+        Mistake(
+            "along_the_rows",
+            lambda weights, values: (weights[:, None] * values).sum(dim=1),
+            "You weigh each row and then add up along it. Add up the rows, dim=0: one number for each column is left.",
+        ),
+        Mistake(
+            "all_added",
+            lambda weights, values: (weights[:, None] * values).sum(),
+            "You add up everything, and one number is left. Add up the rows alone, dim=0: one for each column.",
+        ),
+        Mistake(
+            "all_averaged",
+            lambda weights, values: (weights[:, None] * values).mean(),
+            "You average everything, and one number is left. Add up the rows alone, dim=0: one for each column.",
+        ),
+        Mistake(
+            "one_row",
+            lambda weights, values: weights[None] @ values,
+            "Your numbers are right, but they are a table of one row, (1, size). Return the row itself: (size,).",
+        ),
+        Mistake(
+            "softmax",
+            lambda weights, values: torch.softmax(weights, dim=0) @ values,
+            "You take a softmax of the weights, which makes them more alike. They add up to 1 already: use them as they "
+            "are.",
+        ),
+        Mistake(
+            "other_way_round",
+            lambda weights, values: values @ weights,
+            "Your weights meet the columns of values, and there is one for each row. A product adds up what stands in "
+            "the middle: (key,) @ (key, size).",
+        ),
+        *(
+            Mistake(name, partial(_on_columns, added=added), _ON_COLUMNS)
+            for name, added in {
+                "columns_weighed": lambda products: products,
+                "columns_weighed_rows_added": lambda products: products.sum(dim=0),
+                "columns_weighed_added_along_rows": lambda products: products.sum(dim=1),
+                "columns_weighed_all_added": lambda products: products.sum(),
+                "columns_weighed_averaged": lambda products: products.mean(dim=0),
+            }.items()
+        ),
     ),
     hints=(
         "Three quarters of the first value and one quarter of the second.",
         "Multiply each row of values by its weight, and add up the rows.",
         "The product weights @ values does both at once.",
     ),
+    differentiable=False,  # weights / weights.sum() is right as well
 )
 
 EXERCISES = (_SHARES, _MIX)
