@@ -29,6 +29,7 @@ from course_lib.widgets import (
     rotary_explorer,
     score_explorer,
     sinusoid_explorer,
+    translation_explorer,
 )
 from course_lib.widgets.masks import KINDS
 from course_lib.widgets.positions import BASES
@@ -353,6 +354,12 @@ BROWSER = (
         "Translator",
         "query",
     ),
+    (
+        "09_decoding_and_bleu.ipynb",
+        ("start(seed=9)", "from course_lib.attention import entropy", "explorer = "),
+        "The next token",
+        "place",
+    ),
 )
 
 
@@ -386,6 +393,30 @@ WATCH = """(image) => {
         requestAnimationFrame(look);
     }, true);
 }"""
+
+
+def first_five_minutes() -> None:
+    """From the command to the first picture that has moved: what a newcomer waits for, typing left out."""
+    if CHROMIUM is None:
+        return
+    started = time.perf_counter()
+    waited = {}
+
+    def reached(what: str) -> None:
+        waited[what] = time.perf_counter() - started
+
+    with tempfile.TemporaryDirectory() as folder, running_lab(Path(folder)) as address:
+        reached("served")
+        with window() as screen:
+            screen.open(address, "00_start_here.ipynb")
+            reached("notebook open")
+            screen.run("start(seed=0)")
+            screen.run("explorer = translation_explorer(")
+            explorer = Explorer(screen.page, "Translation")
+            reached("picture")
+            explorer.press("temperature", "End")
+            reached("picture moved")
+    print(", ".join(f"{what} after {seconds:.1f} s" for what, seconds in waited.items()))
 
 
 def importing() -> None:
@@ -431,6 +462,14 @@ def decoding_in_the_kernel() -> None:
                 "length_penalty": [n % 21 / 10 for n in range(STEPS)],
             },
         ),
+        "translation": (
+            translation_explorer(translator, text, temperature=0.5),
+            {
+                "draw": [(1 + n) % 21 for n in range(20)],
+                "temperature": [(1.0, 1.5, 2.0, 3.0, 0.0)[n % 5] for n in range(5)],
+                "text": [" ".join(one.english) for one in phrases(40, split="held out")],
+            },
+        ),
         "BLEU": (
             bleu_explorer(),
             {
@@ -456,4 +495,5 @@ if __name__ == "__main__":
     depth_in_the_kernel()
     translator_in_the_kernel()
     explorer_in_the_browser()
+    first_five_minutes()
     importing()
