@@ -1,5 +1,6 @@
 """Named curves over one x axis."""
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -49,13 +50,13 @@ class LinesPanel(Panel):
         axes.set(xlabel=x_label, ylabel=y_label, title=title)
         if log_x:
             axes.set_xscale("log")
-            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_major_formatter(_tick)
             axes.xaxis.set_minor_formatter("")
         if len(x) <= _FEW:
             axes.set_xticks(x, [f"{point:g}" for point in x])
         if log_y:
             axes.set_yscale("log")
-            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_major_formatter(_tick)
             axes.yaxis.set_minor_formatter("")
         if y_limits is not None:
             axes.set_ylim(*y_limits)
@@ -88,3 +89,13 @@ class LinesPanel(Panel):
     def hover(self) -> dict:
         """Every curve's value at the x nearest to the pointer."""
         return self._hover_lines(self.x, self.lines, self.axes.get_xlabel())
+
+
+def _tick(number: float, _: int) -> str:
+    """0.01, 10, 1000; 10⁻⁴ and 2·10⁻⁷ where the zeros would have to be counted."""
+    if number >= 0.001:
+        return f"{number:g}"
+    exponent = math.floor(math.log10(number) + 1e-9)
+    factor = f"{number / 10**exponent:g}"
+    power = "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return power if factor == "1" else f"{factor}·{power}"

@@ -223,3 +223,22 @@ def test_slider_steps_are_round(span, step):
 )
 def test_numbers_are_short(number, said):
     assert short(number) == said
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ((1e-5, 1.0), ["10⁻⁵", "10⁻⁴", "0.001", "0.01", "0.1", "1"]),
+        ((0.1, 1000.0), ["0.1", "1", "10", "100", "1000"]),
+        ((2e-4, 8e-4), ["2·10⁻⁴", "3·10⁻⁴", "4·10⁻⁴"]),
+    ],
+)
+def test_a_logarithmic_axis_has_no_zeros_to_count(limits, said):
+    drawn, axes = figure(4, 3)
+    LinesPanel(axes, [0, 1], {"a": list(limits)}, log_y=True, y_limits=limits)
+    if said[0].startswith("2"):
+        axes.set_yticks([2e-4, 3e-4, 4e-4])
+    drawn.canvas.draw()
+    seen = [tick.get_text() for tick in axes.get_yticklabels()]
+    assert [one for one in seen if one in said] == said
+    assert not any("e" in one for one in seen)
