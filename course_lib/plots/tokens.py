@@ -16,7 +16,7 @@ class TokenLabels:
     Args:
         axes: where to draw.
         fixed: the other coordinate, at which all stand.
-        across: whether they stand side by side, turned upright, or one below the other.
+        across: whether they stand side by side, turned upright unless they are single letters, or one below the other.
         align: of the texts: "left" or "right"; upright texts hang from their top.
     """
 
@@ -41,6 +41,8 @@ class TokenLabels:
                 text.set_position((place, self._fixed) if self._across else (self._fixed, place))
                 token = shortened(tokens[written[number]], _LONGEST[self._across])
                 text.set(text=token, fontsize=size)
+                if self._across:  # a full stop on its side would be hard to see
+                    text.set_rotation(0 if len(token) == 1 else 90)
 
 
 def shortened(token: str, most: int) -> str:

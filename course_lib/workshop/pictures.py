@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from course_lib.checkpoints import date_translator
+from course_lib.checkpoints import phrase_translator
 from course_lib.data import nile_series
 from course_lib.plots import (
     attention_diagram,
@@ -17,7 +17,11 @@ from course_lib.plots import (
     self_and_cross_diagram,
     transformer_diagram,
 )
-from course_lib.widgets import date_explorer, kernel_regression_explorer, score_explorer
+from course_lib.widgets import (
+    kernel_regression_explorer,
+    score_explorer,
+    translation_explorer,
+)
 from course_lib.widgets.explorer import Explorer
 from course_lib.widgets.live_figure import LiveFigure
 
@@ -42,8 +46,8 @@ PICTURES: dict[str, Callable[[], bytes]] = {
         lambda: kernel_regression_explorer(nile_series(), bandwidth=5.0, query=1899.0)
     ),
     "score_explorer.svg": _explorer(lambda: score_explorer(size=64)),
-    "date_explorer.svg": _explorer(
-        lambda: date_explorer(date_translator(), "martedì 5 marzo 2024", step=7)
+    "translation_explorer.svg": _explorer(
+        lambda: translation_explorer(phrase_translator(), "the black cat does not see him .")
     ),
     "attention.svg": _diagram(attention_diagram),
     "self_and_cross.svg": _diagram(self_and_cross_diagram),

@@ -11,7 +11,7 @@ from PIL import Image
 from traitlets import TraitError
 
 from course_lib.data import Series, nile_series, wave_series
-from course_lib.plots import HeatMapPanel, LinesPanel, figure
+from course_lib.plots import HeatMapPanel, LinesPanel, TokenMapPanel, figure
 from course_lib.pooling import attention_pooling, leave_one_out_error
 from course_lib.widgets import LiveFigure, Picture, kernel_regression_explorer
 from course_lib.widgets.explorer import round_step, short
@@ -242,3 +242,14 @@ def test_a_logarithmic_axis_has_no_zeros_to_count(limits, said):
     seen = [tick.get_text() for tick in axes.get_yticklabels()]
     assert [one for one in seen if one in said] == said
     assert not any("e" in one for one in seen)
+
+
+def test_words_below_a_map_stand_upright_and_single_letters_do_not():
+    panel = TokenMapPanel(figure(3, 3)[1])
+    panel.update([[0.5, 0.3, 0.2]], ["x"], ["cat", ".", "a"], row=None, brightest=1.0)
+    shown = [text for text in panel._columns.texts if text.get_visible()]
+    assert [(text.get_text(), text.get_rotation()) for text in shown] == [
+        ("cat", 90.0), (".", 0.0), ("a", 0.0)
+    ]  # fmt: skip
+    panel.update([[0.7, 0.3]], ["x"], [".", "cat"], row=None, brightest=1.0)
+    assert [text.get_rotation() for text in shown[:2]] == [0.0, 90.0]
