@@ -163,12 +163,10 @@ class PhraseTranslator:
         words = self.words(text)
         if french is None:
             (french,) = self.all([words])
-        target = (
-            self.target.encode(french, bos=True) if french else torch.tensor([self.target.bos_id])
-        )
-        steps = min(
-            len(target), self.max_length
-        )  # without an end, the last step wrote the last word
+        target = torch.tensor([self.target.bos_id])
+        if french:
+            target = self.target.encode(french, bos=True)
+        steps = min(len(target), self.max_length)  # no row for an end that there was no room for
         self.model.eval()
         with record_attention(self.model) as recorded:
             self.model(self.source.encode(words)[None], target[None, :steps])

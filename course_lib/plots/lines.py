@@ -43,7 +43,7 @@ class LinesPanel(Panel):
         self.x, self.lines = x, dict(lines)
         colours = [COLOURS[name] for name in ("main", "second", "third", "truth")]
         self._drawn = {
-            name: axes.plot(x, y, _STYLES[i % 4], color=colours[i % 4], label=name)[0]
+            name: axes.plot(x, y, _STYLES[i % 4], color=colours[(i + i // 4) % 4], label=name)[0]
             for i, (name, y) in enumerate(lines.items())
         }
         (self._marker,) = axes.plot([], [], "o", color=COLOURS["second"], markersize=8, zorder=5)

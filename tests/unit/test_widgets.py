@@ -164,6 +164,13 @@ def test_lines_differ_in_dash_and_not_in_colour_alone():
     assert len({line.get_linestyle() for line in panel._drawn.values()}) == 3
 
 
+def test_up_to_sixteen_lines_each_have_a_look_of_their_own():
+    _, axes = figure()
+    lines = {str(n): [n, n] for n in range(16)}
+    drawn = LinesPanel(axes, [0, 1], lines)._drawn.values()
+    assert len({(line.get_linestyle(), line.get_color()) for line in drawn}) == 16
+
+
 @pytest.mark.usefixtures("without_annotations")
 @pytest.mark.parametrize(
     ("keys", "values", "settings", "says"),
