@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS
+from course_lib.plots.words import Words
 
 #: Blue below zero, orange above; and viridis for what is never below zero.
 SIGNED = LinearSegmentedColormap.from_list(
@@ -57,11 +58,8 @@ class GridPanel(Panel):
         axes.set_yticks(range(len(rows)), self.rows)
         axes.tick_params(length=0)
         axes.grid(False)
-        self._texts = [
-            axes.text(column, row, "", ha="center", va="center", fontsize=9)
-            for row, column in np.ndindex(self.values.shape)
-        ]
-        self.seldom = [self._image, *self._texts]
+        self._words = Words(axes)
+        self.seldom = [self._image, self._words]
 
     def update(self, values: ArrayLike, written: Sequence[str] | None = None) -> None:
         """Show other numbers, shape (row, column); NaN leaves a cell empty.
@@ -77,15 +75,18 @@ class GridPanel(Panel):
             if written is None
             else written
         )
-        for text, value, word in zip(self._texts, self.values.flat, written, strict=True):
-            text.set_visible(not np.isnan(value))
-            red, green, blue, _ = self._image.cmap(self._image.norm(value))
-            dark = 0.3 * red + 0.59 * green + 0.11 * blue < 0.55
-            text.set(text=word, color="white" if dark else COLOURS["ink"])
+        colours = self._image.cmap(self._image.norm(self.values))[..., :3]  # (row, column, 3)
+        dark = colours @ (0.3, 0.59, 0.11) < 0.55
+        filled = ~np.isnan(self.values)
+        self._words.show(
+            [word for word, fills in zip(written, filled.flat, strict=True) if fills],
+            np.argwhere(filled)[:, ::-1],  # (column, row)
+            colour=["white" if one else COLOURS["ink"] for one in dark[filled]],
+        )
 
     def seldom_state(self) -> tuple:
         """The numbers and what is written."""
-        return self.values.tobytes(), tuple(text.get_text() for text in self._texts)
+        return self.values.tobytes(), tuple(self._words.words)
 
     def data(self) -> dict:
         """The numbers."""
