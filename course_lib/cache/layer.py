@@ -89,8 +89,11 @@ class KeyValueCache:
             ValueError: for rows that are not whole numbers of one axis, and that the batch does not have.
         """
         require_rows(rows, self.batch)
+        self._choose(rows.clone())
+
+    def _choose(self, rows: Tensor) -> None:
         if self._key is not None:
-            self._rows = rows.clone() if self._rows is None else self._rows[rows]
+            self._rows = rows if self._rows is None else self._rows[rows]
 
     def _selected(self) -> tuple[Tensor | None, Tensor | None]:
         if self._rows is not None:

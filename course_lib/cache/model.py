@@ -71,10 +71,11 @@ class ModelCache:
         """
         require_rows(rows, None if self.real is None else len(self.real))
         self.real = None if self.real is None else self.real[rows]
+        rows = rows.clone()  # looked at and copied once, for all blocks
         for block in self.blocks:
-            block.written.select(rows)
+            block.written._choose(rows)
             if not same_sources:
-                block.memory.select(rows)
+                block.memory._choose(rows)
 
     def require_memory(self, memory: Float[Tensor, "batch key d_model"]) -> None:
         """Refuse another batch or length than that of the memory that is kept, before anything is kept."""

@@ -13,7 +13,7 @@ from course_lib.plots import AlignmentPanel, StemsPanel, figure
 from course_lib.plots.alignment import visible
 from course_lib.plots.style import STYLE
 from course_lib.translator import Translation, Translator
-from course_lib.widgets.explorer import Explorer
+from course_lib.widgets.explorer import Explorer, learned
 from course_lib.widgets.live_figure import LiveFigure
 
 _MOST_SOURCE, _MOST_TARGET = 40, 11
@@ -72,7 +72,7 @@ def date_explorer(
     def update(text: str, step: int) -> dict[str, str]:
         if len(text) > _MOST_SOURCE:
             raise ValueError(texts.TOO_LONG.format(length=len(text), most=_MOST_SOURCE))
-        done = translated(text, sum(p._version for p in translator.model.parameters()))
+        done = translated(text, learned(translator.model))
         row = min(step, len(done.target)) - 1
         looked = done.weights[row].numpy()
         alignment.update(done.weights, done.source, done.target[:_MOST_TARGET], row)

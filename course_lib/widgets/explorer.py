@@ -7,6 +7,7 @@ from pathlib import Path
 
 import ipywidgets
 import numpy as np
+from torch import nn
 
 from course_lib import texts
 from course_lib.widgets.live_figure import LiveFigure
@@ -27,6 +28,11 @@ def short(number: float) -> str:
 def probability(p: float) -> str:
     """Three digits, a fourth for the improbable, and a bound for what would be 0.0000."""
     return f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.0001 else "<0.0001"
+
+
+def learned(model: nn.Module) -> int:
+    """A number that is another one whenever the weights of a model were changed in place, as training does."""
+    return sum(weights._version for weights in model.parameters())
 
 
 def whole_steps(number: float, step: float, towards: Callable[[float], int] = round) -> float:

@@ -15,7 +15,7 @@ from course_lib.inputs import require_floating, require_positive, require_whole
 from course_lib.plots import BarsPanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.translator import PhraseTranslator
-from course_lib.widgets.explorer import Explorer, probability
+from course_lib.widgets.explorer import Explorer, learned, probability
 from course_lib.widgets.live_figure import LiveFigure
 
 _BARS = 12
@@ -182,7 +182,7 @@ def _reader(source: object, text: str | None) -> Callable[[str | None], NextToke
     def translated(text: str, version: int) -> NextTokens:
         return next_tokens(source, text)
 
-    return lambda text: translated(text, sum(p._version for p in source.model.parameters()))
+    return lambda text: translated(text, learned(source.model))
 
 
 def _checked(given: NextTokens) -> NextTokens:

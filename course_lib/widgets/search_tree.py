@@ -11,6 +11,7 @@ from torch import Tensor
 from course_lib.decoding import BeamStep, beam_search, table_model
 from course_lib.decoding.by_prefix import ByPrefix, Prefix, Table
 from course_lib.translator import PhraseTranslator
+from course_lib.widgets.explorer import learned
 
 
 class Node(NamedTuple):
@@ -96,8 +97,7 @@ def searcher(
     def search(text: str | None, beam_size: int, length_penalty: float) -> list[Node]:
         if text is None:
             return searched(model, beam_size, length_penalty)
-        version = sum(p._version for p in source.model.parameters())  # training changes it
-        return searched(reads(text, version), beam_size, length_penalty)
+        return searched(reads(text, learned(source.model)), beam_size, length_penalty)
 
     return search, longest
 

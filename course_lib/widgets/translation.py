@@ -10,7 +10,7 @@ from course_lib.inputs import require_one_of, require_whole
 from course_lib.plots import TokenMapPanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.translator import PhraseTranslator
-from course_lib.widgets.explorer import Explorer
+from course_lib.widgets.explorer import Explorer, learned
 from course_lib.widgets.live_figure import LiveFigure
 
 _TEMPERATURES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)  # 0: the most probable word, always
@@ -57,8 +57,8 @@ def translation_explorer(
         return {name: one for name, one in every.items() if name.endswith("cross")}
 
     def translated(text: str, temperature: float, draw: int) -> dict[str, AttentionMap]:
-        version = sum(p._version for p in translator.model.parameters())  # training changes it
-        return maps(text, temperature, draw if temperature > 0 else 0, version)
+        draw = draw if temperature > 0 else 0  # the same for every draw
+        return maps(text, temperature, draw, learned(translator.model))
 
     shown = translated(text, temperature, draw)
     require_one_of(shown, layer=layer)

@@ -32,6 +32,7 @@ from course_lib.widgets import (
 )
 from course_lib.widgets.masks import CONVENTIONS, KINDS
 from course_lib.widgets.reshape import WAYS
+from tests.unit.explorers import moved_at_random, pixels
 
 WORDS = "the horse did not cross the river because it was too tired".split()
 VIRIDIS = matplotlib.colormaps["viridis"]
@@ -51,11 +52,6 @@ def facts(explorer):
     )
     lines = explorer.summary.split("\n  ")[1:]
     return {match[1]: match[2] for match in (re.match(f"({names}) (.*)$", line) for line in lines)}
-
-
-def pixels(png):
-    """Rows, columns, colours from 0 to 1."""
-    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")) / 255
 
 
 def at(png, across, down):
@@ -947,22 +943,7 @@ MOVED = {
 def test_after_any_moves_the_picture_is_that_of_a_full_drawing(name, request):
     request.getfixturevalue("without_annotations")
     make, positions = MOVED[name]
-    draw = random.Random(name)
-    moved, redrawn = make(), make()
-    full, pictures = redrawn.picture.figure, set()
-    for turn in range(7):
-        control = draw.choice(list(positions))
-        value = draw.choice(
-            [one for one in positions[control] if one != moved.controls[control].value]
-        )
-        moved.controls[control].value = value
-        if turn == 5:
-            moved.picture.figure.svg()  # saved in between
-        redrawn._update(**{name: one.value for name, one in moved.controls.items()})
-        full.redraw_background()
-        drawn = np.asarray(full._pixels())
-        assert np.array_equal(pixels(moved.picture.png), drawn / 255), (turn, control)
-        pictures.add(moved.picture.png)
+    moved, pictures = moved_at_random(make, positions, random.Random(name), turns=7)
     assert len(pictures) > 2, "the test shows too little"
     settings = {control: moved.controls[control].value for control in positions}
     if "query" in settings:

@@ -1,6 +1,5 @@
 """The explorers of notebook 09: the next token, beam search as a tree, BLEU of one sentence."""
 
-import io
 import itertools
 import math
 import random
@@ -10,7 +9,6 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from course_lib.bleu import bleu
 from course_lib.checkpoints import phrase_translator
@@ -26,6 +24,7 @@ from course_lib.widgets import (
     next_token_explorer,
 )
 from course_lib.widgets.search_tree import grow
+from tests.unit.explorers import move, moved_at_random
 from tests.unit.test_table_model import TABLE
 
 TEXT = "are you tired?"
@@ -36,18 +35,8 @@ def facts(explorer):
     return explorer.summary.split("\n  ")[1:]
 
 
-def move(explorer, **values):
-    for name, value in values.items():
-        explorer.controls[name].value = value
-    return explorer
-
-
 def panels(explorer):
     return explorer.picture.figure.panels
-
-
-def pixels(png):
-    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
 
 
 def values_of(region):
@@ -584,19 +573,7 @@ MOVED = {
 @pytest.mark.parametrize("name", MOVED)
 def test_after_any_moves_the_picture_is_that_of_a_full_drawing(name):
     make, positions = MOVED[name]
-    draw = random.Random(name)
-    moved, redrawn = make(), make()
-    full, pictures = redrawn.picture.figure, set()
-    for turn in range(9):
-        control = [*positions][turn % len(positions)]
-        value = draw.choice([x for x in positions[control] if x != moved.controls[control].value])
-        moved.controls[control].value = value
-        if turn == 5:
-            moved.picture.figure.svg()  # saved in between
-        redrawn._update(**{name: one.value for name, one in moved.controls.items()})
-        full.redraw_background()
-        assert np.array_equal(pixels(moved.picture.png), np.asarray(full._pixels())), control
-        pictures.add(moved.picture.png)
+    moved, pictures = moved_at_random(make, positions, random.Random(name), turns=9, in_turn=True)
     assert len(pictures) > 5, "the test shows too little"
     settings = {control: moved.controls[control].value for control in positions}
     again = make(**settings)

@@ -1,6 +1,5 @@
 """The depth explorer of notebook 07: what it draws and says is what the record holds."""
 
-import io
 import itertools
 import json
 import math
@@ -8,10 +7,10 @@ import random
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from course_lib.experiments import depth as experiment
 from course_lib.widgets import depth_explorer
+from tests.unit.explorers import moved_at_random
 
 DEPTHS, NORMS, WARMUPS = (2, 4, 6, 9, 12, 18), ("pre", "post"), (0, 30, 100)
 AFTER = (0, 10, 30, 100, 300)
@@ -47,10 +46,6 @@ def geometric_means(depth, norm, warmup, after):
 def mean_losses(depth, norm, warmup):
     seeds = RECORD[f"{depth} {norm} {warmup}"]["losses"]
     return [math.fsum(step) / 3 for step in zip(*seeds, strict=True)]
-
-
-def pixels(png):
-    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")) / 255
 
 
 def vertices(panel, name):
@@ -221,20 +216,7 @@ def test_no_curve_leaves_its_axes_or_runs_under_its_legend(moved):
 
 @pytest.mark.parametrize("turns", range(3))
 def test_after_any_moves_the_picture_is_that_of_a_full_drawing(turns):
-    draw = random.Random(turns)
-    moved, redrawn = depth_explorer(), depth_explorer()
-    full, pictures = redrawn.picture.figure, set()
-    for turn in range(8):
-        control = draw.choice(list(POSITIONS))
-        choices = [one for one in POSITIONS[control] if one != moved.controls[control].value]
-        moved.controls[control].value = draw.choice(choices)
-        if turn == 5:
-            moved.picture.figure.svg()  # saved in between
-        redrawn._update(**{name: one.value for name, one in moved.controls.items()})
-        full.redraw_background()
-        drawn = np.asarray(full._pixels())
-        assert np.array_equal(pixels(moved.picture.png), drawn / 255), (turn, control)
-        pictures.add(moved.picture.png)
+    moved, pictures = moved_at_random(depth_explorer, POSITIONS, random.Random(turns), turns=8)
     assert len(pictures) > 5, "the test shows too little"
     settings = {name: one.value for name, one in moved.controls.items()}
     assert depth_explorer(**settings).picture.png == moved.picture.png

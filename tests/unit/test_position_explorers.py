@@ -1,6 +1,5 @@
 """The explorers of notebook 06, the picture of several runs, and the experiment behind it."""
 
-import io
 import itertools
 import math
 import random
@@ -8,7 +7,6 @@ import random
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from course_lib.experiments.positions import (
     LENGTHS,
@@ -27,6 +25,7 @@ from course_lib.plots.style import COLOURS
 from course_lib.positions import ENCODINGS, alibi_bias
 from course_lib.widgets import bias_explorer, rotary_explorer, sinusoid_explorer
 from course_lib.widgets.positions import BASES
+from tests.unit.explorers import move, moved_at_random, pixels
 
 SINUSOIDS = (
     "table",
@@ -56,17 +55,6 @@ def facts(explorer, names):
     for line, name in zip(lines, names, strict=True):
         assert line.startswith(name + " ")
     return {name: line[len(name) + 1 :] for line, name in zip(lines, names, strict=True)}
-
-
-def move(explorer, **values):
-    for name, value in values.items():
-        explorer.controls[name].value = value
-    return explorer
-
-
-def pixels(png):
-    """Rows, columns, colours from 0 to 1."""
-    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")) / 255
 
 
 def at(explorer, axes, x, y):
@@ -445,22 +433,7 @@ MOVED = {
 @pytest.mark.parametrize("name", MOVED)
 def test_after_any_moves_the_picture_is_that_of_a_full_drawing(name):
     make, positions = MOVED[name]
-    draw = random.Random(name)
-    moved, redrawn = make(), make()
-    full, pictures = redrawn.picture.figure, set()
-    for turn in range(7):
-        control = draw.choice(list(positions))
-        value = draw.choice(
-            [one for one in positions[control] if one != moved.controls[control].value]
-        )
-        moved.controls[control].value = value
-        if turn == 5:
-            moved.picture.figure.svg()  # saved in between
-        redrawn._update(**{name: one.value for name, one in moved.controls.items()})
-        full.redraw_background()
-        drawn = np.asarray(full._pixels())
-        assert np.array_equal(pixels(moved.picture.png), drawn / 255), (turn, control)
-        pictures.add(moved.picture.png)
+    moved, pictures = moved_at_random(make, positions, random.Random(name), turns=7)
     assert len(pictures) > 2, "the test shows too little"
     settings = {control: moved.controls[control].value for control in positions}
     if name == "sinusoids":

@@ -19,6 +19,7 @@ from course_lib.data import written
 from course_lib.decoding import greedy, sample, temperature
 from course_lib.translator import PhraseTranslator
 from course_lib.widgets import translation_explorer
+from tests.unit.explorers import move
 
 TEXT, WORDS = "Do we like the black cats?", "do we like the black cats ?".split()
 OTHER, OTHER_WORDS = "the man doesn't sleep", "the man does not sleep .".split()
@@ -100,12 +101,6 @@ def test_a_french_without_room_for_its_end_has_no_row_for_it(translator):
             columns = 3 if label.startswith("decoder") and "self" in label else len(WORDS)
             assert torch.allclose(weights, whole[label].weights[:, :rows, :columns], atol=1e-6)
             assert (queries, keys) == (whole[label].queries[:rows], whole[label].keys[:columns])
-
-
-def move(explorer, **values):
-    for name, value in values.items():
-        explorer.controls[name].value = value
-    return explorer
 
 
 def shown(explorer):
