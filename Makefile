@@ -6,7 +6,7 @@ LEARNER := $(VENV)/.installed
 TESTER := $(VENV)/.installed-tests
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: lab test validate bench verified notebooks times pictures lint clean FORCE
+.PHONY: lab test help validate bench verified notebooks times pictures html lint clean FORCE
 
 lab: $(LEARNER)  ## open the course in JupyterLab
 	@$(BIN)/python -m course_lib.lab $(ARGS)
@@ -17,24 +17,31 @@ test: $(TESTER)  ## run every test, as CI does
 validate: $(LEARNER)  ## for instructors: re-run every notebook and compare every output
 	$(BIN)/python -m pytest notebooks $(ARGS)
 
-bench: $(TESTER)  ## measure the explorers and the import
+bench: $(TESTER)  ## measure the explorers, beside the usual way to build them, and the import
 	$(BIN)/python -m tests.benchmarks
 
-verified: $(TESTER)  ## print the verification ledger and write it into the README
-	$(BIN)/python -m pytest tests/unit -m verifies -q --ledger README.md
+verified: $(TESTER)  ## write the verification ledger to tests/LEDGER.md and its summary into the README
+	$(BIN)/python -m pytest tests/unit -m verifies -q --ledger tests/LEDGER.md --ledger-summary README.md
 
-notebooks: $(TESTER)  ## execute all notebooks (or NAMES=...) and bring them to normal form
-	$(BIN)/python -m course_lib.workshop.normal_form $(NAMES)
+notebooks: $(TESTER)  ## execute all notebooks (or NAMES="01_kernel_regression …") and bring them to normal form
+	$(BIN)/python -m course_lib.tools.normal_form $(NAMES)
 
 times: $(TESTER)  ## measure each notebook; write seconds and memory into it and into the README
-	$(BIN)/python -m course_lib.workshop.run_times
+	$(BIN)/python -m course_lib.tools.run_times
 
 pictures: $(TESTER)  ## draw img/ anew
-	$(BIN)/python -m course_lib.workshop.pictures
+	$(BIN)/python -m course_lib.tools.pictures
 
-lint: $(TESTER)
+html: $(TESTER)  ## write the notebooks as web pages into site/
+	$(BIN)/python -m course_lib.tools.site $(FOLDER)
+
+lint: $(TESTER)  ## check style, formatting and the layers
 	$(BIN)/ruff check course_lib tests
 	$(BIN)/ruff format --check course_lib tests
+	$(BIN)/lint-imports --no-cache --no-logo
+
+help:  ## list these commands
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
 
 clean:  ## remove .venv
 	rm -rf $(VENV)

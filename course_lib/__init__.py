@@ -1,72 +1,93 @@
 """Verified reference code for the course on attention and the Transformer.
 
-Four floors. A module imports from earlier rooms of its own floor and from the floors below::
-
-    exercises/   checks, hints, solutions, mistakes       4th floor
-    widgets/     explorers: controls and a live figure    3rd floor
-    plots/       pure drawing: arrays in, Axes out        2nd floor
-    experiments/ what a notebook runs in small and a command at length
-    checkpoints  trained models
-    translator   text in, text out
-    bleu         how good a translation is, by its n-grams
-    decoding/    from logits to a sequence
-    training/    one loop for every model
-    transformer/ the whole model
-    blocks/      norm, network, residual; encoder block and decoder block
-    multihead    many heads, built three ways
-    positions/   where a token stands, told in six ways
-    cache        keys and values, kept while a sequence is written
-    recurrent/   encoder and decoders, without and with attention
-    data/        series, vocabularies, dates, sentences, batches
-    attention    scaled dot-product attention; self- and cross-attention
-    scoring      from a query and a key to a number
-    masks        who may attend to whom
-    pooling      kernel regression, where attention starts
-
-`measure` says what a computation costs. `notebook` prepares a notebook and shows its figures. `lab`
-starts JupyterLab, `environment` says what is missing, and `workshop` holds what the maintainers run.
-
-`import course_lib` loads none of them; `course_lib.pooling` loads when it is first used.
+`import course_lib` loads no submodule; each loads when it is first used. These are its modules, from the
+bottom up: a module imports only from modules above it in this list.
 """
 
 from importlib import import_module
+from typing import NamedTuple
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-_ROOMS = (
-    "attention",
-    "bleu",
-    "blocks",
-    "cache",
-    "checkpoints",
-    "data",
-    "decoding",
-    "environment",
-    "exercises",
-    "experiments",
-    "masks",
-    "measure",
-    "multihead",
-    "notebook",
-    "plots",
-    "pooling",
-    "positions",
-    "recurrent",
-    "scoring",
-    "training",
-    "transformer",
-    "translator",
-    "widgets",
+
+class Module(NamedTuple):
+    """One module of the library.
+
+    Attributes:
+        summary: what it is for, in one line.
+        notebook: the number of the notebook that introduces it; earlier notebooks do not import it.
+    """
+
+    summary: str
+    notebook: int = 0
+
+
+#: The layers from the bottom up. A test holds every public name of the group "library" against an independent
+#: oracle. This is the only list of modules: lazy loading and the docstring are derived from it; a test compares
+#: it with the README and with the layering contract in pyproject.toml, where `checks.X` stands directly below X.
+LAYERS = {
+    "foundations": {
+        "messages": Module("texts that code shows to learners, in one place"),
+        "environment": Module("what is missing on this machine"),
+        "validation": Module("checks of arguments, with errors that name them"),
+        "checks": Module("what public functions refuse; checks.X stands beside module X"),
+    },
+    "library": {
+        "outputs": Module("what layers return: named tuples"),
+        "profiling": Module("time and memory of a computation"),
+        "pooling": Module("kernel regression: the origin of attention", 1),
+        "masks": Module("padding masks, causal masks, masked softmax", 2),
+        "scoring": Module(
+            "scoring functions: dot, scaled dot, general, concat, additive, Gaussian", 2
+        ),
+        "attention": Module("scaled dot-product attention; self- and cross-attention", 2),
+        "inspection": Module("attention weights of a whole model, entropy, mean distance", 4),
+        "data": Module("series, vocabularies, dates, a phrasebook, batches"),
+        "recurrent": Module("GRU encoder; Bahdanau and Luong decoders", 3),
+        "cache": Module("key/value caches for incremental decoding", 5),
+        "positions": Module(
+            "positional encodings, from sinusoidal to RoPE and ALiBi; their contract", 6
+        ),
+        "multihead": Module("multi-head attention, built three ways; MQA and GQA", 5),
+        "blocks": Module(
+            "layer norm, feed-forward network, residual connection; encoder and decoder block", 7
+        ),
+        "transformer": Module("the encoder-decoder Transformer and a decoder-only model", 8),
+        "convert": Module("weights from and to PyTorch", 5),
+        "training": Module("losses, learning-rate schedules, training loop, exact resume", 3),
+        "decoding": Module(
+            "greedy decoding, sampling, beam search, for any model with its protocol", 8
+        ),
+        "bleu": Module("corpus BLEU, as sacreBLEU computes it", 9),
+        "translator": Module("text in, text out: a model with its vocabularies", 3),
+        "checkpoints": Module("trained models that ship with the course", 3),
+    },
+    "course": {
+        "experiments": Module("experiments: small in a notebook, at length on the command line", 2),
+        "plots": Module("drawing: arrays in, matplotlib artists out"),
+        "widgets": Module("explorers: controls and a live figure"),
+        "notebook": Module("what notebooks show: figures, sources, comparisons"),
+        "exercises": Module("tasks and bug hunts: checks, hints, solutions, typical mistakes"),
+        "lab": Module("starts JupyterLab with the settings of the course"),
+        "tools": Module("commands for maintainers: normal form, pictures, run times, ledger"),
+    },
+}
+MODULES = {name: module for group in LAYERS.values() for name, module in group.items()}
+
+__doc__ = (__doc__ or "") + "".join(
+    f"\n{group}\n"
+    + "".join(f"    {name:12} {module.summary}\n" for name, module in modules.items())
+    for group, modules in LAYERS.items()
 )
 
 
 def __getattr__(name: str):
-    if name in _ROOMS:
+    if name in MODULES:
         return import_module(f"course_lib.{name}")
     raise AttributeError(
-        f"module 'course_lib' has no attribute {name!r}; it has {', '.join(_ROOMS)}"
+        f"module 'course_lib' has no attribute {name!r}; it has {', '.join(sorted(MODULES))}"
     )
 
 
 def __dir__():
-    return [*globals(), *_ROOMS]
+    return [*globals(), *MODULES]

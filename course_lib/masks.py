@@ -1,18 +1,23 @@
-"""Masks: who may attend to whom. Boolean, True = may attend, broadcastable to (batch, query, key).
+"""Masks: which queries may attend to which keys. Boolean, broadcastable to (batch, query, key).
 
-This is the convention of PyTorch's `F.scaled_dot_product_attention`. Two more are in use. In
-`nn.MultiheadAttention` True hides: turn such a mask around with `~mask`. An additive mask is a tensor of 0
-and minus infinity that is added to the scores: `from_additive` and `to_additive` convert.
+**True = may attend**, as in PyTorch's `F.scaled_dot_product_attention`. Three other conventions are in
+use:
+
+- In `nn.MultiheadAttention`, True = masked. Invert such a mask: `~mask`.
+- The integer `attention_mask` of Hugging Face is (batch, key), with 1 = may attend and 0 = padding. Convert
+  it: `attention_mask.bool()[:, None, :]`.
+- An additive mask is added to the scores and holds 0 and minus infinity. `from_additive` and `to_additive`
+  convert.
 """
 
 import functools
-from numbers import Integral
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from course_lib.inputs import require_floating, require_mask, require_whole, short_name
+from course_lib.checks import masks as checks
+from course_lib.validation import validated
 
 __all__ = [
     "causal_mask",
@@ -20,189 +25,160 @@ __all__ = [
     "from_additive",
     "masked_softmax",
     "padding_mask",
+    "padding_mask_from_tokens",
     "to_additive",
-    "token_mask",
 ]
 
-_AS_GOOD_AS_HIDDEN = -1e4  # exp of it is 0 in every dtype; -1e9 and the lowest float are below
 
-
+@validated(checks.padding_mask)
 def padding_mask(
     lengths: Int[Tensor, " batch"], max_length: int | None = None
 ) -> Bool[Tensor, "batch 1 key"]:
-    r"""Let every query attend to the first `lengths[b]` keys of its sequence, and to none behind them.
+    r"""Let every query attend to the first `lengths[b]` keys of its sequence, and mask the rest.
 
     $$m_{b,1,j} = [\,j < \ell_b\,], \qquad j = 0, \dots, n - 1$$
 
     Args:
-        lengths: how many keys of each sequence are real, shape (batch,); 0 is allowed.
+        lengths: $\ell$, how many keys of each sequence are not padding, shape (batch,); 0 is allowed.
         max_length: the number of keys $n$; the largest length where left out.
 
+    Returns:
+        The mask, shape (batch, 1, key).
+
     Raises:
-        ValueError: for lengths that are not whole numbers of one axis, are negative, or do not fit
-            into `max_length`.
+        ValueError: for lengths that are not whole numbers of shape (batch,), are negative, or exceed
+            `max_length`.
     """
-    _require_whole_numbers(1, "(batch,), e.g. torch.tensor([5, 3])", lengths=lengths)
-    if lengths.numel() == 0:
-        raise ValueError(
-            "lengths is empty (shape (0,)); it needs the length of at least one sequence"
-        )
-    shortest, longest = (bound.item() for bound in lengths.aminmax())
-    if shortest < 0:
-        raise ValueError(f"lengths holds {shortest}; a length is 0 or more")
-    if max_length is None:
-        max_length = longest
-    require_whole(0, max_length=max_length)
-    if longest > max_length:
-        raise ValueError(
-            f"lengths holds {longest}, but max_length={max_length}; there would be no room for the "
-            f"last {longest - max_length} keys"
-        )
+    max_length = int(lengths.max()) if max_length is None else max_length
     positions = torch.arange(max_length, device=lengths.device)  # (key,)
-    return (positions < lengths[:, None])[:, None, :]  # (batch, 1, key)
+    return positions < lengths[:, None, None]  # (batch, 1, key)
 
 
-def token_mask(tokens: Int[Tensor, "batch key"], pad_id: int) -> Bool[Tensor, "batch 1 key"]:
-    r"""Let every query attend to whatever is not padding, wherever the padding stands.
+@validated(checks.padding_mask_from_tokens)
+def padding_mask_from_tokens(
+    tokens: Int[Tensor, "batch key"], pad_id: int
+) -> Bool[Tensor, "batch 1 key"]:
+    r"""Let every query attend to every token that is not padding, wherever the padding is.
 
     $$m_{b,1,j} = [\,\text{tokens}_{b,j} \ne \text{pad}\,]$$
+
+    Args:
+        tokens: token ids, shape (batch, key).
+        pad_id: the id of the padding token.
+
+    Returns:
+        The mask, shape (batch, 1, key).
 
     Raises:
         ValueError: for tokens that are not whole numbers of shape (batch, key), and a `pad_id` that is
             not a whole number.
     """
-    _require_whole_numbers(2, "(batch, key), e.g. torch.tensor([[4, 7, 0]])", tokens=tokens)
-    if not isinstance(pad_id, Integral):
-        raise ValueError(
-            f"pad_id={pad_id!r} is a {type(pad_id).__name__}; it must be a whole number"
-        )
-    return (tokens != pad_id)[:, None, :]
+    return (tokens != pad_id)[:, None, :]  # (batch, 1, key)
 
 
+@validated(checks.causal_mask)
 def causal_mask(
     query_length: int, key_length: int | None = None, *, device: torch.device | str | None = None
 ) -> Bool[Tensor, "query key"]:
-    r"""Let each query attend to the key at its own place and to those before it.
+    r"""Let each query attend to the key at its own position and to those before it.
 
     $$m_{i,j} = [\,j \le i + (n - m)\,], \qquad i = 0, \dots, m - 1, \quad j = 0, \dots, n - 1$$
 
-    With more keys than queries ($n > m$), the queries are the last ones: as when the first $n - m$
-    keys were computed earlier and kept.
+    With more keys than queries ($n > m$), the queries are at the last positions: the first $n - m$ keys
+    come from a key/value cache.
+
+    Args:
+        query_length: the number of queries $m$.
+        key_length: the number of keys $n$; as many as queries where left out.
+        device: where to create the mask; PyTorch's default device where left out.
+
+    Returns:
+        The mask, shape (query, key).
 
     Raises:
         ValueError: for lengths that are not whole numbers above 0, and for fewer keys than queries.
     """
     key_length = query_length if key_length is None else key_length
-    require_whole(query_length=query_length, key_length=key_length)
-    if key_length < query_length:
-        raise ValueError(
-            f"key_length={key_length} is below query_length={query_length}; the queries are the last "
-            f"of the keys, so there must be at least as many keys"
-        )
-    everyone = torch.ones(query_length, key_length, dtype=torch.bool, device=device)
-    return everyone.tril(diagonal=key_length - query_length)
+    every_pair = torch.ones(query_length, key_length, dtype=torch.bool, device=device)
+    return every_pair.tril(diagonal=key_length - query_length)  # (query, key)
 
 
+@validated(checks.combine_masks)
 def combine_masks(*masks: Bool[Tensor, "..."] | None) -> Bool[Tensor, "..."] | None:
     """Allow what every mask allows. A mask that is None allows everything; without masks, None.
 
+    Args:
+        masks: boolean, True = may attend, broadcastable to each other.
+
     Raises:
-        ValueError: for masks that are not boolean or do not broadcast with each other.
+        ValueError: for masks that are not boolean, do not broadcast to each other, or are on different
+            devices.
     """
     given = [mask for mask in masks if mask is not None]
-    for mask in given:
-        require_mask(mask, getattr(mask, "shape", ()))
-    try:
-        return functools.reduce(torch.logical_and, given) if given else None
-    except RuntimeError:
-        shapes = " and ".join(str(tuple(mask.shape)) for mask in given)
-        raise ValueError(f"masks have shapes {shapes}; they must broadcast to each other") from None
+    return functools.reduce(torch.logical_and, given) if given else None
 
 
+@validated(checks.to_additive)
 def to_additive(
     mask: Bool[Tensor, "*shape"], dtype: torch.dtype = torch.float32
 ) -> Float[Tensor, "*shape"]:
-    r"""Return what to add to scores: $0$ where the mask allows, $-\infty$ where it hides.
+    r"""Return what to add to scores: $0$ where the mask is True, $-\infty$ where it is False.
 
-    A row that is hidden whole gives NaN in a plain softmax; `masked_softmax` of the boolean mask does not.
+    A fully masked row gives NaN in a plain softmax; `masked_softmax` with the boolean mask gives zeros.
+
+    Args:
+        mask: boolean, True = may attend, of any shape.
+        dtype: that of the scores.
 
     Raises:
         ValueError: for a mask that is not boolean, and a dtype that is not floating-point.
     """
-    require_mask(mask, getattr(mask, "shape", ()))
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise ValueError(f"dtype={dtype} must be a floating-point dtype, e.g. torch.float32")
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
 
 
+@validated(checks.from_additive)
 def from_additive(mask: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
     """Return the boolean mask of an additive one: True where it adds 0.
 
-    Large negative numbers, of -10,000 and below, count as minus infinity: many programs write -1e9 or the
-    lowest number of the dtype.
+    Numbers of -10,000 and below count as minus infinity, because programs also write -1e9 or the lowest
+    number of the dtype; the softmax turns all of them into weights of 0.
 
     Raises:
-        ValueError: for anything but floating-point, and for other numbers, which are a bias that changes
-            the weights and not a mask.
+        ValueError: for anything but a floating-point tensor, and for other numbers, which are a bias that
+            changes the weights and not a mask.
     """
-    require_floating(mask=mask)
-    allowed, hidden = mask == 0, mask <= _AS_GOOD_AS_HIDDEN
-    if not (allowed | hidden).all():
-        other = mask[~(allowed | hidden)][0].item()
-        raise ValueError(
-            f"mask holds {other:g}; an additive mask holds 0 and minus infinity (or numbers of "
-            f"{_AS_GOOD_AS_HIDDEN:g} and below)"
-        )
-    return allowed
+    return mask == 0
 
 
+@validated(checks.masked_softmax)
 def masked_softmax(
     scores: Float[Tensor, "..."], mask: Bool[Tensor, "..."] | None = None, dim: int = -1
 ) -> Float[Tensor, "..."]:
-    r"""Softmax over the entries that the mask allows; the others get exactly 0.
+    r"""Softmax over the entries that the mask allows; the masked ones get exactly 0.
 
     $$\alpha_{ij} = \frac{m_{ij}\, e^{a_{ij}}}{\sum_k m_{ik}\, e^{a_{ik}}}, \qquad
       \alpha_{ij} = 0 \text{ for all } j \text{ if no } m_{ij} \text{ is true}$$
 
-    A row that may attend to nothing gets all zeros, and its gradient is 0: no NaN, and not the
-    uniform row that a large negative number in place of minus infinity would give. Whatever stands
-    in a hidden place, NaN and infinity too, has no influence.
+    A fully masked row gets all-zero weights and gradient 0: no NaN, and not the uniform weights that a large
+    negative number in place of minus infinity would give. Masked scores have no influence, even if they
+    are NaN or infinite.
 
     Args:
         scores: $a$, of any shape.
-        mask: boolean, True = may attend, broadcastable to the shape of `scores`.
-        dim: the axis whose entries share the attention: the keys.
+        mask: $m$, boolean, True = may attend, broadcastable to the shape of `scores`.
+        dim: the axis along which the weights sum to 1: the keys.
+
+    Returns:
+        The weights $\alpha$, of the shape of `scores`.
 
     Raises:
         ValueError: for scores that are not floating-point, a `dim` that they do not have, and a mask
             that is not boolean or does not fit.
     """
-    require_floating(scores=scores)
-    if scores.dim() == 0:
-        raise ValueError("scores has shape (); it must have at least one axis, that of the keys")
-    if not isinstance(dim, Integral) or not -scores.dim() <= dim < scores.dim():
-        raise ValueError(
-            f"dim={dim!r}, but scores has shape {tuple(scores.shape)}; "
-            f"it must be a whole number from {-scores.dim()} to {scores.dim() - 1}"
-        )
     if mask is None:
         return torch.softmax(scores, dim)
-    require_mask(mask, scores.shape, device=scores.device)
-    mask = mask[(None,) * (scores.dim() - mask.dim())]
-    lonely = ~mask.any(dim, keepdim=True)  # rows that may attend to nothing
-    hidden = scores.masked_fill(~mask, -torch.inf).masked_fill(lonely, 0.0)
-    return torch.softmax(hidden, dim).masked_fill(lonely, 0.0)
-
-
-def _require_whole_numbers(axes: int, shape: str, **tensors: Tensor) -> None:
-    for name, tensor in tensors.items():
-        came = f"is a {type(tensor).__name__}"
-        if isinstance(tensor, Tensor):
-            if tensor.dim() == axes and _whole(tensor):
-                continue
-            came = f"has shape {tuple(tensor.shape)} and dtype {short_name(tensor.dtype)}"
-        raise ValueError(f"{name} {came}; it must be a tensor of whole numbers of shape {shape}")
-
-
-def _whole(tensor: Tensor) -> bool:
-    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
+    mask = mask[(None,) * (scores.dim() - mask.dim())]  # as many axes as the scores
+    attends = mask.any(dim, keepdim=True)  # (…, query, 1): False in a fully masked row
+    # Masked scores become -inf; in a fully masked row they become 0, because a softmax of -inf alone is NaN.
+    fill = torch.zeros_like(attends, dtype=scores.dtype).masked_fill(attends, -torch.inf)
+    return torch.softmax(torch.where(mask, scores, fill), dim) * attends

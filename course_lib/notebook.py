@@ -1,4 +1,4 @@
-"""What a notebook calls: `start` in its first cell, then the functions that show and compare."""
+"""Functions that notebooks call: `start` in the first cell, then functions that show and compare."""
 
 import ast
 import inspect
@@ -6,7 +6,7 @@ import random
 import re
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import matplotlib
 import numpy as np
@@ -16,14 +16,13 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from course_lib import texts
+from course_lib import messages
 from course_lib.environment import package_problems, python_problems
-from course_lib.plots import BarsPanel, LinesPanel, figure
-from course_lib.plots.panel import Panel
+from course_lib.plots import bar_plot, drawn_panels, figure, line_plot
 from course_lib.plots.style import STYLE
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.picture import Picture
-from course_lib.widgets.table import MeasuredTable
+from course_lib.widgets.table import Table, curve_table, number_text
 
 
 def start(seed: int = 0, *, threads: int = 1) -> None:
@@ -31,8 +30,8 @@ def start(seed: int = 0, *, threads: int = 1) -> None:
 
     Args:
         seed: for Python, NumPy and PyTorch alike.
-        threads: how many PyTorch computes with. The course's models are so small that one is as quick as
-            two, and two are many times slower where anything else runs on the machine.
+        threads: number of threads of PyTorch. The course's models are so small that one thread is as fast as
+            two, and two are many times slower if anything else runs on the machine.
     """
     torch.set_num_threads(threads)
     random.seed(seed)
@@ -44,31 +43,31 @@ def start(seed: int = 0, *, threads: int = 1) -> None:
     problems = python_problems() + package_problems()
     if problems:
         command = f"{sys.executable} -m pip install -r requirements.txt"
-        print(texts.ENVIRONMENT_MISSING.format(problems=" ".join(problems), command=command))
+        print(messages.ENVIRONMENT_MISSING.format(problems=" ".join(problems), command=command))
     else:
-        print(texts.ENVIRONMENT_READY)
+        print(messages.ENVIRONMENT_READY)
 
 
-def show(
-    figure: Figure,
-    panels: Sequence[Panel],
-    summary: str,
-    *,
-    name: str = "figure",
-    measured: bool = False,
-) -> None:
-    """Show a still figure with exact values under the pointer.
+def show(figure: Figure, summary: str, *, name: str = "figure", approximate: bool = False) -> None:
+    """Show a figure that seaborn or matplotlib drew, with exact values under the pointer.
+
+    Tests of the notebook compare what was drawn: the numbers are read from the lines, points, bars and maps
+    on the figure.
 
     Args:
-        figure: as made by `course_lib.plots.figure`.
-        panels: what is drawn on it.
-        summary: the data drawn, in words and rounded numbers. It is compared when the notebook is
-            tested, and read out to those who cannot see the picture.
+        figure: as made by `course_lib.plots.figure` or by seaborn.
+        summary: what it shows, in words and rounded numbers. It is the text alternative of the picture.
         name: stem of the names of saved files.
-        measured: whether the numbers differ from machine to machine, because they are times or come of
-            training. Then only `summary` is compared, so it should say what holds everywhere.
+        approximate: whether the numbers differ from machine to machine, because they are times or the result
+            of training. Then tests compare only `summary`, which should hold on every machine.
     """
-    display(Picture(LiveFigure(figure, panels), summary, name=name, measured=measured))
+    if "matplotlib.pyplot" in sys.modules:  # it would show its own figures once more
+        sys.modules["matplotlib.pyplot"].close(figure)
+    for axes in figure.axes:
+        if axes.collections:  # seaborn turns the names of a heat map's rows, even single digits
+            axes.tick_params(axis="y", labelrotation=0)
+    live = LiveFigure(figure, drawn_panels(figure))
+    display(Picture(live, summary, name=name, approximate=approximate))
 
 
 def show_lines(
@@ -76,52 +75,97 @@ def show_lines(
     lines: Mapping[str, ArrayLike],
     summary: str,
     *,
-    marker: tuple[float, float] | None = None,
-    measured: bool = False,
+    approximate: bool = False,
+    table_at: Sequence[float] | None = None,
     **labels,
 ) -> None:
-    """Show named curves over one x axis.
+    """Show named curves over one x axis, drawn with `seaborn.lineplot`, and a table of a few of their points.
 
     Args:
         x: shared by all curves, shape (points,).
-        lines: name → y, shape (points,).
+        lines: name → y, shape (points,) or (runs, points).
         summary: as for `show`.
-        marker: a point to mark.
-        measured: as for `show`.
-        labels: what `LinesPanel` takes: x_label, y_label, title, log_x, log_y, y_limits.
+        approximate: as for `show`; in the table, the means over the runs, the numbers follow "≈".
+        table_at: the values of x that the table shows; five evenly chosen points where left out.
+        labels: what `line_plot` takes: x_label, y_label, log_x, log_y, y_limits, marker.
     """
     with matplotlib.rc_context(STYLE):
         drawn, axes = figure(6.4, 3.2)
-        panel = LinesPanel(axes, x, lines, **labels)
-    panel.update(marker=marker)
-    show(drawn, [panel], summary, name="curves", measured=measured)
+        line_plot(axes, x, lines, **labels)
+    show(drawn, summary, name="curves", approximate=approximate)
+    means = {name: np.atleast_2d(y).mean(axis=0) for name, y in lines.items()}
+    names = {name: labels.get(name, "") for name in ("x_label", "y_label")}
+    display(curve_table(x, means, at=table_at, approximate=approximate, **names))
 
 
-def show_bars(shares: Mapping[str, float], summary: str, *, measured: bool = False) -> None:
-    """Show named numbers between 0 and 1 as bars.
+def show_bars(
+    values: Mapping[str, ArrayLike], summary: str, *, x_label: str = "", approximate: bool = False
+) -> None:
+    """Show named numbers as bars, drawn with `seaborn.barplot`, and in a table.
 
     Args:
-        shares: name → number.
-        summary, measured: as for `show`.
+        values: name → a number, or one per run.
+        summary, approximate: as for `show`.
+        x_label: label.
     """
     with matplotlib.rc_context(STYLE):
-        drawn, axes = figure(6.4, 0.5 + 0.32 * len(shares))
-        panel = BarsPanel(axes, len(shares), room=0.28)
-    panel.update(list(shares), list(shares.values()))
-    show(drawn, [panel], summary, name="bars", measured=measured)
+        drawn, axes = figure(6.4, 0.7 + 0.36 * len(values))
+        bar_plot(axes, values, x_label=x_label)
+    show(drawn, summary, name="bars", approximate=approximate)
+    rows = [(name, float(np.mean(value))) for name, value in values.items()]
+    display(
+        Table(("bar", "value"), rows, "Values of the bars", approximate=approximate, folded=True)
+    )
 
 
-def show_table(header: Sequence[str], rows: Sequence[Sequence[object]], summary: str) -> None:
-    """Show what was measured here, or written by a model that was trained here, in words and numbers.
+def show_table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    summary: str,
+    *,
+    approximate: bool = True,
+    generated: Collection[str] = (),
+) -> None:
+    """Show measurements, or texts generated by a model trained in the notebook, as a table.
 
     Args:
-        header, rows, summary: as for `MeasuredTable`; of these, tests compare the summary.
+        header, rows, summary, approximate, generated: as for `Table`.
     """
-    display(MeasuredTable(header, rows, summary))
+    display(Table(header, rows, summary, approximate=approximate, generated=generated))
+
+
+def report(
+    what: str,
+    value: float | Tensor,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+) -> None:
+    """Print what was measured, and whether it keeps a threshold.
+
+    The value follows "≈": when a notebook is tested, its digits are not compared; the words, the thresholds and
+    the verdicts are. `report("exact match on held-out dates", 0.997, at_least=0.98)` prints
+    "exact match on held-out dates ≈ 0.997 (at least 0.98: yes)".
+
+    Args:
+        what: what was measured, with its unit.
+        value: of which three significant digits are printed.
+        at_least, at_most: thresholds.
+    """
+    value = value.item() if isinstance(value, Tensor) else value
+    verdicts = [
+        f"{words} {bound:,g}: {'yes' if kept else 'no'}"
+        for words, bound, kept in (
+            ("at least", at_least, at_least is not None and value >= at_least),
+            ("at most", at_most, at_most is not None and value <= at_most),
+        )
+        if bound is not None
+    ]
+    print(f"{what} ≈ {number_text(value)}" + (f" ({'; '.join(verdicts)})" if verdicts else ""))
 
 
 def show_source(thing: object) -> None:
-    """Show the verified source of a function or class of `course_lib`, without docstrings and argument checks."""
+    """Show the verified source of a function or class of `course_lib`, without docstrings and `@validated`."""
     source = _without_docstrings(textwrap.dedent(inspect.getsource(thing))).rstrip()
     display({"text/markdown": f"```python\n{source}\n```", "text/plain": source}, raw=True)
 
@@ -129,23 +173,22 @@ def show_source(thing: object) -> None:
 def _without_docstrings(source: str) -> str:
     lines = source.splitlines()
 
-    def drop(node: ast.stmt) -> None:
+    def drop(node: ast.stmt | ast.expr) -> None:
         lines[node.lineno - 1 : node.end_lineno] = [None] * (node.end_lineno - node.lineno + 1)
 
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             drop(node.body[0])
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            if getattr(node.value.func, "id", "").lstrip("_").startswith("require_"):
-                drop(node)
+        for decorator in getattr(node, "decorator_list", []):
+            if ast.unparse(decorator).startswith("validated("):
+                drop(decorator)
     return re.sub(r":\n\n+", ":\n", "\n".join(line for line in lines if line is not None))
 
 
 def agree(what: str, ours: Tensor, theirs: Tensor, *, within: float = 1e-6) -> None:
     """Print whether two tensors agree, and the largest difference if they do not.
 
-    The bound and not the difference is printed where they agree, because the last digits of a
-    difference depend on the processor.
+    If they agree, the bound is printed instead of the difference, whose digits depend on the processor.
 
     Args:
         what: which two things are compared.

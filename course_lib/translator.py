@@ -7,19 +7,19 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from course_lib.attention import AttentionMap, record_attention
-from course_lib.data import Vocabulary, english_words, pad, written
+from course_lib.data import Vocabulary, detokenize, english_words, pad
 from course_lib.decoding import greedy, sample, temperature
-from course_lib.inputs import require_whole
+from course_lib.inspection import AttentionMap, record_attention, weights_version
 from course_lib.transformer import Transformer
+from course_lib.validation import require_whole
 
 __all__ = ["PhraseTranslator", "Translation", "Translator"]
 
 
 class Translation(NamedTuple):
-    """One text: its tokens, what was written, and where each step looked.
+    """One translated text: its tokens, the generated ones, and the attention weights of each step.
 
-    `source` and `target` are lists of tokens; the last of `target` is the end token if the model wrote
+    `source` and `target` are lists of tokens; the last of `target` is the end token if the model generated
     one. `weights` has shape (target, source), or is None for a model without attention.
     """
 
@@ -29,7 +29,7 @@ class Translation(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What was written, without the special tokens."""
+        """The generated text, without special tokens."""
         special = (Vocabulary.pad, Vocabulary.bos, Vocabulary.eos)
         return "".join(token for token in self.target if token not in special)
 
@@ -38,7 +38,7 @@ class Translator:
     """Translate texts, each character a token.
 
     Args:
-        model: with `translate(tokens, max_length)`, such as a `Seq2Seq`.
+        model: with `generate(tokens, max_length)`, such as a `Seq2Seq`.
         source, target: the vocabularies it was trained with.
         max_length: the longest target, the end token included.
     """
@@ -66,14 +66,14 @@ class Translator:
             raise ValueError("texts is empty; it needs at least one text")
         sources = pad([self.source.encode(text) for text in texts], self.source.pad_id)
         self.model.eval()
-        tokens, weights = self.model.translate(sources, self.max_length)
+        tokens, weights = self.model.generate(sources, self.max_length)
         translations = []
         for row, text in enumerate(texts):
-            written = [self.target.tokens[number] for number in tokens[row].tolist()]
-            if self.target.eos in written:
-                written = written[: written.index(self.target.eos) + 1]
-            looked = None if weights is None else weights[row, : len(written), : len(text)]
-            translations.append(Translation(list(text), written, looked))
+            target = [self.target.tokens[number] for number in tokens[row].tolist()]
+            if self.target.eos in target:
+                target = target[: target.index(self.target.eos) + 1]
+            attended = None if weights is None else weights[row, : len(target), : len(text)]
+            translations.append(Translation(list(text), target, attended))
         return translations
 
 
@@ -92,15 +92,15 @@ class PhraseTranslator:
         require_whole(max_length=max_length)
         self.model, self.source, self.target = model, source, target
         self.max_length = max_length
+        self._last: tuple = (None, [])
 
     def __call__(self, text: str) -> str:
-        """Translate one typed sentence, greedily.
+        """Translate one typed sentence by greedy decoding.
 
         Raises:
-            ValueError: for a text without words, one of several sentences, and words it has not learned.
+            ValueError: for a text without words or of several sentences, and for words outside the vocabulary.
         """
-        (french,) = self.all([self.words(text)])
-        return written(french)
+        return detokenize(self._greedy(self.words(text)))
 
     def all(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """Translate several sentences at once, from words to words."""
@@ -111,6 +111,13 @@ class PhraseTranslator:
             for row in greedy(self.model, sources, max_length=self.max_length)
         ]
 
+    def _greedy(self, words: list[str]) -> list[str]:
+        """Translate one sentence; the last is kept, because its text and its maps are asked for in turn."""
+        state = words, self.max_length, self.model, weights_version(self.model)
+        if state != self._last[0]:
+            self._last = state, self.all([words])[0]
+        return self._last[1]
+
     def words(self, text: str) -> list[str]:
         """Return the tokens of a typed sentence; raises as for a call."""
         words = english_words(text)
@@ -120,12 +127,12 @@ class PhraseTranslator:
             near = get_close_matches(unknown[0], known, n=3, cutoff=0.5) or known[:3]
             raise ValueError(
                 f"{', '.join(map(repr, unknown))} is not among the {len(known)} words of the phrasebook; "
-                f"near are {', '.join(map(repr, near))}"
+                f"similar words are {', '.join(map(repr, near))}"
             )
         return words
 
-    def drawn(self, text: str, t: float, *, seed: int) -> list[str]:
-        """Translate a typed sentence with words drawn at random, at temperature `t`.
+    def sample(self, text: str, t: float, *, seed: int) -> list[str]:
+        """Translate a typed sentence by sampling at temperature `t`.
 
         Raises:
             ValueError: as for a call, for a `t` that is not above 0, and a negative seed.
@@ -135,43 +142,44 @@ class PhraseTranslator:
         rows = sample(
             self.model,
             source,
-            filters=[lambda logits: temperature(logits, t)],
+            logits_processors=[lambda logits: temperature(logits, t)],
             max_length=self.max_length,
             seed=seed,
         )
         return self.target.decode(rows[0])
 
-    def written(self, tokens: Sequence[str]) -> str:
-        """Return tokens as one reads them, without the special ones."""
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """Join French tokens to text, without the special ones."""
         special = (self.target.pad, self.target.bos, self.target.eos)
-        return written(token for token in tokens if token not in special)
+        return detokenize(token for token in tokens if token not in special)
 
     @torch.no_grad()
     def maps(self, text: str, french: Sequence[str] | None = None) -> dict[str, AttentionMap]:
-        """Return where every layer looked while a sentence was translated, layer → `AttentionMap`.
+        """Return the attention weights of every layer during a translation, layer → `AttentionMap`.
 
-        A row of the decoder's self-attention is the token that was read at that step; a row of its
-        cross-attention is the token that was written there, whose links one wants to see.
+        A row of the decoder's self-attention is named after the token that was the input of that step; a
+        row of its cross-attention after the token that was generated there, because its alignment is
+        what one wants to see.
 
         Args:
             text: the English sentence.
-            french: what is written; what the translator would write where left out.
+            french: the generated tokens; the greedy translation where left out.
 
         Raises:
             ValueError: as for a call.
         """
         words = self.words(text)
         if french is None:
-            (french,) = self.all([words])
+            french = self._greedy(words)
         target = torch.tensor([self.target.bos_id])
         if french:
             target = self.target.encode(french, bos=True)
-        steps = min(len(target), self.max_length)  # no row for an end that there was no room for
+        steps = min(len(target), self.max_length)  # no row for an end token beyond max_length
         self.model.eval()
         with record_attention(self.model) as recorded:
             self.model(self.source.encode(words)[None], target[None, :steps])
-        read, wrote = [self.target.bos, *french][:steps], [*french, self.target.eos][:steps]
-        sides = {"encoder": (words, words), "self": (read, read), "cross": (wrote, words)}
+        inputs, outputs = [self.target.bos, *french][:steps], [*french, self.target.eos][:steps]
+        sides = {"encoder": (words, words), "self": (inputs, inputs), "cross": (outputs, words)}
         maps = {}
         for name, (weights,) in recorded.items():
             stack, number, layer = name.split(".")

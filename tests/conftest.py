@@ -1,23 +1,23 @@
 """Every test runs with the shapes and dtypes in the signatures enforced."""
 
-from pathlib import Path
+import functools
 
 import jaxtyping
 
-# All rooms but the exercises: their guard interrupts code between any two instructions, and a checker
-# around every call would be interrupted with it. No tensor's shape stands in a signature there.
-ROOMS = [
-    f"course_lib.{path.stem}"
-    for path in Path(__file__).parents[1].joinpath("course_lib").iterdir()
-    if not path.stem.startswith("_") and path.stem != "exercises"
-]
+from course_lib import MODULES  # loads none of them
+
+# All modules but the exercises: their guard interrupts code between any two instructions, and a checker around
+# every call would be interrupted with it. No tensor shape stands in a signature there.
+HOOKED = [f"course_lib.{name}" for name in MODULES if name != "exercises"]
 # An int is a float where a float is asked for, as for type checkers (PEP 484).
 jaxtyping.install_import_hook(
-    ROOMS, "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
+    HOOKED, "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
 )
 
-import pytest  # noqa: E402  (nothing of course_lib may be imported before the hook)
+import pytest  # noqa: E402  (no module of course_lib may be imported before the hook)
 import torch  # noqa: E402
+
+pytest.register_assert_rewrite("tests.helpers")
 
 
 @pytest.fixture(autouse=True)
@@ -31,3 +31,10 @@ def without_annotations():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def as_one_graph(without_annotations):
+    """Return what compiles a function or a module as one graph; a checker of annotations cannot be compiled."""
+    torch.compiler.reset()  # annotated functions share one code object, and so one limit of compilations
+    return functools.partial(torch.compile, backend="eager", fullgraph=True)

@@ -1,4 +1,4 @@
-"""What a Transformer is stacked from: a norm, a network, a way around both, and the two blocks they make."""
+"""The parts of a Transformer: normalisation, feed-forward network, residual connection, and the two blocks."""
 
 from course_lib.blocks.decoder import DecoderBlock
 from course_lib.blocks.dropout import Dropout

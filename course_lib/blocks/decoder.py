@@ -1,37 +1,37 @@
-"""The decoder block: attention to what was written, attention to the source, then the network."""
+"""The decoder block: causal self-attention, cross-attention to the source, then the feed-forward network."""
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from course_lib.blocks.carry import carry_layer, settings_of
 from course_lib.blocks.feed_forward import FeedForward
 from course_lib.blocks.residual import Residual
 from course_lib.cache import BlockCache
-from course_lib.cache.model import require_block_cache
-from course_lib.inputs import require_made_for, require_sequence
+from course_lib.checks import blocks as checks
 from course_lib.multihead import MultiHeadAttention
 from course_lib.positions import AttentionPositions
+from course_lib.validation import validated
 
 
 class DecoderBlock(nn.Module):
-    """Tokens look at those before them, then at the encoder's output, then each is changed by itself.
+    """Self-attention over the target so far, cross-attention to the encoder's output, then the FFN.
 
-    The cross-attention's weights are (batch, heads, target, source).
+    Each of the three sublayers has a residual connection and a layer normalisation. The weights of the
+    cross-attention are (batch, heads, target, source).
 
     Args:
-        d_model: the size of the vectors, of the target and of the memory.
+        d_model: the dimension of the vectors, of the target and of the memory.
         num_heads: of both attentions; divides `d_model`.
-        d_ff: the inner size of the network.
+        d_ff: the number of hidden units of the FFN.
         norm: "pre" or "post", see `Residual`.
-        dropout: of attention weights, of the network's inside, and of what each sublayer adds.
-        activation: of the network, "relu" or "gelu".
-        num_kv_heads: how many heads keys and values have; as many as the queries where left out.
-        positions: an encoding that works inside self-attention.
+        dropout: of attention weights, of the hidden units of the FFN, and of the output of each sublayer.
+        activation: of the FFN, "relu" or "gelu".
+        num_kv_heads: the number of key/value heads; as many as query heads where left out.
+        positions: an encoding inside self-attention.
 
     Raises:
         ValueError: for what its parts refuse.
 
-    Source: Vaswani and others (2017), section 3.1 and figure 1, right.
+    Source: Vaswani et al. (2017), section 3.1 and figure 1, right.
     """
 
     def __init__(
@@ -47,14 +47,15 @@ class DecoderBlock(nn.Module):
         positions: AttentionPositions | None = None,
     ) -> None:
         super().__init__()
-        options = {"num_kv_heads": num_kv_heads, "dropout": dropout}
-        self.self_attention = MultiHeadAttention(d_model, num_heads, positions=positions, **options)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, **options)
-        self.network = FeedForward(d_model, d_ff, dropout=dropout, activation=activation)
-        self.residuals = nn.ModuleList(
-            Residual(d_model, norm=norm, dropout=dropout) for _ in range(3)
-        )
+        heads = {"num_kv_heads": num_kv_heads, "dropout": dropout}
+        self.self_attention = MultiHeadAttention(d_model, num_heads, positions=positions, **heads)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, **heads)
+        self.feed_forward = FeedForward(d_model, d_ff, dropout=dropout, activation=activation)
+        self.self_attention_residual = Residual(d_model, norm=norm, dropout=dropout)
+        self.cross_attention_residual = Residual(d_model, norm=norm, dropout=dropout)
+        self.feed_forward_residual = Residual(d_model, norm=norm, dropout=dropout)
 
+    @validated(checks.decoder_block_forward)
     def forward(
         self,
         x: Float[Tensor, "batch target d_model"],
@@ -64,45 +65,24 @@ class DecoderBlock(nn.Module):
         *,
         cache: BlockCache | None = None,
     ) -> Float[Tensor, "batch target d_model"]:
-        """Attend twice, then work on each token.
+        """Attend twice, then apply the feed-forward network.
 
         Args:
-            x: the vectors of the target.
-            memory: what the encoder made of the source.
+            x: one vector per target token.
+            memory: the output of the encoder.
             mask: of self-attention, True = may attend, broadcastable to (batch, target, target); a decoder
-                that must not see what it has to write needs `causal_mask`, in training and after it.
+                that must not attend to later tokens needs `causal_mask`, in training and at inference time.
             memory_mask: of cross-attention, broadcastable to (batch, target, source).
-            cache: what is kept of the tokens before `x`, and of the memory.
+            cache: keys and values of the tokens before `x`, and of the memory.
 
         Raises:
             ValueError: for vectors, masks or a cache that do not fit.
         """
-        require_sequence(self.self_attention.query.in_features, x=x, memory=memory)
-        require_made_for(self.cross_attention.key, "block", x=x, memory=memory)
-        _require_pairs(x, memory)
-        require_block_cache(cache)
-        written, read = cache if cache is not None else (None, None)
-        around_self, around_cross, around_network = self.residuals
-        x = around_self(x, lambda x: self.self_attention(x, mask=mask, cache=written).output)
-        x = around_cross(
-            x, lambda x: self.cross_attention(x, memory, mask=memory_mask, cache=read).output
-        )
-        return around_network(x, self.network)
-
-    @classmethod
-    def from_torch(cls, layer: nn.TransformerDecoderLayer) -> "DecoderBlock":
-        """Copy the weights of PyTorch's layer. (Its masks are the other way round: there True hides.)
-
-        Raises:
-            ValueError: for any other layer, one without biases, and one with another activation.
-        """
-        made = cls(**settings_of(layer, nn.TransformerDecoderLayer))
-        parts = {"self_attention": layer.self_attn, "cross_attention": layer.multihead_attn}
-        return carry_layer(layer, made, parts, (layer.norm1, layer.norm2, layer.norm3))
-
-
-def _require_pairs(x: Tensor, memory: Tensor) -> None:
-    if len(x) != len(memory):
-        raise ValueError(
-            f"x has {len(x)} sequences, but memory has {len(memory)}; they belong together pair by pair"
-        )
+        own, cross = cache or (None, None)
+        x = self.self_attention_residual(
+            x, lambda x: self.self_attention(x, mask=mask, cache=own).output
+        )  # (batch, target, d_model)
+        x = self.cross_attention_residual(
+            x, lambda x: self.cross_attention(x, memory, mask=memory_mask, cache=cross).output
+        )  # (batch, target, d_model)
+        return self.feed_forward_residual(x, self.feed_forward)  # (batch, target, d_model)

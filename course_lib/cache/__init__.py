@@ -1,6 +1,6 @@
-"""What a model keeps while a sequence is written token by token: projected keys and values."""
+"""The key/value cache: projected keys and values, kept while a sequence is generated token by token."""
 
-from course_lib.cache.layer import KeyValueCache, MemoryCache
+from course_lib.cache.layer import CrossAttentionCache, KeyValueCache
 from course_lib.cache.model import BlockCache, ModelCache
 
-__all__ = ["BlockCache", "KeyValueCache", "MemoryCache", "ModelCache"]
+__all__ = ["BlockCache", "CrossAttentionCache", "KeyValueCache", "ModelCache"]

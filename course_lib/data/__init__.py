@@ -1,6 +1,7 @@
-"""Data to learn from: small, offline, the same on every machine."""
+"""Small data sets that need no download and are the same on every machine."""
 
 from course_lib.data.batching import PairBatch, PairBatches, pad
+from course_lib.data.coast import CoastMap, coast_map
 from course_lib.data.dates import (
     DATE_STYLES,
     HELD_OUT_STYLE,
@@ -15,12 +16,12 @@ from course_lib.data.dates import (
 from course_lib.data.phrasebook import (
     Phrase,
     alignment_error_rate,
+    detokenize,
     english_words,
     held_out_pairs,
     phrasebook_vocabularies,
     phrases,
     strongest_links,
-    written,
 )
 from course_lib.data.pronouns import (
     PronounSentence,
@@ -32,6 +33,7 @@ from course_lib.data.series import Series, nile_series, wave, wave_series
 from course_lib.data.vocabulary import Vocabulary
 
 __all__ = [
+    "CoastMap",
     "DATE_STYLES",
     "HELD_OUT_STYLE",
     "LANGUAGES",
@@ -44,6 +46,7 @@ __all__ = [
     "Vocabulary",
     "WrittenDate",
     "alignment_error_rate",
+    "coast_map",
     "date_vocabularies",
     "english_words",
     "held_out_pairs",
@@ -59,6 +62,6 @@ __all__ = [
     "wave",
     "wave_series",
     "write_date",
-    "written",
+    "detokenize",
     "written_dates",
 ]

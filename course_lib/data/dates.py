@@ -1,9 +1,9 @@
-"""Dates as people write them in ten languages, and the one way in which ISO 8601 writes them.
+"""Dates as people write them in ten languages, and their ISO 8601 form.
 
-The ways to write are those of the Unicode Common Locale Data Repository (CLDR), as Babel ships them.
-Every text has one reading: the American all-number style, month first, is left out, because every other
-all-number style here puts the day first or starts with a year of four digits. Two-digit years are
-resolved by the range of years: from 1950 to 2049 each pair of last digits occurs once.
+The formats are those of the Unicode Common Locale Data Repository (CLDR), as Babel ships them. Every text
+has one reading: the American all-number style, month first, is left out, because every other all-number
+style here puts the day first or starts with a year of four digits. Two-digit years are unambiguous because
+each pair of last digits occurs once from 1950 to 2049.
 """
 
 import random
@@ -17,7 +17,7 @@ from babel import Locale
 from babel.dates import DateTimeFormat, get_date_format, tokenize_pattern
 
 from course_lib.data.vocabulary import Vocabulary
-from course_lib.inputs import require_one_of, require_whole
+from course_lib.validation import require_one_of, require_whole
 
 #: Code → name of the languages.
 LANGUAGES: Mapping[str, str] = MappingProxyType(
@@ -46,8 +46,8 @@ DATE_STYLES = tuple(
     if (language, style) != ("en", "short")
 )
 
-#: Never in the training data, though its language and its style both are. No other style writes a text
-#: of it by chance, as Portuguese does with Spanish: "17 de abril de 1987" is both.
+#: Never in the training data, though its language and its style both are. No other format produces the
+#: same text by chance, as Portuguese and Spanish do: "17 de abril de 1987" is both.
 HELD_OUT_STYLE = ("de", "long")
 
 FIRST_DAY, LAST_DAY = date(1950, 1, 1), date(2049, 12, 31)
@@ -64,7 +64,7 @@ class WrittenDate:
         iso: as ISO 8601 writes it, year-month-day.
         language: a key of `LANGUAGES`.
         style: one of `STYLES`.
-        fields: "year", "month", "day" and perhaps "weekday" → the places of its characters in `text`.
+        fields: "year", "month", "day" and perhaps "weekday" → the positions of its characters in `text`.
     """
 
     text: str
@@ -75,7 +75,7 @@ class WrittenDate:
 
 
 def write_date(day: date, language: str, style: str) -> WrittenDate:
-    """Write a date in the way of a language, as CLDR has it.
+    """Format a date in a language and a style of CLDR.
 
     Args:
         day: from 1950-01-01 to 2049-12-31.
@@ -123,26 +123,26 @@ def is_held_out(day: date) -> bool:
 
 
 def written_dates(count: int, *, split: str = "train", seed: int = 0) -> list[WrittenDate]:
-    """Draw dates at random, each in a random language and style.
+    """Sample dates, each in a random language and style, with replacement.
 
     Args:
         count: how many.
         split: "train"; "held-out days", which are in no training text, in all styles but the held-out
             one; or "held-out style", training days in `HELD_OUT_STYLE`.
-        seed: of the draw; the same seed gives the same dates.
+        seed: the same seed gives the same dates.
 
     Raises:
         ValueError: for a count below 1 and an unknown split.
     """
     require_whole(count=count)
     require_one_of(_SPLITS, split=split)
-    draw = random.Random(f"{split} {seed}")
+    rng = random.Random(f"{split} {seed}")
     days = [FIRST_DAY + timedelta(n) for n in range((LAST_DAY - FIRST_DAY).days + 1)]
     days = [day for day in days if is_held_out(day) == (split == "held-out days")]
     styles = [pair for pair in DATE_STYLES if pair != HELD_OUT_STYLE]
     if split == "held-out style":
         styles = [HELD_OUT_STYLE]
-    return [write_date(draw.choice(days), *draw.choice(styles)) for _ in range(count)]
+    return [write_date(rng.choice(days), *rng.choice(styles)) for _ in range(count)]
 
 
 @cache

@@ -1,6 +1,6 @@
-"""Sentences with an "it" whose meaning hangs on one other word.
+"""Sentences with an "it" whose antecedent depends on one other word.
 
-"The horse did not cross the river because it was too tired": the horse. With "wide" in its place, the
+"The horse did not cross the river because it was too tired": the horse. With "wide" instead, the
 river. Every sentence has one animal, one place and one adjective that fits only one of the two.
 """
 
@@ -9,7 +9,7 @@ from functools import cache
 from itertools import product
 
 from course_lib.data.vocabulary import Vocabulary
-from course_lib.inputs import require_one_of, require_whole
+from course_lib.validation import require_one_of, require_whole
 
 ANIMALS = ("animal", "dog", "cat", "horse", "fox", "goat", "cow", "hen")
 PLACES = ("street", "road", "river", "bridge", "field", "path", "hill", "swamp")
@@ -24,12 +24,12 @@ FORMS = (
 
 @dataclass(frozen=True)
 class PronounSentence:
-    """A sentence, and where its parts stand.
+    """A sentence, and the positions of its parts.
 
     Attributes:
         words: in lower case, without punctuation.
         it, adjective, animal, place: positions in `words`, from 0.
-        answer: the position of what "it" means: `animal` or `place`.
+        answer: the position of the antecedent of "it": `animal` or `place`.
     """
 
     words: tuple[str, ...]
@@ -47,7 +47,7 @@ def pronoun_sentence(animal: str, place: str, adjective: str, form: int = 0) -> 
     """Write one sentence.
 
     Raises:
-        ValueError: for words and forms that there are not.
+        ValueError: for an unknown word or form.
     """
     require_one_of(ANIMALS, animal=animal)
     require_one_of(PLACES, place=place)
@@ -72,7 +72,7 @@ def pronoun_sentences(split: str = "train") -> tuple[PronounSentence, ...]:
             forms. Every word occurs in both.
 
     Raises:
-        ValueError: for another split.
+        ValueError: for an unknown split.
     """
     require_one_of(("train", "held out"), split=split)
     chosen = []

@@ -1,26 +1,28 @@
-"""One-dimensional series: keys (where) and values (what was seen there)."""
+"""One-dimensional series: keys (where) and values (what was observed there)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from course_lib.inputs import require_positive
+from course_lib.validation import require_positive
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """Keys and values with the words to label them.
+    """Keys and values with their labels.
 
     Attributes:
-        keys: where something was seen, ascending, shape (key,), float32.
-        values: what was seen there, shape (key,), float32.
+        keys: where something was observed, ascending, shape (key,), float32.
+        values: what was observed there, shape (key,), float32.
         key_label, value_label: axis labels, with units.
         name: one short phrase for captions.
-        truth: the function behind the values, where it is known.
+        truth: the true function, where it is known.
     """
 
     keys: Float[Tensor, " key"]
@@ -35,12 +37,12 @@ class Series:
 
 
 def wave(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    r"""The function behind the synthetic series: $f(x) = \sin(2x) + x/2$."""
+    r"""The true function of the synthetic series: $f(x) = \sin(2x) + x/2$."""
     return torch.sin(2 * x) + x / 2
 
 
 def wave_series(count: int = 50, noise: float = 0.4, seed: int = 0) -> Series:
-    r"""Noisy samples of `wave` at `count` random places in $[0, 5]$.
+    r"""Noisy samples of `wave` at `count` uniformly sampled keys in $[0, 5]$.
 
     Args:
         count: how many keys, at least 2.
@@ -54,7 +56,7 @@ def wave_series(count: int = 50, noise: float = 0.4, seed: int = 0) -> Series:
         raise ValueError(f"count={count} is too few; a series needs at least 2 points")
     if noise != 0:
         require_positive(noise=noise)
-    random = np.random.default_rng(seed)  # NumPy's draws do not depend on the processor
+    random = np.random.default_rng(seed)  # NumPy's random numbers do not depend on the processor
     keys = torch.from_numpy(np.sort(random.uniform(0, 5, count)))
     values = wave(keys) + noise * torch.from_numpy(random.standard_normal(count))
     return Series(keys.float(), values.float(), "noisy wave", "x", "y", wave)
@@ -65,12 +67,14 @@ def nile_series() -> Series:
 
     G. W. Cobb, "The problem of the Nile", Biometrika 65 (1978). 100 years; the flow drops near 1899.
     """
-    from statsmodels.datasets import nile  # half a second: only who asks for it pays
-
-    table = nile.load_pandas().data
+    # Importing statsmodels takes a second; its file of the data needs no import.
+    (statsmodels,) = find_spec("statsmodels").submodule_search_locations
+    years, flows = np.loadtxt(
+        Path(statsmodels, "datasets", "nile", "nile.csv"), np.float32, delimiter=",", skiprows=1
+    ).T
     return Series(
-        torch.from_numpy(table["year"].to_numpy(dtype="float32", copy=True)),
-        torch.from_numpy(table["volume"].to_numpy(dtype="float32", copy=True)),
+        torch.from_numpy(years.copy()),
+        torch.from_numpy(flows.copy()),
         "flow of the Nile",
         "year",
         "flow (10⁸ m³)",

@@ -1,24 +1,26 @@
-"""Tokens to numbers and back."""
+"""From tokens to token ids and back."""
 
 from collections.abc import Iterable, Sequence
-from numbers import Integral
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from course_lib.checks import data as checks
+from course_lib.validation import validated
+
 
 class Vocabulary:
-    """A fixed list of tokens; a token's number is its place in it.
+    """A fixed list of tokens; the id of a token is its index in the list.
 
     The first three are special: padding, the start of a sequence, its end. A token is any string: a
     character where sequences are strings, a word where they are lists of words.
 
     Args:
-        tokens: the others, in order, each once.
+        tokens: all tokens but the special ones, in order, each once.
 
     Raises:
-        ValueError: for a token that is not a string, stands there twice, or is one of the special ones.
+        ValueError: for a token that is not a string, occurs twice, or is one of the special ones.
     """
 
     pad, bos, eos = "<pad>", "<bos>", "<eos>"
@@ -26,13 +28,8 @@ class Vocabulary:
 
     def __init__(self, tokens: Iterable[str]) -> None:
         self.tokens = (self.pad, self.bos, self.eos, *tokens)
-        for token in self.tokens:
-            if not isinstance(token, str):
-                raise ValueError(f"tokens holds {token!r}, a {type(token).__name__}; use strings")
-        self._ids = {token: place for place, token in enumerate(self.tokens)}
-        if len(self._ids) < len(self.tokens):
-            twice = next(token for token in self.tokens if self.tokens.count(token) > 1)
-            raise ValueError(f"tokens holds {twice!r} more than once")
+        checks.tokens_of_vocabulary(self.tokens)
+        self._ids = {token: number for number, token in enumerate(self.tokens)}
 
     @classmethod
     def of(cls, sequences: Iterable[Sequence[str]]) -> "Vocabulary":
@@ -48,50 +45,31 @@ class Vocabulary:
     def __repr__(self) -> str:
         return f"Vocabulary of {len(self)} tokens"
 
+    @validated(checks.encode)
     def encode(
         self, sequence: Sequence[str], *, bos: bool = False, eos: bool = False
     ) -> Int[Tensor, " length"]:
-        """Return the numbers of a sequence's tokens, between the special ones asked for.
+        """Return the ids of a sequence's tokens, with `<bos>` before and `<eos>` after where asked for.
 
         Args:
             sequence: a string, or a list of tokens.
-            bos, eos: whether to put the start in front and the end behind.
+            bos, eos: whether to add the start token and the end token.
 
         Raises:
-            ValueError: for what is no sequence, an empty one, and a token that is not in the vocabulary.
+            ValueError: for anything but a sequence, an empty one, and a token that is not in the vocabulary.
         """
-        if not isinstance(sequence, Sequence):
-            raise ValueError(
-                f"sequence is a {type(sequence).__name__}; it must be a string or a list of tokens"
-            )
-        if len(sequence) == 0:
-            raise ValueError("the text is empty; it needs at least one token")
-        for place, token in enumerate(sequence):
-            if not isinstance(token, str) or token not in self._ids:
-                raise ValueError(
-                    f"{token!r} at place {place} of {_shortened(sequence)} is not among the "
-                    f"{len(self)} tokens of the vocabulary"
-                )
         ids = [self._ids[token] for token in sequence]
         return torch.tensor([self.bos_id] * bos + ids + [self.eos_id] * eos)
 
+    @validated(checks.decode)
     def decode(self, ids: Int[Tensor, " length"] | Sequence[int]) -> list[str]:
-        """Return the tokens up to the first end; padding and starts are left out.
+        """Return the tokens before the first `<eos>`, without padding and `<bos>`.
 
         Raises:
-            ValueError: for what is not a whole number, and for a number that is no token's.
+            ValueError: for anything but integers, and for a number that is not a token id.
         """
         tokens = []
         for number in ids.tolist() if isinstance(ids, Tensor) else ids:
-            if isinstance(number, bool) or not isinstance(number, Integral):
-                raise ValueError(
-                    f"ids holds {number!r}, a {type(number).__name__}; it must be whole numbers of "
-                    f"shape (length,)"
-                )
-            if not 0 <= number < len(self):
-                raise ValueError(
-                    f"ids holds {number}; the vocabulary goes from 0 to {len(self) - 1}"
-                )
             if number == self.eos_id:
                 break
             if number not in (self.pad_id, self.bos_id):
@@ -99,9 +77,5 @@ class Vocabulary:
         return tokens
 
     def text(self, ids: Int[Tensor, " length"] | Sequence[int]) -> str:
-        """Return the decoded tokens as one string, nothing between them."""
+        """Return the decoded tokens, joined without spaces."""
         return "".join(self.decode(ids))
-
-
-def _shortened(sequence: Sequence[str], most: int = 40) -> str:
-    return repr(sequence) if len(sequence) <= most else f"{sequence[:most]!r}…"

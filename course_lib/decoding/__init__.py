@@ -1,16 +1,19 @@
-"""Decoding: from a model's logits to the sequence it writes."""
+"""Decoding: from a model's logits to a generated sequence."""
 
 from course_lib.decoding.beam import Beams, BeamStep, beam_search
-from course_lib.decoding.by_prefix import table_model
-from course_lib.decoding.filters import temperature, top_k, top_p
 from course_lib.decoding.greedy import greedy
+from course_lib.decoding.logits_processors import temperature, top_k, top_p
+from course_lib.decoding.protocol import DecodingState, IncrementalDecoder
 from course_lib.decoding.sampling import sample
-from course_lib.decoding.writer import Writer
+from course_lib.decoding.session import DecodingSession
+from course_lib.decoding.table_model import table_model
 
 __all__ = [
     "BeamStep",
     "Beams",
-    "Writer",
+    "DecodingSession",
+    "DecodingState",
+    "IncrementalDecoder",
     "beam_search",
     "greedy",
     "sample",

@@ -1,48 +1,60 @@
 """Beam search."""
 
 from collections.abc import Callable
-from numbers import Real
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from course_lib.decoding.filters import require_logits
-from course_lib.decoding.writer import Writer
-from course_lib.inputs import require_whole
+from course_lib.checks import decoding as checks
+from course_lib.decoding.protocol import IncrementalDecoder
+from course_lib.decoding.session import DecodingSession
+from course_lib.validation import validated
 
-#: Stands behind the end while the search goes on: padding is a token, and a model may write it.
-_NOTHING = -1
+#: Fills hypotheses after their end during the search. No token id: a model may generate padding.
+_EMPTY = -1
 
 
 class Beams(NamedTuple):
-    """`tokens` (batch, beam, target), the best first, padded behind the end; `scores` (batch, beam)."""
+    """Hypotheses of each source, the best first.
+
+    Attributes:
+        tokens: (batch, beam, target), padded after the end.
+        scores: (batch, beam).
+    """
 
     tokens: Tensor
     scores: Tensor
 
 
 class BeamStep(NamedTuple):
-    """What a watcher sees of one step: the candidates of each source, the most probable first.
+    """What a callback sees of one step: the candidates of each source, the most probable first.
 
-    `parent` (batch, candidates) is the row of the beam that each continues, `token` what it adds, `score`
-    the sum of its log-probabilities; `ends` says whether it is finished, `kept` whether the beam goes on
-    with it. `beam` (batch, beam) says which candidate each row of the beam holds from now on; a row that
-    none is left for holds one that is not kept.
+    A candidate extends a partial hypothesis of the beam by one token.
+
+    Attributes:
+        parent: (batch, candidates), the row of the beam that each candidate extends.
+        token: (batch, candidates), the token that it adds.
+        score: (batch, candidates), the sum of its log-probabilities.
+        complete: (batch, candidates), whether it is set aside as a complete hypothesis.
+        kept: (batch, candidates), whether the search goes on with it.
+        beam: (batch, beam), which candidate each row of the beam holds after this step. A row for which no
+            candidate is left holds one that is not kept.
     """
 
     parent: Tensor
     token: Tensor
     score: Tensor
-    ends: Tensor
+    complete: Tensor
     kept: Tensor
     beam: Tensor
 
 
+@validated(checks.beam_search, calls_back=True)
 @torch.no_grad()
 def beam_search(
-    model: nn.Module,
+    model: IncrementalDecoder,
     source: Int[Tensor, "batch source"],
     beam_size: int = 4,
     length_penalty: float = 1.0,
@@ -50,136 +62,136 @@ def beam_search(
     max_length: int = 50,
     bos_id: int = 1,
     eos_id: int = 2,
-    watch: Callable[[BeamStep], None] | None = None,
+    callback: Callable[[BeamStep], None] | None = None,
 ) -> Beams:
-    r"""Keep the `beam_size` most probable beginnings at each step, and put aside those that end.
+    r"""Keep the `beam_size` most probable partial hypotheses at each step; set complete ones aside.
 
     $$\text{score}(y) = \frac{\log p(y \mid x)}{\lvert y \rvert^{\alpha}}, \qquad
       \log p(y \mid x) = \sum_t \log p(y_t \mid y_1, \dots, y_{t-1}, x)$$
 
-    A finished sequence is not extended; it waits, with its score, for a better one. A source is done when
-    no beginning in its beam can reach a better score than the worst of `beam_size` finished ones, or after
-    `max_length` tokens, where every beginning counts as finished. A beam of one is `greedy`: its first end
-    is its end. The model is used as it is: call
-    `model.eval()` first, or dropout takes part.
+    The search of a source ends when no partial hypothesis in its beam can reach a better score than the worst
+    of `beam_size` complete ones, or after `max_length` tokens, where every hypothesis counts as complete.
+    With `beam_size=1` it ends with the first complete hypothesis, which is that of `greedy`. The model stays
+    in the mode it is in: call `model.eval()` first, or dropout is active.
 
     Args:
-        model: a `Transformer`, or a `DecoderOnly` that continues `source`.
+        model: any `IncrementalDecoder`, such as a `Transformer`, or a `DecoderOnly` that continues `source`.
         source: (batch, source).
         beam_size: from 1 up to the size of the vocabulary.
-        length_penalty: $\alpha$. 0 compares plain log-probabilities, which favours the short, because each
-            token makes them smaller; 1 compares their mean.
-        max_length: how many tokens at most, the end token included.
-        bos_id, eos_id: the start of a `Transformer`'s target, and the end.
-        watch: called with a `BeamStep` after each step.
+        length_penalty: the exponent $\alpha$ of the length normalisation. 0 compares log-probabilities, which
+            favours short hypotheses, because every token lowers the sum; 1 compares the mean per token;
+            larger values favour long hypotheses.
+        max_length: the maximum number of tokens, end token included.
+        bos_id, eos_id: the start token of an encoder–decoder's target, and the end token.
+        callback: called with a `BeamStep` after each step.
 
     Returns:
-        `beam_size` sequences of each source with their scores; minus infinity where there were fewer.
+        `beam_size` complete hypotheses of each source with their scores; where there are fewer, the rest is
+        padding with a score of minus infinity.
 
     Raises:
-        ValueError: for a model of another kind or one whose logits are NaN, a source that it refuses, and
-            numbers out of range.
+        ValueError: for a model that does not follow the protocol or whose logits are NaN, a source that it
+            refuses, and numbers out of range.
 
     Source: Lowerre (1976), "The HARPY speech recognition system"; Graves (2012), "Sequence transduction
-    with recurrent neural networks". The end of a search is that of Hugging Face's `early_stopping="never"`.
+    with recurrent neural networks". The search ends as with Hugging Face's `early_stopping="never"`.
     """
-    require_whole(beam_size=beam_size, max_length=max_length)
-    require_whole(0, eos_id=eos_id)
-    _require_penalty(length_penalty)
-    writer = Writer(model, source, bos_id=bos_id)
-    batch, vocabulary = writer.logits.shape
-    _require_width(beam_size, vocabulary)
-    device, pad_id = source.device, model.config.pad_id
-    first_rows = torch.arange(batch, device=device)[:, None] * beam_size  # of each source
-    writer.select(torch.arange(batch, device=device).repeat_interleave(beam_size))
-    running = torch.full((batch, beam_size), -torch.inf, device=device)
-    running[:, 0] = 0.0  # at first all rows are alike: one of them counts
-    written = torch.empty(batch, beam_size, 0, dtype=torch.int64, device=device)
-    finished = Beams(
-        torch.full((batch, beam_size, max_length), _NOTHING, device=device),
-        torch.full((batch, beam_size), -torch.inf, device=device),
-    )
-    searching = torch.ones(batch, 1, dtype=torch.bool, device=device)  # False: the source is done
+    session = DecodingSession(model, source, bos_id=bos_id)
+    batch, device = len(session.logits), session.logits.device
+    partial, complete = _initial_beams(batch, beam_size, max_length, device)
+    first_row = torch.arange(batch, device=device)[:, None] * beam_size  # of each source
+    session.reorder(torch.arange(batch, device=device).repeat_interleave(beam_size))
+    searching = torch.ones(batch, 1, dtype=torch.bool, device=device)
     for length in range(1, max_length + 1):
-        require_logits(writer.logits)
-        log_p = writer.logits.float().log_softmax(dim=-1).unflatten(0, (batch, beam_size))
-        # Continue every beginning with every token. Each can end in one way, so among twice as many
-        # candidates as the beam has rows, enough go on.
-        candidates = min(2 * beam_size, beam_size * vocabulary)
-        sums = (running[..., None] + log_p).flatten(1)  # (batch, beam · vocabulary)
-        scores, place = sums.topk(candidates)  # (batch, candidates)
-        parent, token = place // vocabulary, place % vocabulary
-        # Put aside what ends, if it is among the best.
+        # Extend every partial hypothesis by every token.
+        log_p = session.log_probabilities().unflatten(0, (batch, beam_size))
+        parent, token, score = _best_candidates(partial.scores, log_p)  # (batch, candidates) each
+        tokens = torch.cat([_gather(partial.tokens, parent), token[..., None]], dim=-1)
+        # Set complete hypotheses aside if they are among the best `beam_size` candidates.
         ends = (token == eos_id) | (length == max_length)
-        texts = torch.cat([_take(written, parent), token[..., None]], dim=-1)
-        in_beam = torch.arange(candidates, device=device) < beam_size
-        ended = ends & in_beam & searching & ~scores.isneginf()
-        done = scores.masked_fill(~ended, -torch.inf) / length**length_penalty
-        finished = _best(finished, texts, done)
-        # Go on with the best that does not end.
-        running, kept = scores.masked_fill(ends, -torch.inf).topk(beam_size)  # (batch, beam)
-        if watch is not None:
-            goes_on = torch.zeros_like(ends).scatter(1, kept, ~running.isneginf()) & searching
-            watch(BeamStep(parent, token, scores, ended, goes_on, kept))
-        # A source is done when no beginning can become better than what is finished.
-        searching &= _can_improve(running, finished, length, max_length, length_penalty)
+        is_complete = ends & searching & ~score.isneginf()
+        is_complete[:, beam_size:] = False
+        normalised = score.masked_fill(~is_complete, -torch.inf) / length**length_penalty
+        complete = _best_of_both(complete, Beams(tokens, normalised))
+        # Keep the best `beam_size` candidates that do not end.
+        running, beam = score.masked_fill(ends, -torch.inf).topk(beam_size)  # (batch, beam)
+        if callback is not None:
+            kept = torch.zeros_like(ends).scatter(1, beam, ~running.isneginf()) & searching
+            callback(BeamStep(parent, token, score, is_complete, kept, beam))
+        searching &= _can_improve(running, complete, length, max_length, length_penalty)
         if length == max_length or not searching.any():
             break
-        written, rows = _take(texts, kept), first_rows + parent.gather(1, kept)
-        writer.select(rows.flatten(), same_sources=True)
-        writer.write(token.gather(1, kept).flatten())
-    tokens = finished.tokens.masked_fill(finished.scores.isneginf()[..., None], _NOTHING)
-    tokens = tokens[..., (tokens != _NOTHING).flatten(0, 1).any(dim=0)]
-    return Beams(tokens.masked_fill(tokens == _NOTHING, pad_id), finished.scores)
+        partial = Beams(_gather(tokens, beam), running)
+        rows = first_row + parent.gather(1, beam)
+        session.reorder(rows.flatten(), same_sources=True)
+        session.step(token.gather(1, beam).flatten())
+    return _padded(complete, model.pad_id)
 
 
-def _take(texts: Int[Tensor, "batch beam length"], rows: Int[Tensor, "batch new"]) -> Tensor:
+def _initial_beams(
+    batch: int, beam_size: int, max_length: int, device: torch.device
+) -> tuple[Beams, Beams]:
+    """Return one empty partial hypothesis per source, and no complete ones.
+
+    All rows of a beam are equal at first, so only the first counts: the others have probability 0.
+    """
+    impossible = torch.full((batch, beam_size), -torch.inf, device=device)
+    no_tokens = torch.empty(batch, beam_size, 0, dtype=torch.int64, device=device)
+    first = impossible.clone()
+    first[:, 0] = 0.0
+    unused = torch.full((batch, beam_size, max_length), _EMPTY, device=device)
+    return Beams(no_tokens, first), Beams(unused, impossible)
+
+
+def _best_candidates(
+    running: Float[Tensor, "batch beam"], log_p: Float[Tensor, "batch beam vocabulary"]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return row, token and summed log-probability of the 2 · beam best candidates, (batch, candidates) each.
+
+    Only one candidate per row ends, so at least `beam` of them do not.
+    """
+    _, beam_size, vocabulary = log_p.shape
+    sums = (running[..., None] + log_p).flatten(1)  # (batch, beam · vocabulary)
+    score, index = sums.topk(min(2 * beam_size, sums.shape[1]))
+    return index // vocabulary, index % vocabulary, score
+
+
+def _gather(
+    tokens: Int[Tensor, "batch beam length"], rows: Int[Tensor, "batch new"]
+) -> Int[Tensor, "batch new length"]:
     """Return these rows of each source."""
-    return texts.gather(1, rows[..., None].expand(-1, -1, texts.shape[-1]))
+    return tokens.gather(1, rows[..., None].expand(-1, -1, tokens.shape[-1]))
 
 
-def _best(
-    finished: Beams,
-    texts: Int[Tensor, "batch new length"],
-    scores: Float[Tensor, "batch new"],
-) -> Beams:
-    """Return the best of those finished before and those that end now."""
-    beam_size, room = finished.tokens.shape[1:]
-    padded = nn.functional.pad(texts, (0, room - texts.shape[-1]), value=_NOTHING)
-    best, rows = torch.cat([finished.scores, scores], dim=1).topk(beam_size)
-    return Beams(_take(torch.cat([finished.tokens, padded], dim=1), rows), best)
+def _best_of_both(complete: Beams, new: Beams) -> Beams:
+    """Return the best of the hypotheses that were complete before and those that are new."""
+    beam_size, max_length = complete.tokens.shape[1:]
+    padded = nn.functional.pad(new.tokens, (0, max_length - new.tokens.shape[-1]), value=_EMPTY)
+    scores, rows = torch.cat([complete.scores, new.scores], dim=1).topk(beam_size)
+    return Beams(_gather(torch.cat([complete.tokens, padded], dim=1), rows), scores)
 
 
 def _can_improve(
     running: Float[Tensor, "batch beam"],
-    finished: Beams,
+    complete: Beams,
     length: int,
     max_length: int,
-    penalty: float,
+    length_penalty: float,
 ) -> Bool[Tensor, "batch 1"]:
-    """Say for each source whether a beginning may still reach a better score than a finished one.
+    """Say for each source whether a partial hypothesis may still get a better score than a complete one.
 
-    A log-probability can only fall. Dividing by the largest length makes it as large as it can get; with a
-    negative penalty that is the length of now. A beam of one takes the first end it comes to.
+    A sum of log-probabilities can only fall. Its best possible score is therefore that of now, normalised
+    with the length that is best for it: the maximum, or with a negative exponent the length of now.
     """
-    worst = finished.scores[:, -1:]  # (batch, 1)
-    if finished.scores.shape[1] == 1:
+    worst = complete.scores[:, -1:]  # (batch, 1)
+    if complete.scores.shape[1] == 1:
         return worst.isneginf()
-    hope = running[:, :1] / (max_length if penalty > 0 else length) ** penalty
-    return hope > worst
+    bound = running[:, :1] / (max_length if length_penalty > 0 else length) ** length_penalty
+    return bound > worst
 
 
-def _require_width(beam_size: int, vocabulary: int) -> None:
-    if beam_size > vocabulary:
-        raise ValueError(
-            f"beam_size={beam_size} is wider than the vocabulary of {vocabulary} tokens, which is as many as "
-            f"can follow the start"
-        )
-
-
-def _require_penalty(length_penalty: float) -> None:
-    number = isinstance(length_penalty, Real) and not isinstance(length_penalty, bool)
-    if not number or not -10 <= length_penalty <= 10:
-        raise ValueError(
-            f"length_penalty={length_penalty!r} must be a number from -10 to 10; 0 for none, 1 for the mean"
-        )
+def _padded(complete: Beams, pad_id: int) -> Beams:
+    """Cut the hypotheses to the longest one, and pad the others."""
+    tokens = complete.tokens.masked_fill(complete.scores.isneginf()[..., None], _EMPTY)
+    tokens = tokens[..., (tokens != _EMPTY).flatten(0, 1).any(dim=0)]
+    return Beams(tokens.masked_fill(tokens == _EMPTY, pad_id), complete.scores)

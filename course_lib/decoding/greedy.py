@@ -2,42 +2,43 @@
 
 import torch
 from jaxtyping import Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from course_lib.decoding.writer import Writer, write_until_the_end
+from course_lib.checks import decoding as checks
+from course_lib.decoding.protocol import IncrementalDecoder
+from course_lib.decoding.session import DecodingSession, generate
+from course_lib.validation import validated
 
 
+@validated(checks.greedy, calls_back=True)
 @torch.no_grad()
 def greedy(
-    model: nn.Module,
+    model: IncrementalDecoder,
     source: Int[Tensor, "batch source"],
     *,
     max_length: int = 50,
     bos_id: int = 1,
     eos_id: int = 2,
 ) -> Int[Tensor, "batch target"]:
-    r"""Write the most probable token at each step: $y_t = \arg\max_v\, p(v \mid y_1, \dots, y_{t-1}, x)$.
+    r"""Generate the most probable token at each step: $y_t = \arg\max_v\, p(v \mid y_1, \dots, y_{t-1}, x)$.
 
-    Stops when every sequence has ended, or after `max_length` tokens. The model is used as it is: call
-    `model.eval()` first, or dropout takes part.
+    Stops when every sequence has ended, or after `max_length` tokens. The model stays in the mode it is in:
+    call `model.eval()` first, or dropout is active.
 
     Args:
-        model: a `Transformer`, or a `DecoderOnly` that continues `source`.
+        model: any `IncrementalDecoder`, such as a `Transformer`, or a `DecoderOnly` that continues `source`.
         source: (batch, source).
-        max_length: how many tokens at most, the end token included.
-        bos_id, eos_id: the start of a `Transformer`'s target, and the end.
+        max_length: the maximum number of tokens, end token included.
+        bos_id, eos_id: the start token of an encoder–decoder's target, and the end token.
 
     Returns:
-        The tokens written: without the start, with the end, padded behind it.
+        The generated tokens: without the start token, with the end token, padded after it.
 
     Raises:
-        ValueError: for a model of another kind, a source that it refuses, and a `max_length` below 1.
+        ValueError: for a model that does not follow the protocol, a source that it refuses, and numbers out
+            of range.
     """
-    writer = Writer(model, source, bos_id=bos_id)
-    return write_until_the_end(
-        writer,
-        lambda logits: logits.argmax(dim=-1),
-        pad_id=model.config.pad_id,
-        eos_id=eos_id,
-        max_length=max_length,
+    session = DecodingSession(model, source, bos_id=bos_id)
+    return generate(
+        session, lambda logits: logits.argmax(dim=-1), max_length=max_length, eos_id=eos_id
     )

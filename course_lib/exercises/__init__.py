@@ -1,14 +1,23 @@
 """Exercises that check themselves: `check`, `hint`, `solution`, `progress`.
 
-A check runs the learner's function beside the reference. Where they differ, it compares with every
-known `Mistake` and names the one that fits; else it says what kind of difference it is. A check
-never raises, never changes what it was given, and stops code that does not end.
+A check runs the learner's function and the reference on the same cases. Where the results differ, it
+compares the attempt with every known `Mistake` and names the one that gives the same results; if none
+does, it says what kind of difference it is. A check never raises, never changes its inputs, and stops
+code that does not end.
+
+    api         what a learner calls
+    grading     from an attempt to a `Report`
+    comparison  run a function on a case, and compare two outcomes
+    sandbox     time limit, and global state restored afterwards
+    progress    the file of solved exercises (`course_lib.exercises.progress` is the function)
+    exercise    `Exercise`, `Case`, `Mistake`
+    catalogue   the exercises themselves
 """
 
+from course_lib.exercises.api import check, hint, progress, solution
 from course_lib.exercises.catalogue import EXERCISES
-from course_lib.exercises.desk import check, hint, progress, solution
-from course_lib.exercises.examine import Report, examine
 from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.grading import Report, grade
 
 __all__ = [
     "EXERCISES",
@@ -17,7 +26,7 @@ __all__ = [
     "Mistake",
     "Report",
     "check",
-    "examine",
+    "grade",
     "hint",
     "progress",
     "solution",

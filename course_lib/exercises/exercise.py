@@ -1,10 +1,10 @@
-"""What an exercise is: a reference, cases, the mistakes people make, hints and a solution."""
+"""What an exercise is: a reference, cases, known mistakes, hints and a solution."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib import texts
+from course_lib import messages
 
 
 class Case(dict[str, Any]):
@@ -13,17 +13,17 @@ class Case(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Mistake:
-    """An implementation that runs and is wrong, and what to say to whoever wrote the same.
+    """An implementation that runs and is wrong, and the diagnosis for a learner who wrote the same.
 
     Attributes:
         name: a short name, unique within the exercise.
-        wrong: takes what the reference takes.
-        says: the diagnosis, one or two sentences to the learner.
+        implementation: takes the arguments of the reference.
+        message: the diagnosis, one or two sentences to the learner.
     """
 
     name: str
-    wrong: Callable
-    says: str
+    implementation: Callable
+    message: str
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,16 @@ class Exercise:
     """A function to write, or to repair.
 
     Attributes:
-        name: what the learner passes to `check`.
+        name: what the learner passes to `check`, and the name of the exercise's file.
         notebook: the stem of the notebook that sets it.
         title: a few words for the list of exercises.
         reference: right on every case, and built on `course_lib`.
         solution: right as well, written as a learner would write it; its source is shown.
         cases: the smallest first.
-        mistakes: told apart from each other and from the reference by the cases.
+        mistakes: the cases tell them apart from each other and from the reference.
         hints: from a nudge to nearly the answer.
-        given: for a bug hunt, the wrong implementation that stands in the notebook.
-        given_says: what to say of it as it stands; "The bug is still there." where left out.
+        given: for a bug hunt, the wrong implementation that the notebook shows.
+        given_message: the message for it as given; "The bug is still there." by default.
         differentiable: whether gradients must flow to every floating-point tensor in the cases.
     """
 
@@ -53,5 +53,5 @@ class Exercise:
     mistakes: tuple[Mistake, ...]
     hints: tuple[str, ...]
     given: Callable | None = None
-    given_says: str = texts.STILL_AS_GIVEN
+    given_message: str = messages.STILL_AS_GIVEN
     differentiable: bool = True

@@ -1,1 +1,1 @@
-"""Experiments that a notebook runs in small and a command runs at length, with their recorded results."""
+"""Experiments that notebooks run in a short version, with recorded results of the long version."""

@@ -1,12 +1,16 @@
-"""Does an encoding of positions hold beyond the length it was trained at?
+"""Do positional encodings generalise beyond the training length, with and without a causal mask?
 
-One small model, two tasks, all encodings; trained at 16 tokens, asked at 16, 32, 64 and 128::
+One small model, two tasks, every encoding that has no last position, both kinds of attention; trained at 16 tokens,
+evaluated at 16, 32, 64 and 128::
 
     python -m course_lib.experiments.positions
 
-trains every encoding from five seeds for 1,000 steps and records the result beside this file.
+sweeps the learning rate of each arm (encoding, task, mask) on seed 0, keeps the one with the lowest loss on new
+sequences of the training length, trains with it from three seeds for 1,000 steps and records the result beside
+this file. With names of encodings behind it, it trains these alone and keeps what is recorded of the others.
 """
 
+import argparse
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,138 +20,208 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.inputs import require_one_of, require_whole
 from course_lib.masks import causal_mask
 from course_lib.multihead import MultiHeadAttention
-from course_lib.positions import ENCODINGS, make_positions
+from course_lib.positions import ENCODINGS, AttentionPositions, Positions, make_positions
 from course_lib.training import fit
+from course_lib.validation import require_one_of, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")
 SYMBOLS, TRAINED = 16, 16
 LENGTHS = (16, 32, 64, 128)
-_NOT_ASKED = -100  # as `F.cross_entropy` has it
+#: Name of the mask → whether it is causal.
+MASKS = {"bidirectional": False, "causal": True}
+LEARNING_RATES = (1e-3, 3e-3, 1e-2)
+SEEDS = (0, 1, 2)
+STEPS = 1000
+_NAMES = {"none": "NoPE", "shaw": "Shaw", "t5": "T5", "rotary": "RoPE", "alibi": "ALiBi"}
+#: The encodings that are compared: a learned table has no positions beyond the training length.
+ARMS = tuple(name for name in ENCODINGS if name != "learned")
+#: What papers call the encodings.
+LABELS = {name: _NAMES.get(name, name) for name in ENCODINGS}
+_IGNORED = -100  # the default `ignore_index` of `F.cross_entropy`
 
 
 def _three_back(tokens: Int[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:
-    right = tokens.roll(3, dims=1)
-    right[:, :3] = _NOT_ASKED
-    return right
+    labels = tokens.roll(3, dims=1)
+    labels[:, :3] = _IGNORED
+    return labels
 
 
 def _the_first(tokens: Int[Tensor, "batch length"]) -> Int[Tensor, "batch length"]:
-    right = tokens[:, :1].expand(tokens.shape).clone()
-    right[:, 0] = _NOT_ASKED
-    return right
+    labels = tokens[:, :1].expand(tokens.shape).clone()
+    labels[:, 0] = _IGNORED
+    return labels
 
 
-#: Task → from the tokens to what each place has to name. One is about a distance, one about a place.
+#: Task → from the tokens to the labels of each position: one needs a relative, one an absolute position.
 TASKS: dict[str, Callable[[Tensor], Tensor]] = {
     "three back": _three_back,
     "the first": _the_first,
 }
 
 
+#: A name, or a function that makes an encoding for one layer.
+Encoding = str | Callable[[], AttentionPositions]
+
+
 class SmallModel(nn.Module):
-    """Two layers of four heads, each followed by a small network; vectors of 32 numbers.
+    """A Transformer with two layers, four heads and d_model = 32.
 
     Args:
-        encoding: one of `ENCODINGS`.
-        causal: whether a token sees only those before it.
+        encoding: one of `ENCODINGS`, or a function that makes an encoding for one layer.
+        causal: whether attention has a causal mask.
     """
 
-    def __init__(self, encoding: str, *, causal: bool = False) -> None:
+    def __init__(self, encoding: Encoding, *, causal: bool = False) -> None:
         super().__init__()
         self.causal, d_model, num_heads = causal, 32, 4
         options = {"max_length": TRAINED, "bidirectional": not causal}
-        made = [make_positions(encoding, d_model, num_heads, **options) for _ in range(2)]
+        made = [
+            Positions(attention=encoding())
+            if callable(encoding)
+            else make_positions(encoding, d_model, num_heads, **options)
+            for _ in range(2)
+        ]
         self.embedding = nn.Embedding(SYMBOLS, d_model)
-        self.added = made[0].added
+        self.position_embedding = made[0].embedding
         self.attention = nn.ModuleList(
-            MultiHeadAttention(d_model, num_heads, positions=one.inside) for one in made
+            MultiHeadAttention(d_model, num_heads, positions=one.attention) for one in made
         )
-        self.network = nn.ModuleList(
+        self.feed_forward = nn.ModuleList(
             nn.Sequential(nn.Linear(d_model, 64), nn.ReLU(), nn.Linear(64, d_model)) for _ in made
         )
         self.norm = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(2 * len(made)))
-        self.out = nn.Linear(d_model, SYMBOLS)
+        self.lm_head = nn.Linear(d_model, SYMBOLS)
 
     def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length symbols"]:
-        """Return logits for every place."""
+        """Return the logits of every position."""
         x = self.embedding(tokens)  # (batch, length, d_model)
-        x = x if self.added is None else self.added(x)
+        if self.position_embedding is not None:
+            x = self.position_embedding(x)
         mask = causal_mask(tokens.shape[1]) if self.causal else None
-        for layer, (attention, network) in enumerate(
-            zip(self.attention, self.network, strict=True)
+        for layer, (attention, feed_forward) in enumerate(
+            zip(self.attention, self.feed_forward, strict=True)
         ):
             x = x + attention(self.norm[2 * layer](x), mask=mask).output
-            x = x + network(self.norm[2 * layer + 1](x))
-        return self.out(x)
+            x = x + feed_forward(self.norm[2 * layer + 1](x))
+        return self.lm_head(x)
 
 
 def trained(
-    encoding: str, task: str, *, seed: int = 0, steps: int = 300, causal: bool = False
+    encoding: Encoding,
+    task: str,
+    *,
+    seed: int = 0,
+    steps: int = 300,
+    lr: float = 3e-3,
+    causal: bool = False,
 ) -> SmallModel:
     """Train a `SmallModel` on random sequences of 16 tokens, 32 at a time.
 
     Raises:
-        ValueError: for an encoding or a task that there is not.
+        ValueError: for an unknown encoding or task.
     """
     require_one_of(TASKS, task=task)
     require_whole(steps=steps)
     torch.manual_seed(seed)
-    model, random = SmallModel(encoding, causal=causal), torch.Generator().manual_seed(seed)
+    model, generator = SmallModel(encoding, causal=causal), torch.Generator().manual_seed(seed)
 
     def batches() -> Iterator[Tensor]:
         while True:
-            yield torch.randint(SYMBOLS, (32, TRAINED), generator=random)
+            yield torch.randint(SYMBOLS, (32, TRAINED), generator=generator)
 
-    def loss(model: nn.Module, tokens: Tensor) -> Tensor:
-        return F.cross_entropy(model(tokens).flatten(0, 1), TASKS[task](tokens).flatten())
-
-    fit(model, batches(), loss, steps=steps, rate=3e-3, seed=seed)
+    fit(
+        model,
+        batches(),
+        lambda model, tokens: _loss(model, task, tokens),
+        steps=steps,
+        lr=lr,
+        seed=seed,
+    )
     return model
 
 
-def accuracies(model: SmallModel, task: str, *, count: int = 100) -> list[float | None]:
-    """Return the share of right answers in the second half of fresh sequences, at each of `LENGTHS`.
+def _loss(model: nn.Module, task: str, tokens: Int[Tensor, "batch length"]) -> Tensor:
+    return F.cross_entropy(model(tokens).flatten(0, 1), TASKS[task](tokens).flatten())
 
-    None where the encoding has no positions for the length.
+
+def _new_sequences(count: int, length: int, generator: torch.Generator) -> Tensor:
+    return torch.randint(SYMBOLS, (count, length), generator=generator)
+
+
+def held_out_loss(model: SmallModel, task: str, *, count: int = 500) -> float:
+    """Return the loss on new sequences of the training length."""
+    tokens = _new_sequences(count, TRAINED, torch.Generator().manual_seed(54321))
+    with torch.no_grad():
+        return _loss(model, task, tokens).item()
+
+
+def accuracies(model: SmallModel, task: str, *, count: int = 100) -> list[float | None]:
+    """Return the accuracy in the second half of new sequences, at each of `LENGTHS`.
+
+    None where the encoding has too few positions for the length.
     """
-    random, shares = torch.Generator().manual_seed(12345), []
+    generator, shares = torch.Generator().manual_seed(12345), []
     for length in LENGTHS:
-        tokens = torch.randint(SYMBOLS, (count, length), generator=random)
+        tokens = _new_sequences(count, length, generator)
         try:
             with torch.no_grad():
-                said = model(tokens).argmax(dim=-1)
-        except ValueError:  # a learned table ends
+                predicted = model(tokens).argmax(dim=-1)
+        except ValueError:  # a learned table has no more positions
             shares.append(None)
             continue
-        right = said == TASKS[task](tokens)
-        shares.append(right[:, length // 2 :].float().mean().item())
+        correct = predicted == TASKS[task](tokens)
+        shares.append(correct[:, length // 2 :].float().mean().item())
     return shares
 
 
-def recorded() -> dict[str, dict[str, list[list[float | None]]]]:
-    """Return the recorded result of the long version: task → encoding → a list of accuracies per seed."""
+def recorded() -> dict[str, dict[str, dict[str, dict]]]:
+    """Return the record: mask → task → encoding → {"lr": …, "accuracy": for each seed, one per length}."""
     return json.loads(RECORD.read_text(encoding="utf-8"))
 
 
 def main() -> None:
-    """Run the long version and record it."""
+    """Run the experiment and record it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("encodings", nargs="*", help=f"of {', '.join(ARMS)}; all where left out")
+    chosen = parser.parse_args().encodings or ARMS
+    for encoding in chosen:
+        require_one_of(ARMS, encoding=encoding)
     torch.set_num_threads(1)
-    result: dict[str, dict[str, list]] = {task: {} for task in TASKS}
-    for task in TASKS:
-        for encoding in (*ENCODINGS, "none, causal", "alibi, causal"):
-            name, _, causal = encoding.partition(", ")
-            result[task][encoding] = [
-                accuracies(
-                    trained(name, task, seed=seed, steps=1000, causal=bool(causal)), task, count=500
-                )
-                for seed in range(5)
-            ]
-            print(task, encoding, result[task][encoding], flush=True)
-    rounded = json.loads(json.dumps(result), parse_float=lambda number: round(float(number), 3))
+    result = recorded() if RECORD.exists() else {}
+    for encoding in chosen:
+        for mask, causal in MASKS.items():
+            for task in TASKS:
+                arm = _arm(encoding, task, causal)
+                result.setdefault(mask, {}).setdefault(task, {})[encoding] = arm
+                print(mask, task, encoding, arm, flush=True)
+        _write(result)
+
+
+def _write(result: dict) -> None:
+    """Write the record, in the order of `ARMS` and with three decimals."""
+    ordered = {
+        mask: {
+            task: {name: result[mask][task][name] for name in ARMS if name in result[mask][task]}
+            for task in TASKS
+        }
+        for mask in MASKS
+    }
+    rounded = json.loads(json.dumps(ordered), parse_float=lambda number: round(float(number), 3))
     RECORD.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
+
+
+def _arm(encoding: str, task: str, causal: bool) -> dict:
+    """Sweep the learning rate of one arm on the first seed; return the best and the accuracies of all seeds."""
+
+    def run(seed: int, lr: float) -> SmallModel:
+        return trained(encoding, task, seed=seed, steps=STEPS, lr=lr, causal=causal)
+
+    swept = {lr: run(SEEDS[0], lr) for lr in LEARNING_RATES}
+    lr = min(swept, key=lambda lr: held_out_loss(swept[lr], task))
+    models = [swept[lr], *(run(seed, lr) for seed in SEEDS[1:])]
+    return {"lr": lr, "accuracy": [accuracies(model, task, count=300) for model in models]}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Start JupyterLab in `notebooks/` at the first notebook, with settings that ask the network nothing.
+"""Start JupyterLab in `notebooks/` at the first notebook, with settings that avoid requests to the internet.
 
 Further arguments go to JupyterLab, e.g. `python -m course_lib.lab --port 9000`.
 """

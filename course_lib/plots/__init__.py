@@ -1,64 +1,86 @@
-"""Pure drawing: arrays in, artists on Axes out. Nothing here knows of widgets, models or notebooks.
+"""Figures: arrays in, matplotlib artists out. Nothing here depends on widgets, models or notebooks.
 
-A *panel* owns what moves on one Axes. It draws the still parts once, when it is made; `update`
-moves the artists listed in `artists`; `hover` says which exact values stand where.
+A *panel* owns the artists on one Axes that can change. It draws the fixed parts once, when it is made;
+`update` changes the artists in `artists` and `static_artists`; `hover` returns the exact values under the
+pointer.
 """
 
 from course_lib.plots.alignment import AlignmentPanel
 from course_lib.plots.bars import BarsPanel
-from course_lib.plots.clocks import ClocksPanel
 from course_lib.plots.diagrams import (
     attention_diagram,
     blocks_diagram,
+    broadcast_diagram,
     cache_diagram,
+    decoder_attention_diagram,
+    encoder_decoder_diagram,
     heads_diagram,
+    kv_heads_diagram,
+    one_query_diagram,
+    path_lengths_diagram,
+    positions_diagram,
     residual_diagram,
+    score_diagram,
     self_and_cross_diagram,
+    shifted_target_diagram,
     transformer_diagram,
 )
+from course_lib.plots.drawn import drawn_panels
 from course_lib.plots.fit import FitPanel
 from course_lib.plots.grid import GridPanel
 from course_lib.plots.heads import HeadsPanel
-from course_lib.plots.heat_map import HeatMapPanel
 from course_lib.plots.histogram import HistogramPanel
-from course_lib.plots.intervals import IntervalsPanel, interval_grid
 from course_lib.plots.lines import LinesPanel
 from course_lib.plots.links import LinksPanel
 from course_lib.plots.ngrams import NgramsPanel
-from course_lib.plots.numbers import NumbersPanel
+from course_lib.plots.rotations import RotationsPanel
 from course_lib.plots.signed_map import SignedMapPanel
 from course_lib.plots.stems import StemsPanel
-from course_lib.plots.style import COLOURS, STYLE, figure
+from course_lib.plots.still import bar_plot, line_plot
+from course_lib.plots.style import COLOURS, STYLE, figure, legend_above
+from course_lib.plots.tiles import TilesPanel
 from course_lib.plots.token_map import TokenMapPanel
 from course_lib.plots.tree import TreePanel
+from course_lib.plots.vectors import VectorsPanel
 
 __all__ = [
     "COLOURS",
     "STYLE",
     "AlignmentPanel",
     "BarsPanel",
-    "ClocksPanel",
     "FitPanel",
     "GridPanel",
     "HeadsPanel",
-    "HeatMapPanel",
     "HistogramPanel",
-    "IntervalsPanel",
     "LinesPanel",
     "LinksPanel",
     "NgramsPanel",
-    "NumbersPanel",
+    "RotationsPanel",
     "SignedMapPanel",
     "StemsPanel",
+    "TilesPanel",
     "TokenMapPanel",
     "TreePanel",
+    "VectorsPanel",
     "attention_diagram",
+    "bar_plot",
     "blocks_diagram",
+    "broadcast_diagram",
     "cache_diagram",
+    "decoder_attention_diagram",
+    "drawn_panels",
+    "encoder_decoder_diagram",
     "figure",
     "heads_diagram",
-    "interval_grid",
+    "kv_heads_diagram",
+    "legend_above",
+    "line_plot",
+    "one_query_diagram",
+    "path_lengths_diagram",
+    "positions_diagram",
     "residual_diagram",
+    "score_diagram",
     "self_and_cross_diagram",
+    "shifted_target_diagram",
     "transformer_diagram",
 ]

@@ -1,4 +1,4 @@
-"""Named bars that lie, one below the other."""
+"""Named horizontal bars, one below the other."""
 
 from collections.abc import Sequence
 
@@ -13,22 +13,21 @@ from course_lib.plots.tokens import shortened
 from course_lib.plots.words import Words
 
 _TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1)
-_END = 1.16  # of the axis: room for a number behind a bar of 1
-_LONGEST = 15  # letters of a name
+_END = 1.16  # of the axis: space for a number after a bar of 1
+_LONGEST = 15  # characters of a name
 
 
 class BarsPanel(Panel):
-    """Shares between 0 and 1, each with its name and its number; behind each a wider pale bar, if wanted.
+    """Values between 0 and 1 as bars with their names and numbers; optionally a wider pale bar behind each.
 
     Args:
         axes: where to draw.
-        count: how many bars there is room for.
-        x_label, title: words on the Axes.
-        root: whether the axis is a square-root scale, where 0.01 and 1 can both be seen.
-        headed: whether there is room for a heading above the bars.
-        names: what a bar, the length of the filled one and that of the pale one are called under the
-            pointer.
-        room: for the names of the bars, left of 0; the bars themselves have 1.
+        count: the largest number of bars.
+        x_label, title: labels.
+        root: whether the axis has a square-root scale, on which 0.01 and 1 are both visible.
+        headed: whether to leave space for a heading above the bars.
+        names: what to call a bar, its filled part and its pale part under the pointer.
+        name_width: space for the names of the bars, left of 0, in units of the axis.
     """
 
     def __init__(
@@ -41,19 +40,19 @@ class BarsPanel(Panel):
         root: bool = False,
         headed: bool = False,
         names: tuple[str, str, str] = ("bar", "value", "before"),
-        room: float = 0.16,
+        name_width: float = 0.16,
     ) -> None:
         super().__init__(axes)
         self._scale = np.sqrt if root else np.asarray
         self._bar_name, self._value_name, self._before_name = names
         self.names: list[str] = []
         self.values = self.before = np.zeros(0)
-        self.out = np.zeros(0, dtype=bool)
+        self.removed = np.zeros(0, dtype=bool)
         ticks = _TICKS if root else (0, 0.2, 0.4, 0.6, 0.8, 1)
         axes.set_xticks(self._scale(ticks), [f"{tick:g}" for tick in ticks])
-        # The names stand left of 0, inside the Axes, so that the layout keeps room for them.
+        # The names are left of 0, inside the Axes, so that the layout includes them.
         axes.set(
-            xlim=(-room, _END),
+            xlim=(-name_width, _END),
             ylim=(count - 0.4, -1.7 if headed else -0.6),
             yticks=[],
             xlabel=x_label,
@@ -79,7 +78,7 @@ class BarsPanel(Panel):
         values: ArrayLike,
         *,
         before: ArrayLike | None = None,
-        out: ArrayLike | None = None,
+        removed: ArrayLike | None = None,
         notes: Sequence[str] | None = None,
         colours: Sequence[str] | None = None,
         heading: str = "",
@@ -88,21 +87,23 @@ class BarsPanel(Panel):
 
         Args:
             names, values: one per bar.
-            before: of the pale bars; none are drawn where left out.
-            out: which have no filled bar; their pale one is hatched.
-            notes: what stands behind each bar; its value where left out.
+            before: values of the pale bars; none are drawn where left out.
+            removed: which bars have no filled part; their pale bar is hatched.
+            notes: text after each bar; its value where left out.
             colours: names in `COLOURS` of the filled bars; blue where left out.
-            heading: words above the bars.
+            heading: text above the bars.
         """
         self.names, self.values = list(names), np.asarray(values, dtype=float)
         count = len(self.names)
         self.before = np.zeros(0) if before is None else np.asarray(before, dtype=float)
-        self.out = np.zeros(count, dtype=bool) if out is None else np.asarray(out, dtype=bool)
+        self.removed = (
+            np.zeros(count, dtype=bool) if removed is None else np.asarray(removed, dtype=bool)
+        )
         rows = np.arange(count)
         behind = self._scale(self.before) if before is not None else np.zeros(count)
-        stays = ~self.out
+        stays = ~self.removed
         self._pale.set_verts(_bars(behind[stays], rows[stays], 0.38))
-        self._crossed.set_verts(_bars(behind[self.out], rows[self.out], 0.38))
+        self._crossed.set_verts(_bars(behind[self.removed], rows[self.removed], 0.38))
         self._filled.set_verts(_bars(self._scale(self.values)[stays], rows[stays], 0.22))
         shades = np.array(["main"] * count if colours is None else colours, dtype=object)
         self._filled.set_facecolor([COLOURS[shade] for shade in shades[stays]])
@@ -112,18 +113,18 @@ class BarsPanel(Panel):
             [heading, *(shortened(name, _LONGEST) for name in self.names), *notes],
             [(0.01, -1.1), *((-0.02, row) for row in rows), *zip(ends, rows, strict=True)],
             align=[0.0] + [1.0] * count + [0.0] * count,
-            size=[10.5] + [9.5] * count + [8.5] * count,
+            size=[10.5] + [9.5] * count + [9.0] * count,
         )
 
     def data(self) -> dict:
-        """The filled bars, the pale ones where there are any, and which are out."""
+        """The filled bars, the pale ones where there are any, and which are removed."""
         drawn = {self._value_name: self.values}
         if len(self.before):
-            drawn |= {self._before_name: self.before, "out": self.out}
+            drawn |= {self._before_name: self.before, "removed": self.removed}
         return drawn
 
     def hover(self) -> dict:
-        """The exact values of the bar that lies there."""
+        """The exact values of the bar under the pointer."""
         rows = list(self.names)
         for row, number in enumerate(self.before):
             rows[row] += f", {self._before_name} {number:.4g}"

@@ -9,15 +9,14 @@ from course_lib.plots.style import COLOURS
 
 
 class FitPanel(Panel):
-    """A scatter of keys and values, a fitted curve over it, and the query whose output is looked at.
+    """A scatter of keys and values, the fitted curve, and one query with its output.
 
     Args:
         axes: where to draw.
         keys, values: the data, shape (key,).
         grid: where the fitted curve is drawn, shape (points,).
-        truth: the function behind the data on the grid, if it is known.
-        key_label, value_label, title: words on the Axes.
-        with_query: whether a query will be shown, for the legend.
+        truth: the true function on the grid, if it is known.
+        key_label, value_label, title: labels.
     """
 
     def __init__(
@@ -31,7 +30,6 @@ class FitPanel(Panel):
         key_label: str = "key",
         value_label: str = "value",
         title: str = "",
-        with_query: bool = True,
     ) -> None:
         super().__init__(axes)
         self.grid, self.fit, self.truth = np.asarray(grid), np.full(len(grid), np.nan), truth
@@ -49,13 +47,13 @@ class FitPanel(Panel):
             color=COLOURS["second"],
             markeredgecolor="white",
             markersize=9,
-            label="output at the query" if with_query else None,
+            label="output at the query",
         )
         axes.set(xlabel=key_label, ylabel=value_label, title=title)
         axes.margins(x=0.02)
         low, high = self._reach = axes.get_ylim()
-        axes.set_ylim(low, high + 0.28 * (high - low))  # room for the legend above the data
-        axes.legend(loc="upper left", ncols=2, fontsize=8)
+        axes.set_ylim(low, high + 0.28 * (high - low))  # space for the legend above the data
+        axes.legend(loc="upper left", ncols=2)
         self.artists = [self._attended, self._fit, self._query, self._output]
 
     def update(
@@ -65,7 +63,7 @@ class FitPanel(Panel):
         output: float | None = None,
         weights: ArrayLike | None = None,
     ) -> None:
-        """Move the curve; with a query, grow each key's dot with its weight and mark the output."""
+        """Update the curve; with a query, scale each key's dot by its weight and mark the output."""
         self.fit = np.asarray(fit)
         self._fit.set_ydata(self.fit)
         self._query.set_visible(query is not None)

@@ -1,4 +1,4 @@
-"""A small table of numbers in coloured cells, written as you like."""
+"""A small table of numbers in coloured cells."""
 
 from collections.abc import Sequence
 
@@ -24,11 +24,11 @@ class GridPanel(Panel):
 
     Args:
         axes: where to draw.
-        rows, columns: names, one for each.
-        title: words above.
-        limits: the numbers at the ends of the colours; where the lower one is negative, zero is white.
-        write: how a number is written in its cell.
-        x_label: what a column is.
+        rows, columns: their names.
+        title: above the table.
+        limits: the numbers at the ends of the colour scale; where the lower one is negative, zero is white.
+        write: format of a number in its cell.
+        x_label: label of the columns.
     """
 
     def __init__(
@@ -59,33 +59,30 @@ class GridPanel(Panel):
         axes.tick_params(length=0)
         axes.grid(False)
         self._words = Words(axes)
-        self.seldom = [self._image, self._words]
+        self.static_artists = [self._image, self._words]
 
-    def update(self, values: ArrayLike, written: Sequence[str] | None = None) -> None:
+    def update(self, values: ArrayLike, texts: Sequence[str] | None = None) -> None:
         """Show other numbers, shape (row, column); NaN leaves a cell empty.
 
         Args:
-            values: they choose the colours.
-            written: what stands in the cells, row by row, where it is not the numbers.
+            values: determine the colours.
+            texts: of the cells, row by row; the numbers where left out.
         """
         self.values = np.asarray(values, dtype=float)
         self._image.set_data(np.ma.masked_invalid(self.values))
-        written = (
-            [self._write.format(value) for value in self.values.flat]
-            if written is None
-            else written
-        )
+        if texts is None:
+            texts = [self._write.format(value) for value in self.values.flat]
         colours = self._image.cmap(self._image.norm(self.values))[..., :3]  # (row, column, 3)
         dark = colours @ (0.3, 0.59, 0.11) < 0.55
         filled = ~np.isnan(self.values)
         self._words.show(
-            [word for word, fills in zip(written, filled.flat, strict=True) if fills],
+            [word for word, fills in zip(texts, filled.flat, strict=True) if fills],
             np.argwhere(filled)[:, ::-1],  # (column, row)
             colour=["white" if one else COLOURS["ink"] for one in dark[filled]],
         )
 
-    def seldom_state(self) -> tuple:
-        """The numbers and what is written."""
+    def static_state(self) -> tuple:
+        """The numbers and the texts in the cells."""
         return self.values.tobytes(), tuple(self._words.words)
 
     def data(self) -> dict:

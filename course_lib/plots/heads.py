@@ -1,4 +1,4 @@
-"""All heads of a layer, small."""
+"""All heads of a layer as thumbnails."""
 
 import math
 from collections.abc import Sequence
@@ -13,19 +13,20 @@ from course_lib.plots.cells import Cells
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS
 from course_lib.plots.tokens import pooled
+from course_lib.plots.words import Words
 
 _TILE = 72  # pixels of a thumbnail's side
 _GAP = 6
-_MOST_NAMED = 16  # with more heads there is no room for words
+_MOST_NAMED = 16  # heads; with more, the thumbnails have no text
 
 
 class HeadsPanel(Panel):
-    """A thumbnail per head, with words below it, in colours on a square-root scale; one is framed.
+    """A thumbnail per head with a note below it, in colours on a square-root scale; one head is framed.
 
     Args:
         axes: where to draw.
-        most: how many heads there will be at most.
-        title: words above.
+        most: the largest number of heads.
+        title: above the panel.
         colours: a matplotlib colour map, or its name.
     """
 
@@ -37,27 +38,24 @@ class HeadsPanel(Panel):
         self._columns = math.ceil(math.sqrt(most)) if most > 4 else most
         self._columns = 4 if 4 < most <= _MOST_NAMED else self._columns
         self._rows = math.ceil(most / self._columns)
-        self._words = 16 if most <= _MOST_NAMED else 0  # pixels of room below each
+        self._below = 16 if most <= _MOST_NAMED else 0  # pixels for the note of each thumbnail
         axes.set(xticks=[], yticks=[], title=title)
         axes.set(xlim=(0, self._columns * (_TILE + _GAP)), ylim=(self._rows * self._step, 0))
         axes.grid(False)
         axes.spines[:].set_visible(False)
         self._size = self._rows * self._step, self._columns * (_TILE + _GAP)
         self._image = Cells(axes, (0, self._size[1], self._size[0], 0), colours)
-        self._texts = [
-            axes.text(x + _TILE / 2, y + _TILE + 3, "", fontsize=8, ha="center", va="top")
-            for x, y in map(self._corner, range(most))
-        ]
+        self._words = Words(axes)
         self._frame = Rectangle(
             (0, 0), _TILE, _TILE, fill=False, edgecolor=COLOURS["second"], lw=2.5
         )
         axes.add_patch(self._frame)
-        self.seldom = [self._image, *self._texts]
+        self.static_artists = [self._image, self._words]
         self.artists = [self._frame]
 
     @property
     def _step(self) -> int:
-        return _TILE + _GAP + self._words
+        return _TILE + _GAP + self._below
 
     def _corner(self, head: int) -> tuple[int, int]:
         """Left and top of a head's thumbnail, in pixels."""
@@ -78,12 +76,11 @@ class HeadsPanel(Panel):
             x, y = self._corner(number)
             canvas[y : y + _TILE, x : x + _TILE] = _thumbnail(np.sqrt(map_ / brightest))
         self._image.show(canvas)
-        for number, text in enumerate(self._texts):
-            text.set_visible(bool(self._words) and number < len(self.notes))
-            if number < len(self.notes):
-                text.set_text(self.notes[number])
+        shown = self.notes if self._below else []
+        corners = np.array([self._corner(number) for number in range(len(shown))])
+        self._words.show(shown, corners.reshape(-1, 2) + (_TILE / 2, _TILE + 4), hanging=True)
 
-    def seldom_state(self) -> tuple:
+    def static_state(self) -> tuple:
         """The weights and their notes."""
         return self.weights.tobytes(), tuple(self.notes)
 
@@ -93,7 +90,7 @@ class HeadsPanel(Panel):
 
 
 def _thumbnail(shares: np.ndarray) -> np.ndarray:
-    """A map with shares between 0 and 1, with _TILE rows and columns."""
+    """Resize a map to _TILE rows and columns."""
     small = pooled(shares, _TILE)
     rows, columns = (np.arange(_TILE) * n // _TILE for n in small.shape)
     return small[np.ix_(rows, columns)]

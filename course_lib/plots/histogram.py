@@ -1,4 +1,4 @@
-"""How numbers are spread."""
+"""The distribution of numbers."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,12 +9,12 @@ from course_lib.plots.style import COLOURS, root_scale
 
 
 class HistogramPanel(Panel):
-    """The share of numbers in each bin, on a square-root axis where a peak and a wide hill can both be seen.
+    """The share of numbers in each bin, on a square-root axis that shows narrow and wide distributions.
 
     Args:
         axes: where to draw.
-        edges: of the bins, shape (bins + 1,), equally spaced; numbers outside are left out of the bars.
-        x_label, title: words on the Axes.
+        edges: of the bins, shape (bins + 1,), equally spaced; numbers outside them are not drawn.
+        x_label, title: labels.
         largest: the top of the axis, a share.
     """
 

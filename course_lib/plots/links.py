@@ -1,4 +1,4 @@
-"""Who attends to whom, as lines from the queries on the left to the keys on the right."""
+"""Attention weights as lines from the queries on the left to the keys on the right."""
 
 from collections.abc import Sequence
 
@@ -12,6 +12,7 @@ from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS
 from course_lib.plots.token_map import numbered
 from course_lib.plots.tokens import TokenLabels
+from course_lib.plots.words import Words
 
 _FROM, _TO, _WORDS = 0.27, 0.6, 0.72
 _MOST_LINES = 250  # the thickest ones are drawn
@@ -20,11 +21,11 @@ _NAMED = 3  # keys with their weight in numbers
 
 
 class LinksPanel(Panel):
-    """Lines as thick and as dark as the weights; those of one query are orange, with numbers at the largest.
+    """Lines whose thickness and darkness show the weights; one query is orange, with numbers at its largest.
 
     Args:
         axes: where to draw.
-        title: words above.
+        title: above the panel.
     """
 
     def __init__(self, axes: Axes, *, title: str = "") -> None:
@@ -34,19 +35,14 @@ class LinksPanel(Panel):
         axes.grid(False)
         axes.spines[:].set_visible(False)
         self._left = TokenLabels(axes, _FROM - 0.02, across=False)
-        self._right = TokenLabels(axes, _WORDS, across=False, align="left")
+        self._right = TokenLabels(axes, _WORDS, across=False, align=0)
         self._others, self._own = LineCollection([]), LineCollection([])
         for lines in (self._others, self._own):
             axes.add_collection(lines, autolim=False)
         (self._mark,) = axes.plot([_FROM - 0.005], [0], ">", color=COLOURS["second"], markersize=6)
-        self._numbers = [
-            axes.text(
-                _WORDS - 0.02, 0, "", ha="right", va="center", fontsize=9, color=COLOURS["second"]
-            )
-            for _ in range(_NAMED)
-        ]
-        self.seldom = [*self._left.texts, *self._right.texts]
-        self.artists = [self._others, self._own, self._mark, *self._numbers]
+        self._numbers = Words(axes)
+        self.static_artists = [self._left, self._right]
+        self.artists = [self._others, self._own, self._mark, self._numbers]
 
     def update(
         self,
@@ -57,26 +53,29 @@ class LinksPanel(Panel):
         row: int,
         brightest: float,
     ) -> None:
-        """Show other weights, shape (query, key), the largest possible being `brightest`; stress one row."""
+        """Show other weights, shape (query, key), from 0 to `brightest`; highlight one row."""
         self.weights, self.queries, self.keys = np.asarray(weights), list(queries), list(keys)
         self.row = row
         self._left.update(self.queries)
         self._right.update(self.keys)
         heights = [(np.arange(n) + 0.5) / n for n in self.weights.shape]
-        everyone = self.weights / brightest
-        self._draw(self._others, _FAINT * everyone, heights, COLOURS["main"])
+        shares = self.weights / brightest
+        self._draw(self._others, _FAINT * shares, heights, COLOURS["main"])
         self._draw(
             self._own,
-            everyone * (np.arange(len(everyone)) == row)[:, None],
+            shares * (np.arange(len(shares)) == row)[:, None],
             heights,
             COLOURS["second"],
         )
         self._mark.set_ydata(heights[0][[row]])
         most = np.argsort(-self.weights[row], kind="stable")[:_NAMED]
-        for text, key in zip(self._numbers, most, strict=False):
-            text.set(y=heights[1][key], text=f"{self.weights[row, key]:.2f}")
-        for place, text in enumerate(self._numbers):
-            text.set_visible(place < len(most) and self.weights[row, most[place]] >= 0.005)
+        named = [key for key in most if self.weights[row, key] >= 0.005]
+        self._numbers.show(
+            [f"{self.weights[row, key]:.2f}" for key in named],
+            [(_WORDS - 0.02, heights[1][key]) for key in named],
+            colour=COLOURS["second"],
+            align=1,
+        )
 
     def _draw(
         self, lines: LineCollection, strength: np.ndarray, heights: list, colour: str
@@ -92,16 +91,16 @@ class LinksPanel(Panel):
         lines.set_linewidths(0.4 + 3.6 * alpha)
         lines.set_colors(np.column_stack([np.tile(to_rgb(colour), (len(drawn), 1)), alpha]))
 
-    def seldom_state(self) -> tuple:
-        """The tokens, unless another view covers the lines."""
+    def static_state(self) -> tuple:
+        """The tokens, and whether the lines are the visible view."""
         return self.axes.get_visible(), tuple(self.queries), tuple(self.keys)
 
     def data(self) -> dict:
-        """The weights, and the stressed row."""
+        """The weights, and the highlighted row."""
         return {"weight": self.weights, "row": [self.row]}
 
     def hover(self) -> dict | None:
-        """The exact weights of the stressed row, beside their keys."""
+        """The exact weights of the highlighted row, beside their keys."""
         if not self.axes.get_visible():
             return None
         left, top, right, bottom = self._box()
@@ -109,7 +108,7 @@ class LinksPanel(Panel):
         y = [top + (bottom - top) * (edge - low) / (high - low) for edge in (0, 1)]
         box = [left + (right - left) * _FROM, y[0], right, y[1]]
         query = numbered(self.queries)[self.row]
-        # one column of cells, a row per key: what the pointer meets on the right
+        # one column of cells, a row per key
         return self._hover_grid(
             self.weights[self.row][:, None], box, numbered(self.keys), [query]
         ) | {

@@ -1,4 +1,4 @@
-"""Which runs of tokens one sentence shares with others."""
+"""Which n-grams one sentence shares with others."""
 
 from collections.abc import Sequence
 
@@ -12,9 +12,9 @@ from course_lib.plots.style import COLOURS
 from course_lib.plots.words import Words, width
 
 KINDS = ("counted", "clipped", "missing")
-_LEFT = 0.09  # of the width: room for the names of the rows
+_LEFT = 0.09  # of the width: space for the names of the rows
 _LARGEST, _SMALLEST = 11.0, 7.5  # points
-_LOOKS = {  # colour, width, dash of the underline
+_STYLES = {  # colour, width, dash of the underline
     "counted": ("main", 2.4, "solid"),
     "clipped": ("second", 2.4, (0, (2, 1))),
     "missing": ("data", 1.0, (0, (1, 2))),
@@ -22,14 +22,14 @@ _LOOKS = {  # colour, width, dash of the underline
 
 
 class NgramsPanel(Panel):
-    """A row of tokens, and below it other rows; every run of n tokens of the first row is underlined.
+    """A row of tokens above other rows; every n-gram of the first row is underlined.
 
-    Runs that are counted have a solid line and are linked to where they stand below; clipped ones, which
-    stand above more often than below, have a dashed line, missing ones a dotted one.
+    Counted n-grams have a solid line and are linked to a match below; clipped ones, which occur more often
+    in the first row than below, have a dashed line, missing ones a dotted one.
 
     Args:
         axes: where to draw.
-        title: words above.
+        title: above the panel.
     """
 
     def __init__(self, axes: Axes, *, title: str = "") -> None:
@@ -57,28 +57,28 @@ class NgramsPanel(Panel):
         """Show other sentences.
 
         Args:
-            names, rows: what each row is called, and its tokens; the first is the one that is compared.
-            n: how long a run is.
-            kinds: of each run of the first row, one of `KINDS`.
-            links: of each counted run: where it begins, in which row it stands below, and where there.
-            counts: for each row and run of the first row, how often it stands there; for the pointer.
+            names, rows: the name of each row, and its tokens; the first row is compared with the others.
+            n: the length of an n-gram.
+            kinds: of each n-gram of the first row, one of `KINDS`.
+            links: of each counted n-gram: its start, the row of its match, and the start of the match.
+            counts: how often each n-gram of the first row occurs in each row; shown under the pointer.
         """
         self.n, self.kinds, self.links, self.names = n, list(kinds), list(links), list(names)
         self._slots = max(map(len, rows))
         self.counts = np.full((len(rows), self._slots), np.nan)
         self.counts[:, : len(self.kinds)] = np.asarray(counts).reshape(len(rows), -1)
         self._height = 1 / len(rows)
-        room = 0.92 * self._slot * self.axes.bbox.width * 72 / self.axes.figure.dpi  # points
+        space = 0.92 * self._slot * self.axes.bbox.width * 72 / self.axes.figure.dpi  # points
         widest = max(width(token, 1.0) for row in rows for token in row)
-        size = float(np.clip(room / widest, _SMALLEST, _LARGEST))
-        shown = [[_cut(token, size, room) for token in row] for row in rows]
+        size = float(np.clip(space / widest, _SMALLEST, _LARGEST))
+        shown = [[_cut(token, size, space) for token in row] for row in rows]
         self._words.show(
             [*names, *(token for row in shown for token in row)],
-            [(0, self._middle(place)) for place in range(len(rows))]
+            [(0, self._middle(row)) for row in range(len(rows))]
             + [
-                (self._across(token, 1), self._middle(place))
-                for place, row in enumerate(rows)
-                for token in range(len(row))
+                (self._across(position, 1), self._middle(row))
+                for row, tokens in enumerate(rows)
+                for position in range(len(tokens))
             ],
             size=[9.0] * len(names) + [size] * sum(map(len, rows)),
             align=[0.0] * len(names) + [0.5] * sum(map(len, rows)),
@@ -86,11 +86,11 @@ class NgramsPanel(Panel):
         )
         under = [self._underline(0, start) for start in range(len(self.kinds))]
         above = [self._underline(row, start) for _, row, start in self.links]
-        looks = [_LOOKS[kind] for kind in self.kinds] + [_LOOKS["counted"]] * len(above)
+        styles = [_STYLES[kind] for kind in self.kinds] + [_STYLES["counted"]] * len(above)
         self._lines.set_segments(under + above)
-        self._lines.set_color([COLOURS[look[0]] for look in looks])
-        self._lines.set_linewidth([look[1] for look in looks])
-        self._lines.set_linestyle([look[2] for look in looks])
+        self._lines.set_color([COLOURS[style[0]] for style in styles])
+        self._lines.set_linewidth([style[1] for style in styles])
+        self._lines.set_linestyle([style[2] for style in styles])
         self._links.set_segments(
             [
                 [np.mean(self._underline(0, start), axis=0), np.mean(end, axis=0)]
@@ -101,7 +101,7 @@ class NgramsPanel(Panel):
 
     @property
     def _slot(self) -> float:
-        """The width of a token's place."""
+        """The width of the slot of a token."""
         return (1 - _LEFT) / max(self._slots, 6)
 
     def _across(self, start: int, run: int) -> float:
@@ -111,7 +111,7 @@ class NgramsPanel(Panel):
         return (row + 0.5) * self._height
 
     def _underline(self, row: int, start: int) -> list[tuple[float, float]]:
-        """Both ends of a run's line: below the first row, above the others; neighbours at other heights."""
+        """Both ends of an n-gram's line: below the first row, above the others; neighbours at different heights."""
         first, apart = min(0.06, 0.2 * self._height), min(0.03, 0.07 * self._height)
         level = (first + apart * (start % self.n)) * (1 if row == 0 else -1)
         gap = 0.12 * self._slot
@@ -120,18 +120,18 @@ class NgramsPanel(Panel):
         return [(left + gap, y), (right - gap, y)]
 
     def _colours(self, rows: Sequence[Sequence[str]]) -> list[str]:
-        """Blue for tokens of a counted run, orange for those of clipped runs alone, grey for the others."""
+        """Blue for tokens of a counted n-gram, orange for those of clipped ones only, grey for the others."""
         shades = [["truth"] * len(row) for row in rows]
         for kind in ("clipped", "counted"):
             for start, own in enumerate(self.kinds):
                 if own == kind:
-                    shades[0][start : start + self.n] = [_LOOKS[kind][0]] * self.n
+                    shades[0][start : start + self.n] = [_STYLES[kind][0]] * self.n
         for _, row, start in self.links:
             shades[row][start : start + self.n] = ["main"] * self.n
         return [COLOURS[shade] for row in shades for shade in row]
 
     def data(self) -> dict:
-        """How long a run is, how each of the first row fares, where the counted ones are linked to, and counts."""
+        """n, the kind of each n-gram of the first row, the links of the counted ones, and all counts."""
         return {
             "n": [self.n],
             "kind": [KINDS.index(kind) for kind in self.kinds],
@@ -140,20 +140,20 @@ class NgramsPanel(Panel):
         }
 
     def hover(self) -> dict:
-        """How often the run that begins at a place of the first row stands in the row under the pointer."""
+        """How often the n-gram that starts at this position of the first row occurs in the row under the pointer."""
         left, top, right, bottom = self._box()
         edge = left + (right - left) * _LEFT
         box = [edge, top, edge + (right - left) * self._slot * self._slots, bottom]
-        starts = [str(place + 1) for place in range(self._slots)]
+        starts = [str(start + 1) for start in range(self._slots)]
         return self._hover_grid(self.counts, box, self.names, starts) | {
             "row_name": "in the",
-            "column_name": f"how often the {self.n}-gram from place",
+            "column_name": f"count of the {self.n}-gram from position",
         }
 
 
-def _cut(token: str, size: float, room: float) -> str:
-    """As many letters of a token as there is room for, in points."""
+def _cut(token: str, size: float, space: float) -> str:
+    """Cut a token to the characters that fit into `space` points."""
     whole, letters = width(token, size), len(token)
-    if whole <= room:
+    if whole <= space:
         return token
-    return f"{token[: max(int(letters * room / whole) - 1, 1)]}…"
+    return f"{token[: max(int(letters * space / whole) - 1, 1)]}…"

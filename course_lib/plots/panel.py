@@ -9,34 +9,34 @@ from numpy.typing import ArrayLike
 
 
 class Panel:
-    """One Axes with artists that move.
+    """One Axes with artists that can change.
 
     Attributes:
         axes: where it draws.
-        artists: what `update` moves, in drawing order; everything else stands still.
-        seldom: what `update` changes only now and then; drawn below `artists`, and drawn anew when
-            `seldom_state` changes.
+        artists: redrawn after every `update`, in this order; what is in neither list never changes.
+        static_artists: artists that rarely change. They are cached in the background, below `artists`,
+            and redrawn only when `static_state` changes.
     """
 
     def __init__(self, axes: Axes) -> None:
         self.axes = axes
         self.artists: list[Artist] = []
-        self.seldom: list[Artist] = []
+        self.static_artists: list[Artist] = []
 
-    def seldom_state(self) -> Hashable:
-        """Return what the seldom changing artists show now."""
+    def static_state(self) -> Hashable:
+        """Return what the static artists show now; a new value invalidates the cached background."""
         return None
 
     def hover(self) -> dict | None:
-        """Say which exact values stand where on the Axes, or None if nothing is worth reading off."""
+        """Return the exact values to show under the pointer, or None if there are none."""
         return None
 
     def data(self) -> dict[str, ArrayLike]:
-        """Return what is drawn now, name → numbers. Tests compare a description of it."""
+        """Return the data drawn now, name → numbers. Tests compare its description."""
         raise NotImplementedError
 
     def describe(self) -> str:
-        """Say in numbers what is drawn now: range and mean of each thing, to three digits."""
+        """Describe the data drawn now: range and mean of each name, to three significant digits."""
         title = self.axes.get_title("left") or self.axes.get_xlabel()
         return f"{title}: " + "; ".join(
             f"{name} {_span(np.asarray(numbers, dtype=float))}"
@@ -57,7 +57,7 @@ class Panel:
     def _hover_grid(
         self, weights: np.ndarray, box: list[float], rows: list[str], columns: list[str]
     ) -> dict:
-        """Exact values as float32 bytes; the axes' labels say what a row and a column is."""
+        """Exact values as float32 bytes; the axis labels name rows and columns."""
         return {
             "kind": "grid",
             "box": box,
@@ -79,17 +79,25 @@ def _span(numbers: np.ndarray) -> str:
     numbers = numbers[np.isfinite(numbers)]
     if numbers.size == 0:
         return "nowhere"
-    # What is next to nothing beside the rest has last digits that depend on the processor.
+    # Values that are negligible beside the largest are rounding errors, which depend on the processor.
     least = 1e-3 * np.abs(numbers).max()
     low, high, mean = (
-        f"{0.0 if abs(number) < least else number:.3g}"
+        short(0.0 if abs(number) < least else number)
         for number in (numbers.min(), numbers.max(), numbers.mean())
     )
     return low if numbers.size == 1 else f"{low} to {high}, mean {mean}"
 
 
+def short(number: float) -> str:
+    """Three significant digits without an exponent: 0.0123, 18,900."""
+    rounded = float(f"{number:.3g}")
+    if abs(rounded) >= 100:
+        return f"{rounded:,.0f}"
+    return np.format_float_positional(rounded, trim="-")
+
+
 def rounded(numbers: ArrayLike) -> list[float | None]:
-    """Seven significant digits: a day among years, and short to send. None where there is no finite number."""
+    """Round to seven significant digits, enough for a day among years; None for what is not finite."""
     return [
         float(f"{number:.7g}") if np.isfinite(number) else None
         for number in np.asarray(numbers, dtype=float)

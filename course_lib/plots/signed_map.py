@@ -1,4 +1,4 @@
-"""Numbers of both signs over rows and columns, as a map whose size may change."""
+"""Numbers of both signs as a map whose shape may change."""
 
 from collections.abc import Sequence
 
@@ -7,21 +7,23 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from course_lib.plots.cells import Cells
+from course_lib.plots.colour_bar import ColourBar
 from course_lib.plots.grid import SIGNED
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS
 
 _EDGE = 0.02
+_RIGHT = 0.24  # space for the colour bar, as a share of the map
 
 
 class SignedMapPanel(Panel):
     """A map in blue below zero and orange above; a line marks one row.
 
-    The map keeps its place when the number of rows or columns changes; its corners say what they are.
+    The map always fills its Axes; its corners are labelled with the first and last row and column.
 
     Args:
         axes: where to draw.
-        title, x_label, y_label: words on the Axes.
+        title, x_label, y_label: labels.
     """
 
     def __init__(
@@ -29,12 +31,14 @@ class SignedMapPanel(Panel):
     ) -> None:
         super().__init__(axes)
         self.values, self._row, self._largest = np.zeros((1, 1)), None, 1.0
-        axes.set(xlim=(0, 1), ylim=(1, 0), xticks=[], yticks=[], title=title)
+        axes.set(xlim=(0, 1 + _RIGHT), ylim=(1, 0), xticks=[], yticks=[], title=title)
         axes.set_xlabel(x_label, labelpad=14)
         axes.set_ylabel(y_label, labelpad=22)
         axes.grid(False)
+        axes.spines["bottom"].set_bounds(0, 1)
         self._image = Cells(axes, (0, 1, 1, 0), SIGNED)
-        style = {"fontsize": 8, "color": COLOURS["truth"], "clip_on": False}
+        self._bar = ColourBar(axes, SIGNED, "")
+        style = {"fontsize": 9, "color": COLOURS["truth"], "clip_on": False}
         self._corners = [
             axes.text(0, 1 + _EDGE, "", va="top", ha="left", **style),
             axes.text(1, 1 + _EDGE, "", va="top", ha="right", **style),
@@ -42,7 +46,7 @@ class SignedMapPanel(Panel):
             axes.text(-_EDGE, 1, "", va="bottom", ha="right", **style),
         ]
         (self._line,) = axes.plot([0, 1], [0, 0], color=COLOURS["ink"], linewidth=1.2)
-        self.seldom = [self._image, *self._corners]
+        self.static_artists = [self._image, *self._corners, *self._bar.artists]
         self.artists = [self._line]
 
     def update(
@@ -55,8 +59,7 @@ class SignedMapPanel(Panel):
     ) -> None:
         """Show other numbers, shape (row, column), between -largest and largest; mark one row.
 
-        `corners` are the first and last column and the first and last row, in words; their indices where
-        left out.
+        `corners` names the first and last column and the first and last row; their indices where left out.
         """
         self.values, self._row = np.asarray(values, dtype=float), row
         self._largest = largest
@@ -65,11 +68,12 @@ class SignedMapPanel(Panel):
         words = corners or ("0", str(columns - 1), "0", str(rows - 1))
         for text, word in zip(self._corners, words, strict=True):
             text.set_text(word)
+        self._bar.show([-largest, 0, largest])
         self._line.set_visible(row is not None)
         if row is not None:
             self._line.set_ydata([(row + 0.5) / rows] * 2)
 
-    def seldom_state(self) -> tuple:
+    def static_state(self) -> tuple:
         """The numbers, their scale and the corners."""
         corners = tuple(text.get_text() for text in self._corners)
         return self.values.shape, self.values.tobytes(), self._largest, corners
@@ -81,6 +85,8 @@ class SignedMapPanel(Panel):
     def hover(self) -> dict:
         """The exact number in each cell, as float32 bytes."""
         rows, columns = self.values.shape
+        left, top, right, bottom = self._box()
+        box = [left, top, left + (right - left) / (1 + _RIGHT), bottom]
         return self._hover_grid(
-            self.values, self._box(), list(map(str, range(rows))), list(map(str, range(columns)))
+            self.values, box, list(map(str, range(rows))), list(map(str, range(columns)))
         )

@@ -6,15 +6,16 @@ from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS, root_scale
+from course_lib.plots.tick_numbers import TickNumbers
 
 
 class StemsPanel(Panel):
-    """Weights between 0 and 1 as stems, on a square-root axis where 0.01 and 1 can both be seen.
+    """Weights between 0 and 1 as stems, on a square-root axis, on which 0.01 and 1 are both visible.
 
     Args:
         axes: where to draw.
-        keys: where the stems stand, shape (key,).
-        key_label, title: words on the Axes.
+        keys: positions of the stems, shape (key,).
+        key_label, title: labels.
     """
 
     def __init__(
@@ -28,6 +29,7 @@ class StemsPanel(Panel):
         super().__init__(axes)
         self.keys = np.asarray(keys)
         self.weights = np.zeros_like(self.keys)
+        self._count = len(self.keys)
         self._stems = axes.vlines(self.keys, 0, 0, color=COLOURS["main"], linewidth=1.4)
         (self._heads,) = axes.plot(
             self.keys, self.weights, "o", color=COLOURS["main"], markersize=3.5
@@ -38,18 +40,31 @@ class StemsPanel(Panel):
         axes.margins(x=0.02)
         axes.set(xlabel=key_label, ylabel="weight (square-root scale)", title=title)
         root_scale(axes, 1.05)
+        self._ticks = TickNumbers(axes)
+        self._ticks.update()
+        self.static_artists = [self._ticks]  # the limits follow the number of keys
         self.artists = [self._stems, self._heads, self._query]
 
     def update(self, weights: ArrayLike, query: float | None = None) -> None:
-        """Give each key its weight; mark the query where it stands among the keys."""
+        """Show other weights, of all keys or of the first ones; mark the query among the keys."""
         self.weights = np.asarray(weights)
+        keys = self.keys[: len(self.weights)]
+        if len(keys) != self._count:
+            self._count = len(keys)
+            edge = 0.02 * max(float(np.ptp(keys)), 1.0)
+            self.axes.set_xlim(keys.min() - edge, keys.max() + edge)
+            self._ticks.update()
         self._stems.set_segments(
-            [[(key, 0), (key, w)] for key, w in zip(self.keys, self.weights, strict=True)]
+            [[(key, 0), (key, w)] for key, w in zip(keys, self.weights, strict=True)]
         )
-        self._heads.set_ydata(self.weights)
+        self._heads.set_data(keys, self.weights)
         self._query.set_visible(query is not None)
         if query is not None:
             self._query.set_xdata([query, query])
+
+    def static_state(self) -> int:
+        """How many keys there are."""
+        return self._count
 
     def data(self) -> dict:
         """The weights, and the query where it is marked."""
@@ -58,4 +73,6 @@ class StemsPanel(Panel):
 
     def hover(self) -> dict:
         """The weight of the key nearest to the pointer."""
-        return self._hover_lines(self.keys, {"weight": self.weights}, self.axes.get_xlabel())
+        return self._hover_lines(
+            self.keys[: self._count], {"weight": self.weights}, self.axes.get_xlabel()
+        )

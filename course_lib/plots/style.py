@@ -1,12 +1,15 @@
-"""The look of every figure in the course."""
+"""The style of every figure in the course."""
+
+import math
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
-#: Blue and orange are told apart by every reader; the rest support them.
+#: Blue and orange can be told apart with any colour vision; the rest support them.
 COLOURS = {
     "main": "#1f5fa8",
     "second": "#d9650a",
@@ -19,7 +22,7 @@ COLOURS = {
 
 STYLE = {
     "figure.facecolor": "white",
-    "font.family": "DejaVu Sans",  # ships with matplotlib: the same letters everywhere
+    "font.family": "DejaVu Sans",  # ships with matplotlib: the same glyphs everywhere
     "font.size": 10,
     "axes.titlesize": 11,
     "axes.titlelocation": "left",
@@ -41,7 +44,7 @@ STYLE = {
     "legend.fontsize": 9,
     "image.cmap": "viridis",
     "svg.fonttype": "path",
-    "svg.hashsalt": "attention-course",  # the same picture gives the same file
+    "svg.hashsalt": "attention-course",  # equal figures give equal files
 }
 
 
@@ -62,3 +65,48 @@ def root_scale(axes: Axes, top: float = 1.0) -> None:
     ticks = [tick for tick in (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1) if tick <= top]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_ylim(0, top)
+
+
+class PlainLogLocator(LogLocator):
+    """Ticks at powers of 10; over less than two powers, at 1, 2 and 5 of each, so that there are several."""
+
+    def tick_values(self, vmin, vmax):
+        """Return the positions of the ticks."""
+        low, high = sorted((vmin, vmax))
+        few = low > 0 and high < 100 * low
+        self.set_params(subs=(1.0, 2.0, 5.0) if few else (1.0,))
+        return super().tick_values(vmin, vmax)
+
+
+def plain_log(axes: Axes, which: str) -> None:
+    """Make the "x" or the "y" axis logarithmic, with numbers that can be read: 0.01, 10, 1,000; 10⁻⁴ and 2·10⁻⁷."""
+    getattr(axes, f"set_{which}scale")("log")
+    axis = getattr(axes, f"{which}axis")
+    axis.set_major_locator(PlainLogLocator())
+    axis.set_major_formatter(_plain)
+    axis.set_minor_formatter("")
+
+
+def name_points(axes: Axes, x: np.ndarray, most: int = 8) -> None:
+    """Give each of few points on the x axis a tick of its own; leave the ticks as they are for more."""
+    if len(x) <= most:
+        names = [_plain(point) if point > 0 else f"{point:g}" for point in map(float, x)]
+        axes.set_xticks(x, names)
+        axes.xaxis.set_minor_locator(NullLocator())
+
+
+def legend_above(axes: Axes, columns: int | None = None) -> None:
+    """Put the legend above an Axes, where it hides nothing."""
+    _, labels = axes.get_legend_handles_labels()
+    if columns is None:
+        columns = len(labels) if sum(map(len, labels)) + 6 * len(labels) <= 84 else 2
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2)
+
+
+def _plain(number: float, _: int = 0) -> str:
+    if number >= 0.001:
+        return f"{number:,g}" if number < 1e6 else f"{number:,.0f}"
+    exponent = math.floor(math.log10(number) + 1e-9)
+    factor = f"{number / 10**exponent:g}"
+    power = "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return power if factor == "1" else f"{factor}·{power}"

@@ -1,4 +1,4 @@
-"""Who attends to whom, as a map with the tokens at its sides."""
+"""Attention weights as a map, with the tokens at its sides."""
 
 from collections.abc import Sequence
 
@@ -8,13 +8,16 @@ from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
 from course_lib.plots.cells import Cells
+from course_lib.plots.colour_bar import ColourBar
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS
 from course_lib.plots.tokens import TokenLabels, pooled
+from course_lib.plots.words import Words
 
-_LEFT, _BELOW = 0.24, 0.26  # room for the tokens, as shares of the map
+_LEFT, _BELOW = 0.24, 0.26  # space for the tokens, as shares of the map
+_RIGHT = 0.16  # space for the colour bar
 _MOST_PIXELS = 360
-_FEW_CELLS = 36  # as many get their number printed
+_FEW_CELLS = 36  # up to so many cells have their number printed
 
 
 class TokenMapPanel(Panel):
@@ -22,25 +25,26 @@ class TokenMapPanel(Panel):
 
     Args:
         axes: where to draw.
-        title: words above the map.
+        title: above the map.
     """
 
     def __init__(self, axes: Axes, *, title: str = "") -> None:
         super().__init__(axes)
         self.weights, self.queries, self.keys = np.zeros((1, 1)), [""], [""]
-        axes.set(xlim=(-_LEFT, 1.005), ylim=(1 + _BELOW, -0.005), xticks=[], yticks=[], title=title)
+        axes.set(
+            xlim=(-_LEFT, 1 + _RIGHT), ylim=(1 + _BELOW, -0.005), xticks=[], yticks=[], title=title
+        )
         axes.grid(False)
         axes.spines[:].set_visible(False)
         self._image = Cells(axes, (0, 1, 1, 0))
+        self._bar = ColourBar(axes, "viridis", "weight")
         self._rows = TokenLabels(axes, -0.015, across=False)
         self._columns = TokenLabels(axes, 1.015, across=True)
-        self._numbers = [
-            axes.text(0, 0, "", ha="center", va="center", fontsize=8) for _ in range(_FEW_CELLS)
-        ]
+        self._numbers = Words(axes)
         self._frame = Rectangle((0, 0), 1, 1, fill=False, edgecolor=COLOURS["second"], lw=2)
         axes.add_patch(self._frame)
-        self.seldom = [*self._rows.texts, *self._columns.texts]
-        self.artists = [self._image, *self._numbers, self._frame]
+        self.static_artists = [self._rows, self._columns, *self._bar.artists]
+        self.artists = [self._image, self._numbers, self._frame]
 
     def update(
         self,
@@ -51,10 +55,11 @@ class TokenMapPanel(Panel):
         row: int | None,
         brightest: float,
     ) -> None:
-        """Show other weights, shape (query, key), between 0 and `brightest`; frame one row, or none."""
+        """Show other weights, shape (query, key), from 0 to `brightest`; frame one row, or none."""
         self.weights, self.queries, self.keys = np.asarray(weights), list(queries), list(keys)
         shares = np.sqrt(self.weights / brightest)
         self._image.show(pooled(shares, _MOST_PIXELS))
+        self._bar.show([0, brightest / 4, brightest])  # the square root halves at a quarter
         self._rows.update(self.queries)
         self._columns.update(self.keys)
         self._frame.set_visible(row is not None)
@@ -64,21 +69,19 @@ class TokenMapPanel(Panel):
 
     def _write_numbers(self, shares: np.ndarray) -> None:
         few = self.weights.size <= _FEW_CELLS
-        height, width = self.weights.shape
-        for place, text in enumerate(self._numbers):
-            text.set_visible(few and place < self.weights.size)
-            if text.get_visible():
-                row, column = divmod(place, width)
-                dark = shares[row, column] < 0.6
-                text.set_position(((column + 0.5) / width, (row + 0.5) / height))
-                text.set(
-                    text=f"{self.weights[row, column]:.2f}",
-                    color="white" if dark else COLOURS["ink"],
-                )
+        positions = (np.argwhere(np.isfinite(shares))[:, ::-1] + 0.5) / self.weights.shape[::-1]
+        self._numbers.show(
+            [f"{weight:.2f}" for weight in self.weights.flat] if few else [],
+            positions if few else [],
+            colour=["white" if share < 0.6 else COLOURS["ink"] for share in shares.flat]
+            if few
+            else "white",
+        )
 
-    def seldom_state(self) -> tuple:
-        """The tokens, unless another view covers the map."""
-        return self.axes.get_visible(), tuple(self.queries), tuple(self.keys)
+    def static_state(self) -> tuple:
+        """The tokens, the numbers of the colour bar, and whether the map is the visible view."""
+        tokens = tuple(self.queries), tuple(self.keys)
+        return self.axes.get_visible(), *tokens, self._bar.numbers()
 
     def data(self) -> dict:
         """The weights, and the framed row where there is one."""
@@ -103,5 +106,5 @@ class TokenMapPanel(Panel):
 
 
 def numbered(tokens: Sequence[str]) -> list[str]:
-    """Tokens with their place, since a token may occur twice."""
-    return [f"{place} {token}" for place, token in enumerate(tokens)]
+    """Tokens with their positions, since a token may occur twice."""
+    return [f"{position} {token}" for position, token in enumerate(tokens)]

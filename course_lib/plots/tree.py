@@ -14,27 +14,27 @@ from course_lib.plots.style import COLOURS
 from course_lib.plots.tokens import shortened
 from course_lib.plots.words import Words
 
-COLUMNS = 8  # that are seen at a time, the last ones
-KINDS = ("kept", "dropped", "finished")
+COLUMNS = 8  # the last ones are visible
+KINDS = ("kept", "dropped", "complete")
 _HALF_WIDTH, _HALF_HEIGHT = 0.37, 0.4  # of a node, in columns and rows
-_LONGEST = 10  # letters
-_LOOKS = {  # fill, edge, width of the edge, dash, words
+_LONGEST = 10  # characters
+_STYLES = {  # fill, edge, width of the edge, dash, words
     "kept": ("#d6e4f3", COLOURS["main"], 1.2, "solid", COLOURS["ink"]),
     "dropped": ("white", COLOURS["truth"], 0.9, (0, (2.5, 2)), COLOURS["truth"]),
-    "finished": (COLOURS["faint"], COLOURS["ink"], 1.4, "solid", COLOURS["ink"]),
+    "complete": (COLOURS["faint"], COLOURS["ink"], 1.4, "solid", COLOURS["ink"]),
 }
 
 
 class TreePanel(Panel):
-    """Nodes with a word and a number, in columns; a line to each from its parent, as thick as its share.
+    """Nodes with a word and a number in columns, linked to their parents; the thickness shows the share.
 
-    Kept nodes are filled and round, dropped ones hollow and dashed, finished ones square. One path is
+    Kept nodes are filled and round, dropped ones hollow and dashed, complete ones square. One path is
     orange.
 
     Args:
         axes: where to draw.
-        title: words above.
-        value_name: what the numbers under the pointer are.
+        title: above the tree.
+        value_name: what to call the numbers under the pointer.
     """
 
     def __init__(self, axes: Axes, *, title: str = "", value_name: str = "value") -> None:
@@ -66,17 +66,17 @@ class TreePanel(Panel):
         path: Sequence[int] = (),
         height: int = 4,
     ) -> None:
-        """Show another tree; of its columns the last `COLUMNS` are seen.
+        """Show another tree; its last `COLUMNS` columns are visible.
 
         Args:
-            columns, rows: where each node stands, from the left and from the top.
-            parents: which node each comes from, -1 for none.
+            columns, rows: position of each node, from the left and from the top.
+            parents: index of each node's parent, -1 for none.
             kinds: of `KINDS`.
-            words, notes: what stands in each node, in two lines.
+            words, notes: the two lines of text in each node.
             values: the numbers under the pointer.
-            shares: from 0 to 1, how thick the line from its parent is.
+            shares: from 0 to 1, thickness of the line from the parent.
             path: the nodes of the orange path.
-            height: how many rows there is room for.
+            height: the number of rows that fit.
         """
         self.columns, self.rows = np.asarray(columns), np.asarray(rows)
         self.values, self.shares = np.asarray(values, dtype=float), np.asarray(shares, dtype=float)
@@ -85,28 +85,31 @@ class TreePanel(Panel):
         seen = [node for node, column in enumerate(self.columns) if column >= self._first]
         x, y = self.columns - float(self._first), (self.rows + 0.5) / height
         half = _HALF_HEIGHT * min(1 / height, 0.14)
-        self._nodes.set_paths([_box(x[n], y[n], half, kinds[n] == "finished") for n in seen])
-        looks = [_LOOKS[kinds[node]] for node in seen]
+        self._nodes.set_paths([_box(x[n], y[n], half, kinds[n] == "complete") for n in seen])
+        styles = [_STYLES[kinds[node]] for node in seen]
         orange = [node in self.path for node in seen]
-        self._nodes.set_facecolor([look[0] for look in looks])
+        self._nodes.set_facecolor([style[0] for style in styles])
         self._nodes.set_edgecolor(
-            [COLOURS["second"] if on else look[1] for look, on in zip(looks, orange, strict=True)]
+            [
+                COLOURS["second"] if on else style[1]
+                for style, on in zip(styles, orange, strict=True)
+            ]
         )
         self._nodes.set_linewidth(
-            [2.6 if on else look[2] for look, on in zip(looks, orange, strict=True)]
+            [2.6 if on else style[2] for style, on in zip(styles, orange, strict=True)]
         )
-        self._nodes.set_linestyle([look[3] for look in looks])
+        self._nodes.set_linestyle([style[3] for style in styles])
         self._link([node for node in seen if parents[node] >= 0], x, y, parents)
         headed = range(self._first, self._first + COLUMNS)
         heads = [f"step {n}" if n else "" for n in headed if n <= self.columns.max()]
-        shift = 0.4 * half
+        shift = 0.45 * half
         self._words.show(
             [shortened(words[n], _LONGEST) for n in seen] + [notes[n] for n in seen] + heads,
             [(x[n], y[n] - shift if notes[n] else y[n]) for n in seen]
             + [(x[n], y[n] + 1.25 * shift) for n in seen]
-            + [(place, -0.02) for place in range(len(heads))],
-            size=[9.0] * len(seen) + [7.5] * len(seen) + [9.0] * len(heads),
-            colour=2 * [look[4] for look in looks] + [COLOURS["truth"]] * len(heads),
+            + [(column, -0.02) for column in range(len(heads))],
+            size=[9.0] * len(seen) + [9.0] * len(seen) + [9.0] * len(heads),
+            colour=2 * [style[4] for style in styles] + [COLOURS["truth"]] * len(heads),
         )
 
     def _link(self, nodes: list[int], x: np.ndarray, y: np.ndarray, parents) -> None:
@@ -124,7 +127,7 @@ class TreePanel(Panel):
         self._lines.set_color(colours)
 
     def data(self) -> dict:
-        """Where the nodes stand, their numbers and shares, and which lie on the orange path."""
+        """The positions of the nodes, their numbers and shares, and which are on the orange path."""
         return {
             "step": self.columns,
             "row": self.rows,
@@ -134,7 +137,7 @@ class TreePanel(Panel):
         }
 
     def hover(self) -> dict:
-        """The exact number of the node that stands there, if there is one."""
+        """The exact number of the node under the pointer."""
         numbers = np.full((self._height, COLUMNS), np.nan)
         seen = self.columns >= self._first
         numbers[self.rows[seen], self.columns[seen] - self._first] = self.values[seen]
@@ -147,7 +150,7 @@ class TreePanel(Panel):
 
 
 def _box(x: float, y: float, half: float, square: bool) -> Path:
-    """The outline of a node: a rectangle, with corners cut off where it is not square."""
+    """The outline of a node: a rectangle, with its corners cut off unless `square`."""
     across, up = (0.0, 0.0) if square else (0.12, 0.45)
     w, h = _HALF_WIDTH, half
     corners = [

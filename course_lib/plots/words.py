@@ -1,4 +1,4 @@
-"""Many short words in one drawing."""
+"""Many short texts in one artist."""
 
 from collections.abc import Sequence
 
@@ -8,33 +8,36 @@ from matplotlib.collections import PathCollection
 from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path
 from matplotlib.textpath import TextToPath
-from matplotlib.transforms import IdentityTransform
+from matplotlib.transforms import IdentityTransform, Transform
 from numpy.typing import ArrayLike
 
 from course_lib.plots.style import COLOURS
 
 _FONT = FontProperties(family="DejaVu Sans")
-_SIZE = 100  # points at which outlines are kept
-_MOST_KEPT = 4096
+_SIZE = 100  # points at which outlines are cached
+_CACHE_SIZE = 4096
 _outlines: dict[str, tuple[Path, float]] = {}
-_places: dict[tuple[str, float, float], Path] = {}  # outlines in their size, moved to their place
+_aligned: dict[tuple, Path] = {}  # outlines, scaled, aligned and rotated
+_MIDDLE, _TOP = 0.36, 0.72  # of a capital letter, above the baseline, per size
 
 
 class Words(PathCollection):
-    """Words as outlines, all drawn at once: a fifth of the time that as many texts of matplotlib take.
+    """Texts as outlines in one collection, drawn in a fraction of the time that as many matplotlib texts take.
 
     Args:
-        axes: where to draw, at places in its data.
+        axes: where to draw.
+        coordinates: of the positions; the data's where left out.
     """
 
-    def __init__(self, axes: Axes) -> None:
+    def __init__(self, axes: Axes, coordinates: Transform | None = None) -> None:
         super().__init__(
             [],
             sizes=[1],  # a point of an outline is a point on paper
             linewidths=0,
             transform=IdentityTransform(),
-            offset_transform=axes.transData,
+            offset_transform=coordinates or axes.transData,
             clip_on=False,
+            zorder=3,  # as that of matplotlib's texts
         )
         self.words: list[str] = []
         axes.add_collection(self, autolim=False)
@@ -42,30 +45,30 @@ class Words(PathCollection):
     def show(
         self,
         words: Sequence[str],
-        places: ArrayLike,
+        positions: ArrayLike,
         *,
         size: ArrayLike = 9,
         colour: str | Sequence[str] = COLOURS["ink"],
         align: ArrayLike = 0.5,
+        rotated: ArrayLike = False,
+        hanging: ArrayLike = False,
     ) -> None:
-        """Show other words, (x, y) being the middle of their height.
+        """Show other words at their position (x, y).
 
         Args:
-            words, places: one of each per word.
-            size: in points, of all, or of each.
-            colour: of all, or of each.
-            align: which share of its width lies left of a word's place: 0, ½ or 1; one, or one for each.
+            words, positions: one of each per word.
+            size: in points, for all or for each.
+            colour: for all or for each.
+            align: the share of a word's width that lies before its position: 0, ½ or 1; for all or for each.
+            rotated: whether it reads upwards; for all or for each.
+            hanging: whether it hangs from its position instead of being vertically centred there; for all or
+                for each.
         """
         self.words = list(words)
         count = len(self.words)
-        sizes, aligns = (np.broadcast_to(one, count) for one in (size, align))
-        self.set_paths(
-            [
-                _placed(word, float(points), float(share))
-                for word, points, share in zip(self.words, sizes, aligns, strict=True)
-            ]
-        )
-        self.set_offsets(np.asarray(places, dtype=float).reshape(count, 2))
+        options = (np.broadcast_to(one, count).tolist() for one in (size, align, rotated, hanging))
+        self.set_paths([_aligned_outline(*each) for each in zip(self.words, *options, strict=True)])
+        self.set_offsets(np.asarray(positions, dtype=float).reshape(count, 2))
         self.set_facecolor(colour if isinstance(colour, str) else list(colour))
 
 
@@ -74,21 +77,24 @@ def width(word: str, size: float) -> float:
     return _outline(word)[1] * size / _SIZE
 
 
-def _placed(word: str, size: float, share: float) -> Path:
-    if (word, size, share) not in _places:
+def _aligned_outline(word: str, size: float, share: float, rotated: bool, hanging: bool) -> Path:
+    key = word, size, share, rotated, hanging
+    if key not in _aligned:
         path, across = _outline(word)
-        if len(_places) >= _MOST_KEPT:
-            _places.clear()
-        # the middle of a line of text: half the height of a capital letter above its foot
-        moved = (path.vertices - (share * across, 0.36 * _SIZE)) * (size / _SIZE)
-        _places[word, size, share] = Path(moved, path.codes)
-    return _places[word, size, share]
+        if len(_aligned) >= _CACHE_SIZE:
+            _aligned.clear()
+        above = (_TOP if hanging else _MIDDLE) * _SIZE
+        moved = (path.vertices - (share * across, above)) * (size / _SIZE)
+        if rotated:
+            moved = moved[:, ::-1] * (-1, 1)
+        _aligned[key] = Path(moved, path.codes)
+    return _aligned[key]
 
 
 def _outline(word: str) -> tuple[Path, float]:
-    """The outline of a word, and its width, at `_SIZE` points."""
+    """The outline of a word and its width, at `_SIZE` points."""
     if word not in _outlines:
-        if len(_outlines) >= _MOST_KEPT:
+        if len(_outlines) >= _CACHE_SIZE:
             _outlines.clear()
         maker = TextToPath()
         scale = _SIZE / maker.FONT_SCALE

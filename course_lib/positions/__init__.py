@@ -1,24 +1,96 @@
-"""Where a token stands: six ways to tell a model, one idea per file.
+"""Positional encodings: how a model is told the order of its tokens, one encoding per module.
 
-Two kinds. An encoding of the first kind is *added* to the vectors before the first layer: called as
-`positions(x, offset)`, it returns x with the positions in it. One of the second kind works *inside*
-attention, between the projections and the softmax; it is an `AttentionPositions`, and
-`MultiHeadAttention(positions=…)` takes it.
+There are two kinds. An `EmbeddingPositions` is *added* to the embeddings before the first block: called as
+`positions(x, offset)`, it returns x with the positions added. An `AttentionPositions` works *inside*
+attention, between the projections and the softmax; `MultiHeadAttention(positions=…)` takes it.
+
+This file lists every encoding by name. A configuration chooses one, and explorers, experiments, notebooks and
+tests go through the list.
 """
 
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import NamedTuple
+
+from course_lib.checks import positions as checks
 from course_lib.positions.alibi import AlibiBias, alibi_bias, alibi_slopes
-from course_lib.positions.base import AttentionPositions, relative_positions
-from course_lib.positions.choice import ENCODINGS, Positions, make_positions
+from course_lib.positions.base import AttentionPositions, EmbeddingPositions, relative_positions
 from course_lib.positions.learned import LearnedPositions
 from course_lib.positions.rotary import RotaryPositions, rotary
 from course_lib.positions.shaw import ShawRelativePositions
 from course_lib.positions.sinusoidal import SinusoidalPositions, sinusoidal_table
 from course_lib.positions.t5 import T5RelativeBias, t5_bucket
+from course_lib.validation import validated
+
+
+class ModelSizes(NamedTuple):
+    """What an encoding may depend on; arguments of `make_positions`."""
+
+    d_model: int
+    num_heads: int
+    d_head: int
+    max_length: int
+    bidirectional: bool
+
+
+Encoding = EmbeddingPositions | AttentionPositions | None
+
+#: Name → how the encoding is made for a model of these sizes.
+REGISTRY: Mapping[str, Callable[[ModelSizes], Encoding]] = MappingProxyType(
+    {
+        "none": lambda m: None,
+        "sinusoidal": lambda m: SinusoidalPositions(m.d_model),
+        "learned": lambda m: LearnedPositions(m.max_length, m.d_model),
+        "shaw": lambda m: ShawRelativePositions(m.d_head),
+        "t5": lambda m: T5RelativeBias(m.num_heads, bidirectional=m.bidirectional),
+        "rotary": lambda m: RotaryPositions(m.d_head),
+        "alibi": lambda m: AlibiBias(m.num_heads),
+    }
+)
+
+#: The names that `make_positions` knows.
+ENCODINGS = tuple(REGISTRY)
+
+
+class Positions(NamedTuple):
+    """Where a model uses an encoding; at most one of the two is not None.
+
+    Attributes:
+        embedding: added to the embeddings before the first block.
+        attention: used inside every attention layer; a layer needs one of its own.
+    """
+
+    embedding: EmbeddingPositions | None = None
+    attention: AttentionPositions | None = None
+
+
+@validated(partial(checks.make_positions, ENCODINGS), calls_back=True)
+def make_positions(
+    name: str, d_model: int, num_heads: int, *, max_length: int, bidirectional: bool = True
+) -> Positions:
+    """Make the encoding called `name`.
+
+    Args:
+        name: one of `ENCODINGS`.
+        d_model, num_heads: of the model.
+        max_length: how many positions "learned" has.
+        bidirectional: whether a token may attend to later ones; the buckets of "t5" depend on it.
+
+    Raises:
+        ValueError: for an unknown name, and what the encoding itself refuses.
+    """
+    sizes = ModelSizes(d_model, num_heads, d_model // num_heads, max_length, bidirectional)
+    made = REGISTRY[name](sizes)
+    kind = "embedding" if isinstance(made, EmbeddingPositions) else "attention"
+    return Positions(**{kind: made})
+
 
 __all__ = [
     "AlibiBias",
     "AttentionPositions",
     "ENCODINGS",
+    "EmbeddingPositions",
     "LearnedPositions",
     "Positions",
     "RotaryPositions",

@@ -1,4 +1,4 @@
-"""Attention with linear biases: what is further away scores less, each head with its own slope."""
+"""ALiBi, attention with linear biases: scores fall linearly with distance, with a slope per head."""
 
 import math
 
@@ -6,10 +6,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from course_lib.inputs import require_whole
+from course_lib.checks import positions as checks
 from course_lib.positions.base import AttentionPositions, relative_positions
+from course_lib.validation import validated
 
 
+@validated(checks.alibi_slopes)
 def alibi_slopes(num_heads: int) -> Float[Tensor, " heads"]:
     r"""Return the slopes: $2^{-8/h}, 2^{-16/h}, \dots, 2^{-8}$ for $h$ heads, $h$ a power of two.
 
@@ -21,7 +23,6 @@ def alibi_slopes(num_heads: int) -> Float[Tensor, " heads"]:
 
     Source: Press, Smith and Lewis (2022), "Train short, test long", section 3 and their code.
     """
-    require_whole(num_heads=num_heads)
     below = 2 ** math.floor(math.log2(num_heads))
     slopes = _geometric(below)
     return torch.tensor(slopes + _geometric(2 * below)[0::2][: num_heads - below])
@@ -31,6 +32,7 @@ def _geometric(heads: int) -> list[float]:
     return [2 ** (-8 * number / heads) for number in range(1, heads + 1)]
 
 
+@validated(checks.alibi_bias)
 def alibi_bias(
     num_heads: int, query_length: int, key_length: int | None = None
 ) -> Float[Tensor, "heads query key"]:
@@ -42,23 +44,24 @@ def alibi_bias(
     Source: Press, Smith and Lewis (2022), figure 3.
     """
     key_length = query_length if key_length is None else key_length
-    away = relative_positions(query_length, key_length).abs()  # (query, key)
-    return alibi_slopes(num_heads)[:, None, None] * -away
+    distance = relative_positions(query_length, key_length).abs()  # (query, key)
+    return alibi_slopes(num_heads)[:, None, None] * -distance
 
 
 class AlibiBias(AttentionPositions):
-    """Add `alibi_bias` to the scores of every head; nothing is learned.
+    """Add `alibi_bias` to the scores of every head; no parameters.
 
     Args:
         num_heads: of the queries.
     """
 
+    @validated(checks.num_heads_init)
     def __init__(self, num_heads: int) -> None:
         super().__init__()
-        self.made_for = {"num_heads": num_heads}
+        self.layer_sizes = {"num_heads": num_heads}
         self.slopes = alibi_slopes(num_heads)
 
     def bias(self, query: Tensor, key_length: int) -> Float[Tensor, "heads query key"]:
         """Return the bias, in the dtype of the queries."""
-        away = relative_positions(query.shape[-2], key_length, query.device).abs()
-        return (self.slopes.to(query.device)[:, None, None] * -away).to(query.dtype)
+        distance = relative_positions(query.shape[-2], key_length, query.device).abs()
+        return (self.slopes.to(query.device)[:, None, None] * -distance).to(query.dtype)

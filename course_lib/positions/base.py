@@ -1,4 +1,13 @@
-"""What an encoding that works inside attention may do."""
+"""The two kinds of positional encoding, and what a model and its decoding may ask of each.
+
+To add an encoding, touch three places; CONTRIBUTING.md goes through them with an example:
+
+1. a module of its own in `course_lib/positions/`, with a subclass of one of the two classes below;
+2. its import and its line in `REGISTRY`, in `course_lib/positions/__init__.py`;
+3. its row in `tests/helpers/encodings.py`, with an independent computation of what it does.
+
+Configuration, models, caches, decoding, experiments, notebooks and their tests take it from there.
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -7,27 +16,63 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.inputs import require_whole
+from course_lib.attention import scaled_dot_product_attention
+from course_lib.checks import positions as checks
+from course_lib.outputs import AttentionOutput
+from course_lib.validation import validated
+
+
+class EmbeddingPositions(nn.Module):
+    """Base of the encodings that are added to the embeddings, before the first block.
+
+    A subclass overrides `forward`. It is called with the embeddings of new tokens and the position of the first
+    of them, `offset`: 0 in a full pass, the number of cached tokens in incremental decoding. The rows must not
+    depend on how many tokens are passed at once.
+
+    Attributes:
+        max_length: how many positions there are; None where there is no end.
+        shift_invariant: whether the output of a causal model stays the same when all positions are shifted
+            by the same amount. Decoding pads shorter prompts on the left only where this holds. False here:
+            each position has a vector of its own.
+    """
+
+    max_length: int | None = None
+    shift_invariant = False
+
+    def forward(
+        self, x: Float[Tensor, "batch length d_model"], offset: int = 0
+    ) -> Float[Tensor, "batch length d_model"]:
+        """Return x with positions `offset`, `offset` + 1, … added."""
+        raise NotImplementedError
 
 
 class AttentionPositions(nn.Module):
-    """Base of the encodings inside attention. Each overrides what it needs; the rest does nothing.
+    """Base of the encodings inside attention; each overrides the hook that it needs.
+
+    - `rotate` changes the projected queries and keys of new tokens, before the keys go into a cache, so it must
+      depend on the position of each token alone, counted from `offset`. (RoPE)
+    - `bias` is added to the scaled scores of the queries against all keys so far. The queries are the last
+      tokens, as in `causal_mask`; `relative_positions` counts them so. (ALiBi, T5)
+    - `attend` replaces attention as a whole, where neither is enough. (Shaw, who changes the values too)
+
+    Each attention layer gets an encoding of its own. Every encoding of this kind sees positions through
+    differences, so it is shift-invariant (see `EmbeddingPositions`), or says `shift_invariant = False`.
 
     Attributes:
-        needs_weights: whether `move_output` reads the weights, so that they must be computed.
-        made_for: the sizes that a layer must have, "num_heads" or "d_head".
+        layer_sizes: the sizes that a layer must have, "num_heads" or "d_head"; a layer of another size raises a
+            ValueError.
     """
 
-    needs_weights = False
-    made_for: Mapping[str, int] = MappingProxyType({})
+    shift_invariant = True
+    layer_sizes: Mapping[str, int] = MappingProxyType({})
 
-    def turn(
+    def rotate(
         self,
         query: Float[Tensor, "batch heads query d_head"],
         key: Float[Tensor, "batch kv_heads new d_head"],
         offset: int = 0,
     ) -> tuple[Tensor, Tensor]:
-        """Change the projected queries and keys; the first of them stands at position `offset`."""
+        """Transform the projected queries and keys, whose first position is `offset`."""
         return query, key
 
     def bias(
@@ -36,57 +81,42 @@ class AttentionPositions(nn.Module):
         """Return what is added to the scaled scores, broadcastable to (batch, heads, query, key), or None."""
         return None
 
-    def move_output(
+    def attend(
         self,
-        output: Float[Tensor, "batch heads query d_head"],
-        weights: Float[Tensor, "batch heads query key"] | None,
-    ) -> Float[Tensor, "batch heads query d_head"]:
-        """Change what the heads found, before they are merged."""
-        return output
+        query: Float[Tensor, "batch heads query d_head"],
+        key: Float[Tensor, "batch kv_heads key d_head"],
+        value: Float[Tensor, "batch kv_heads key d_head"],
+        mask: Tensor | None = None,
+        *,
+        dropout: float = 0.0,
+        training: bool = False,
+        need_weights: bool = False,
+    ) -> AttentionOutput:
+        """Return scaled dot-product attention with the bias of this encoding."""
+        return scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            mask,
+            bias=self.bias(query, key.shape[-2]),
+            dropout=dropout,
+            training=training,
+            need_weights=need_weights,
+            enable_gqa=True,
+        )
 
-    def require_fits(self, **sizes: int) -> None:
-        """Refuse the sizes of a layer that this encoding was not made for."""
-        for name, made in self.made_for.items():
-            if sizes[name] != made:
-                raise ValueError(
-                    f"positions was made with {name}={made}, but the layer has {name}={sizes[name]}"
-                )
 
-
+@validated(checks.relative_positions)
 def relative_positions(
     query_length: int, key_length: int, device: torch.device | str | None = None
 ) -> Int[Tensor, "query key"]:
-    r"""Return $j - i$: how far each key stands behind each query; negative in front of it.
+    r"""Return the relative positions $j - i$: positive where the key comes after the query.
 
     With more keys than queries, the queries are the last ones, as in `causal_mask`.
 
     Raises:
         ValueError: for lengths below 1, and for fewer keys than queries.
     """
-    require_whole(query_length=query_length, key_length=key_length)
-    if key_length < query_length:
-        raise ValueError(
-            f"key_length={key_length} is below query_length={query_length}; the queries are the last "
-            f"of the keys, so there must be at least as many keys"
-        )
     i = torch.arange(key_length - query_length, key_length, device=device)[:, None]  # (query, 1)
     j = torch.arange(key_length, device=device)  # (key,)
     return j - i
-
-
-def require_positions(positions: object) -> None:
-    """Refuse what is neither None nor an encoding that works inside attention."""
-    if positions is not None and not isinstance(positions, AttentionPositions):
-        raise ValueError(
-            f"positions is a {type(positions).__name__}; it must be an AttentionPositions, such as "
-            f"RotaryPositions(d_head). Encodings that are added to the vectors go before the layer"
-        )
-
-
-def require_one_sequence(positions: AttentionPositions, query: Tensor, key: Tensor) -> None:
-    """Refuse to look at another sequence with positions that count along one."""
-    if key is not query and type(positions) is not AttentionPositions:
-        raise ValueError(
-            f"{type(positions).__name__} counts positions along one sequence, so this layer does "
-            f"self-attention only; leave key out"
-        )

@@ -1,42 +1,37 @@
-"""A learned vector per position, added to the vectors."""
+"""A learned vector per position, added to the embeddings."""
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_lib.inputs import require_sequence, require_whole
+from course_lib.checks import positions as checks
+from course_lib.positions.base import EmbeddingPositions
+from course_lib.validation import validated
 
 
-class LearnedPositions(nn.Module):
-    r"""Add row $p$ of a learned table $P$, shape (max_length, d_model). Beyond it there is nothing.
+class LearnedPositions(EmbeddingPositions):
+    r"""Add row $p$ of a learned table $P$, shape (max_length, d_model). There is no position after its end.
 
     Args:
         max_length: how many positions the table has.
-        d_model: the size of the vectors.
+        d_model: the dimension of the embeddings.
 
-    Source: Gehring and others (2017); Devlin and others (2019), "BERT".
+    Source: Gehring et al. (2017); Devlin et al. (2019), "BERT".
     """
 
+    @validated(checks.learned_init)
     def __init__(self, max_length: int, d_model: int) -> None:
         super().__init__()
-        require_whole(max_length=max_length, d_model=d_model)
+        self.max_length = max_length
         self.table = nn.Parameter(0.02 * torch.randn(max_length, d_model))
 
+    @validated(checks.learned_forward)
     def forward(
         self, x: Float[Tensor, "batch length d_model"], offset: int = 0
     ) -> Float[Tensor, "batch length d_model"]:
-        """Add the rows from `offset` on.
+        """Add the rows from position `offset` on.
 
         Raises:
-            ValueError: for vectors of another size, a negative offset, and a position beyond the table.
+            ValueError: for vectors of another dimension, a negative offset, and a position after the table.
         """
-        max_length, d_model = self.table.shape
-        require_sequence(d_model, x=x)
-        require_whole(0, offset=offset)
-        end = offset + x.shape[1]
-        if end > max_length:
-            raise ValueError(
-                f"x needs positions {offset} to {end - 1}, but the table was made with "
-                f"max_length={max_length}: it has learned nothing beyond {max_length - 1}"
-            )
-        return x + self.table[offset:end]
+        return x + self.table[offset : offset + x.shape[1]]

@@ -1,4 +1,4 @@
-"""What all recurrent decoders share: a state, a step, and a loop over it."""
+"""What all recurrent decoders share: a hidden state, a step, and the loop over the steps."""
 
 from typing import NamedTuple
 
@@ -6,16 +6,20 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from course_lib.inputs import require_size, require_tokens, require_whole
+from course_lib.checks import recurrent as checks
+from course_lib.outputs import DecoderOutput, EncoderOutput
 from course_lib.recurrent.cell import GRUCell
-from course_lib.recurrent.encoder import Encoded
+from course_lib.validation import validated
 
 
-class Step(NamedTuple):
-    """One step of a decoder.
+class DecoderStep(NamedTuple):
+    """The result of one decoding step.
 
-    `logits` (batch, vocabulary), `state` (batch, hidden_size) for the next step, and `weights`
-    (batch, source), None for a decoder without attention.
+    Attributes:
+        logits: of the next token, (batch, vocabulary).
+        state: the new hidden state, (batch, hidden_size); with input feeding, the attentional hidden state
+            follows it.
+        weights: attention weights, (batch, source); None for a decoder without attention.
     """
 
     logits: Tensor
@@ -23,24 +27,18 @@ class Step(NamedTuple):
     weights: Tensor | None
 
 
-class Decoded(NamedTuple):
-    """All steps: `logits` (batch, target, vocabulary), `weights` (batch, target, source) or None."""
-
-    logits: Tensor
-    weights: Tensor | None
-
-
 class RecurrentDecoder(nn.Module):
-    """Base of the decoders: they say how to start and what one step is.
+    """Base class: a decoder defines its initial hidden state and one step.
 
     Args:
         vocabulary_size: of the target.
-        embedding_size: of a target token.
-        hidden_size: of the state.
-        memory_size: of the encoder's states and summary.
-        input_size: of what the cell reads at each step.
+        embedding_size: the dimension of a target token's embedding.
+        hidden_size: the dimension of the hidden state.
+        memory_size: the dimension of the encoder's hidden states.
+        input_size: the dimension of the cell's input.
     """
 
+    @validated(checks.decoder_init)
     def __init__(
         self,
         vocabulary_size: int,
@@ -50,45 +48,33 @@ class RecurrentDecoder(nn.Module):
         input_size: int,
     ) -> None:
         super().__init__()
-        require_whole(
-            vocabulary_size=vocabulary_size,
-            embedding_size=embedding_size,
-            hidden_size=hidden_size,
-            memory_size=memory_size,
-        )
         self.memory_size = memory_size
         self.embedding = nn.Embedding(vocabulary_size, embedding_size)
         self.cell = GRUCell(input_size, hidden_size)
 
-    def first_state(self, encoded: Encoded) -> Tensor:
-        """Return the state before the first step, (batch, hidden_size)."""
+    def initial_state(self, encoded: EncoderOutput) -> Tensor:
+        """Return the hidden state before the first step, (batch, hidden_size)."""
         raise NotImplementedError
 
-    def step(self, token: Int[Tensor, " batch"], state: Tensor, encoded: Encoded) -> Step:
-        """Read the token written last, and give logits for the next one."""
+    def step(
+        self, token: Int[Tensor, " batch"], state: Tensor, encoded: EncoderOutput
+    ) -> DecoderStep:
+        """Read the previous token and return the logits of the next one."""
         raise NotImplementedError
 
-    def forward(self, target: Int[Tensor, "batch target"], encoded: Encoded) -> Decoded:
-        """Teacher forcing: step through given tokens, whatever the decoder would have written itself.
+    @validated(checks.decoder_forward)
+    def forward(self, target: Int[Tensor, "batch target"], encoded: EncoderOutput) -> DecoderOutput:
+        """Teacher forcing: each step reads a token of the target, not the one predicted before it.
 
         Raises:
             ValueError: for a target that is not whole numbers of shape (batch, target), is outside the
-                vocabulary, or has not as many sequences as were encoded, and for a memory of another
-                size than the decoder was made for.
+                vocabulary, or has another number of sequences than the source, and for a memory of another
+                dimension than the decoder was made for.
         """
-        require_tokens(self.embedding.num_embeddings, target=target)
-        if len(target) != len(encoded.memory):
-            raise ValueError(
-                f"target has {len(target)} sequences, but {len(encoded.memory)} sources were encoded; "
-                f"they belong together pair by pair"
-            )
-        made = f"the decoder was made with memory_size={self.memory_size}"
-        require_size(self.memory_size, made, memory=encoded.memory)
-        state, steps = self.first_state(encoded), []
+        state, steps = self.initial_state(encoded), []
         for token in target.unbind(dim=1):  # (batch,)
             steps.append(self.step(token, state, encoded))
             state = steps[-1].state
-        weights = None
-        if steps[0].weights is not None:
-            weights = torch.stack([step.weights for step in steps], dim=1)
-        return Decoded(torch.stack([step.logits for step in steps], dim=1), weights)
+        logits, _, weights = zip(*steps, strict=True)
+        weights = None if weights[0] is None else torch.stack(weights, dim=1)
+        return DecoderOutput(torch.stack(logits, dim=1), weights)

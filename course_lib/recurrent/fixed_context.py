@@ -1,25 +1,35 @@
-"""The decoder before attention: one context for the whole sentence."""
+"""The decoder without attention: one context vector for the whole target."""
 
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from course_lib.recurrent.decoder import RecurrentDecoder, Step
-from course_lib.recurrent.encoder import Encoded
+from course_lib.checks import recurrent as checks
+from course_lib.outputs import EncoderOutput
+from course_lib.recurrent.decoder import DecoderStep, RecurrentDecoder
 from course_lib.recurrent.readout import MaxoutReadout
+from course_lib.validation import validated
 
 
 class FixedContextDecoder(RecurrentDecoder):
-    r"""Every step reads the same summary $c$ of the source: the bottleneck.
+    r"""Every step reads the same context vector $c$, the encoder's final state: the bottleneck.
 
     $$s_0 = \tanh(V c), \qquad s_i = \mathrm{GRU}(s_{i-1}, [y_{i-1}; c]), \qquad
       p(y_i) = g(y_{i-1}, s_i, c)$$
 
-    $y_{i-1}$ is the embedded token written last, $g$ a `MaxoutReadout`.
+    $y_{i-1}$ is the embedding of the previous token, $g$ a `MaxoutReadout`.
 
-    Source: Cho and others (2014), section 2.2 and appendix A.1.
+    Args:
+        vocabulary_size: of the target.
+        embedding_size: the dimension of a target token's embedding.
+        hidden_size: the dimension of the hidden state $s$.
+        memory_size: the dimension of the context vector $c$.
+        readout_size: of the maxout layer.
+
+    Source: Cho et al. (2014), section 2.2 and appendix A.1.
     """
 
+    @validated(checks.fixed_context_init)
     def __init__(
         self,
         vocabulary_size: int,
@@ -36,12 +46,14 @@ class FixedContextDecoder(RecurrentDecoder):
             hidden_size, embedding_size, memory_size, readout_size, vocabulary_size
         )
 
-    def first_state(self, encoded: Encoded) -> Tensor:
-        """Return $s_0$."""
-        return torch.tanh(self.start(encoded.summary))
+    def initial_state(self, encoded: EncoderOutput) -> Tensor:
+        """Return $s_0$, (batch, hidden_size)."""
+        return torch.tanh(self.start(encoded.final_state))
 
-    def step(self, token: Int[Tensor, " batch"], state: Tensor, encoded: Encoded) -> Step:
-        """Read the token written last and the summary."""
-        word, context = self.embedding(token), encoded.summary
-        state = self.cell(torch.cat([word, context], dim=-1), state)
-        return Step(self.readout(state, word, context), state, None)
+    def step(
+        self, token: Int[Tensor, " batch"], state: Tensor, encoded: EncoderOutput
+    ) -> DecoderStep:
+        """Read the previous token and the context vector."""
+        word, context = self.embedding(token), encoded.final_state  # (batch, …_size)
+        state = self.cell(torch.cat([word, context], dim=-1), state)  # (batch, hidden_size)
+        return DecoderStep(self.readout(state, word, context), state, None)

@@ -1,8 +1,9 @@
-"""From state, token and context to logits."""
+"""From hidden state, previous token and context vector to logits."""
 
 from torch import Tensor, nn
 
-from course_lib.inputs import require_whole
+from course_lib.checks import recurrent as checks
+from course_lib.validation import validated
 
 
 class MaxoutReadout(nn.Module):
@@ -10,13 +11,15 @@ class MaxoutReadout(nn.Module):
 
     $$\tilde t = U s + V y + C c$$
 
-    $\tilde t$ has 2 × readout_size numbers. Bahdanau and others print $s_{i-1}$ for $s$ in their
-    appendix and $s_i$ in equation 4; the course follows equation 4.
+    $y$ is the embedding of the previous token, $s$ the hidden state, $c$ the context vector. $\tilde t$ has
+    dimension 2 × readout_size. Bahdanau et al. print $s_{i-1}$ for $s$ in their appendix and $s_i$ in
+    equation 4; the course follows equation 4.
 
-    Source: Goodfellow and others, "Maxout networks" (2013); Bahdanau, Cho and Bengio (2015),
+    Source: Goodfellow et al., "Maxout networks" (2013); Bahdanau, Cho and Bengio (2015),
     appendix A.2.2.
     """
 
+    @validated(checks.readout_init)
     def __init__(
         self,
         hidden_size: int,
@@ -26,13 +29,12 @@ class MaxoutReadout(nn.Module):
         vocabulary_size: int,
     ) -> None:
         super().__init__()
-        require_whole(context_size=context_size, readout_size=readout_size)
         self.U = nn.Linear(hidden_size, 2 * readout_size)
         self.V = nn.Linear(embedding_size, 2 * readout_size, bias=False)
         self.C = nn.Linear(context_size, 2 * readout_size, bias=False)
         self.W = nn.Linear(readout_size, vocabulary_size)
 
     def forward(self, state: Tensor, word: Tensor, context: Tensor) -> Tensor:
-        """Return logits, (…, vocabulary)."""
+        """Return the logits of the next token, (…, vocabulary)."""
         pieces = self.U(state) + self.V(word) + self.C(context)  # (…, 2 × readout_size)
         return self.W(pieces.unflatten(-1, (-1, 2)).amax(dim=-1))

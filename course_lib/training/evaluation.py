@@ -1,78 +1,85 @@
-"""Held-out scores, and when they end training."""
+"""Held-out scores during training, and early stopping."""
 
 import copy
 import math
 from collections.abc import Callable
-from numbers import Real
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from course_lib.inputs import require_whole
+from course_lib.checks import training as checks
+from course_lib.validation import validated
 
 
+@dataclass(frozen=True)
 class Evaluation:
-    """Scores a model now and then, and remembers the best score; arguments as in `fit`.
+    """How a model is evaluated while it trains, and which scores end training.
 
     Attributes:
-        best: the best score so far.
-        waited: how many scores there were since.
-        weights: those that reached the best score; kept for patience only.
+        evaluate: from the model, in evaluation mode and without gradients, to a held-out score; higher
+            is better.
+        every: evaluate every so many steps, and after the last one.
+        target_score: stop when the score reaches it.
+        patience: early stopping: stop after so many evaluations in a row without a new best score. The
+            weights of the best one are restored.
+
+    Raises:
+        ValueError: for an `evaluate` that is not a function, and numbers out of range.
     """
 
-    def __init__(
-        self,
-        evaluate: Callable[[nn.Module], float] | None,
-        *,
-        every: int,
-        goal: float | None,
-        patience: int | None,
-    ) -> None:
-        require_whole(every=every)
-        if patience is not None:
-            require_whole(patience=patience)
-        if goal is not None and not _is_number(goal):
-            raise ValueError(f"goal={goal!r} must be a number")
-        if evaluate is None and (goal is not None or patience is not None):
-            raise ValueError(
-                "goal and patience need evaluate, a function from the model to a score"
-            )
-        self.evaluate, self.every, self.goal, self.patience = evaluate, every, goal, patience
-        self.best, self.waited, self.weights = -math.inf, 0, None
+    evaluate: Callable[[nn.Module], Any]
+    _: KW_ONLY
+    every: int = 100
+    target_score: float | None = None
+    patience: int | None = None
+
+    @validated(checks.evaluation)
+    def __post_init__(self) -> None: ...
+
+
+class Evaluator:
+    """Carries out an `Evaluation` (None: there is none) during one training.
+
+    Attributes:
+        best_score: so far.
+        since_best: the number of evaluations after the one with the best score.
+        best_weights: those that reached the best score; kept only for patience.
+    """
+
+    def __init__(self, evaluation: Evaluation | None) -> None:
+        self.evaluation = evaluation
+        self.best_score, self.since_best, self.best_weights = -math.inf, 0, None
 
     def score(self, model: nn.Module, step: int, *, last: bool) -> float | None:
-        """Return the score after this step, or None where it is not yet time for one."""
-        if self.evaluate is None or (step % self.every and not last):
+        """Return the score after this step, or None where no evaluation is due."""
+        if self.evaluation is None or (step % self.evaluation.every and not last):
             return None
-        score = _score(model, self.evaluate, step)
-        self.waited += 1
-        if score > self.best:
-            self.best, self.waited = score, 0
-            if self.patience is not None:
-                self.weights = copy.deepcopy(model.state_dict())
+        model.eval()
+        with torch.no_grad():
+            score = self.evaluation.evaluate(model)
+        checks.returned_score(score, step)
+        score, self.since_best = float(score), self.since_best + 1
+        if score > self.best_score:
+            self.best_score, self.since_best = score, 0
+            if self.evaluation.patience is not None:
+                self.best_weights = copy.deepcopy(model.state_dict())
         return score
 
     def stops(self, score: float | None) -> str | None:
-        """Return why training ends with this score, or None where it goes on."""
-        if score is not None and self.goal is not None and score >= self.goal:
-            return "goal"
-        return "patience" if self.patience is not None and self.waited >= self.patience else None
+        """Return why training ends with this score, or None where it continues."""
+        if score is None:
+            return None
+        target, patience = self.evaluation.target_score, self.evaluation.patience
+        if target is not None and score >= target:
+            return "target_score"
+        return "patience" if patience is not None and self.since_best >= patience else None
 
-    def state(self) -> dict:
-        """Return what changes from score to score."""
-        return {"best": self.best, "waited": self.waited, "weights": self.weights}
+    def state_dict(self) -> dict[str, Any]:
+        """Return what changes from evaluation to evaluation."""
+        return {name: value for name, value in vars(self).items() if name != "evaluation"}
 
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and value == value
-
-
-def _score(model: nn.Module, evaluate: Callable[[nn.Module], float], step: int) -> float:
-    model.eval()
-    with torch.no_grad():
-        score = evaluate(model)
-    if isinstance(score, Tensor) and score.numel() == 1:
-        score = score.item()
-    if not _is_number(score):
-        raise ValueError(f"evaluate returned {score!r} at step {step}; it must return a number")
-    return float(score)
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what `state_dict` returned."""
+        vars(self).update(state)

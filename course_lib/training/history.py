@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Progress:
-    """What a watcher is told after each step.
+    """What a callback receives after each step.
 
     Attributes:
         step: from 1 to `steps`.
@@ -15,7 +15,7 @@ class Progress:
         loss: of this step.
         score: of this step's evaluation, where there was one.
         seconds: since training began.
-        stopped: None while training goes on; at the end, why it ended, as in `History`.
+        stopped: None while training continues; at the end, why it ended, as in `History`.
     """
 
     step: int
@@ -28,45 +28,41 @@ class Progress:
 
 @dataclass
 class History:
-    """What happened.
+    """What happened in one training.
 
     Attributes:
         losses: one per step.
         scores: step → held-out score.
-        stopped: why training ended: "steps", "goal", "patience", "interrupted" or, for a watcher that
-            is told of an error, "failed".
+        stopped: why training ended: "steps", "target_score", "patience", "interrupted" or, for a
+            callback that is told of an error, "failed". None while training continues.
         seconds: how long it took, evaluations included.
     """
 
     losses: list[float] = field(default_factory=list)
     scores: dict[int, float] = field(default_factory=dict)
-    stopped: str = "steps"
+    stopped: str | None = "steps"
     seconds: float = 0.0
 
     def __repr__(self) -> str:
-        return f"History of {len(self.losses)} steps, stopped by {self.stopped}"
+        return f"History(steps={len(self.losses)}, stopped={self.stopped!r})"
 
 
-class Watched:
-    """Keeps the time of a history and tells a watcher; one that failed is told nothing more."""
+class ProgressReporter:
+    """Measures the time of a training and reports each step to a callback; arguments as in `fit`."""
 
     def __init__(
-        self, history: History, steps: int, watch: Callable[[Progress], None] | None
+        self, callback: Callable[[Progress], None] | None, history: History, steps: int
     ) -> None:
-        self.history, self.steps, self.watch = history, steps, watch
-        self.start()
+        self.callback, self.history, self.steps = callback, history, steps
+        self._last = time.perf_counter()
 
-    def start(self) -> None:
-        """Let the clock run on from the seconds of the history."""
-        self._began = time.perf_counter() - self.history.seconds
-
-    def tell(self, score: float | None, stopped: str | None) -> None:
-        """Tell of the last step."""
-        losses = self.history.losses
-        self.history.seconds = time.perf_counter() - self._began
-        if self.watch is not None:
-            watch, self.watch = self.watch, None
-            watch(
-                Progress(len(losses), self.steps, losses[-1], score, self.history.seconds, stopped)
-            )
-            self.watch = watch
+    def report(self, score: float | None = None) -> None:
+        """Report the last step. A callback that raised an error is not called again."""
+        now, history = time.perf_counter(), self.history
+        history.seconds += now - self._last
+        self._last = now
+        callback, self.callback = self.callback, None
+        if callback is not None:
+            step, loss = len(history.losses), history.losses[-1]
+            callback(Progress(step, self.steps, loss, score, history.seconds, history.stopped))
+        self.callback = callback

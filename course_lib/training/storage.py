@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-FORMAT = "course_lib.training.fit, 1"
+FORMAT = "course_lib.training.fit, 2"
 
 
 def write(path: Path, state: dict) -> None:
@@ -39,6 +39,6 @@ def read(path: Path) -> dict:
     if not isinstance(state, dict) or state.get("format") != FORMAT:
         raise ValueError(
             f"{str(path)!r} is no checkpoint of fit, or is damaged; start anew with resume=False, which "
-            f"overwrites it, or name another file as save_to"
+            f"overwrites it, or name another file as checkpoint_path"
         )
     return state

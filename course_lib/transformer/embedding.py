@@ -6,78 +6,65 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.blocks import Dropout
-from course_lib.inputs import require_tokens, require_whole
-from course_lib.positions import LearnedPositions, make_positions
+from course_lib.checks import transformer as checks
+from course_lib.positions import make_positions
 from course_lib.transformer.config import TransformerConfig
+from course_lib.validation import validated
 
 
-class TokenEmbedding(nn.Module):
+class TokenEmbedding(nn.Embedding):
     r"""A learned vector per token, times $\sqrt{d_\text{model}}$.
 
-    $$E_t\, \sqrt{d_\text{model}}, \qquad E_{t,i} \sim \mathcal{N}(0,\ 1/d_\text{model}) \text{ at first}$$
+    $$E_t\, \sqrt{d_\text{model}}, \qquad E_{t,i} \sim \mathcal{N}(0,\ 1/d_\text{model}) \text{ at initialisation}$$
 
-    The table starts small because it may serve as the output layer too, whose scores would be too large
-    otherwise. The factor brings the vectors back to numbers of size 1, the size of the positions that are
-    added to them.
+    The standard deviation is small because the same matrix may serve as the output layer, whose logits would
+    be too large otherwise. The factor brings the components of an embedding back to a standard deviation of
+    1, comparable with the positional encodings that are added to them.
 
     Args:
-        vocabulary: how many tokens.
-        d_model: the size of a vector.
+        vocabulary: the number of tokens.
+        d_model: the dimension of an embedding.
 
     Raises:
         ValueError: for numbers below 1.
 
-    Source: Vaswani and others (2017), section 3.4.
+    Source: Vaswani et al. (2017), section 3.4.
     """
 
+    @validated(checks.token_embedding_init)
     def __init__(self, vocabulary: int, d_model: int) -> None:
-        super().__init__()
-        require_whole(vocabulary=vocabulary, d_model=d_model)
-        self.table = nn.Embedding(vocabulary, d_model)
-        nn.init.normal_(self.table.weight, std=d_model**-0.5)
+        super().__init__(vocabulary, d_model)
+        nn.init.normal_(self.weight, std=d_model**-0.5)
 
+    @validated(checks.token_embedding_forward)
     def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
-        """Look the tokens up.
+        """Look up the tokens.
 
         Raises:
             ValueError: for what is not whole numbers of shape (batch, length) below `vocabulary`.
         """
-        require_tokens(self.table.num_embeddings, tokens=tokens)
-        return self.table(tokens) * math.sqrt(self.table.embedding_dim)
+        return super().forward(tokens) * math.sqrt(self.embedding_dim)
 
 
-class ModelInput(nn.Module):
-    """Embed, add positions where the encoding is one that is added, drop.
+class InputEmbedding(nn.Module):
+    """Token embeddings, plus positions where the encoding is of the kind that is added, then dropout.
 
     Args:
-        vocabulary: how many tokens.
+        vocabulary: the number of tokens.
         config: of the model.
     """
 
     def __init__(self, vocabulary: int, config: TransformerConfig) -> None:
         super().__init__()
-        self.embedding = TokenEmbedding(vocabulary, config.d_model)
+        self.token_embedding = TokenEmbedding(vocabulary, config.d_model)
         self.positions = make_positions(
             config.positions, config.d_model, config.num_heads, max_length=config.max_length
-        ).added
+        ).embedding
         self.dropout = Dropout(config.dropout)
 
     def forward(
-        self, offset: int = 0, **tokens: Int[Tensor, "batch length"]
+        self, tokens: Int[Tensor, "batch length"], offset: int = 0
     ) -> Float[Tensor, "batch length d_model"]:
-        """Turn one tensor of tokens, given by its name, into vectors; the first stands at `offset`.
-
-        Raises:
-            ValueError: for tokens that are not in the vocabulary, and more than learned positions reach.
-        """
-        ((name, ids),) = tokens.items()
-        require_tokens(self.embedding.table.num_embeddings, **tokens)
-        if isinstance(self.positions, LearnedPositions):
-            room, needed = len(self.positions.table), offset + ids.shape[1]
-            if needed > room:
-                raise ValueError(
-                    f"{name} reaches position {needed - 1}, but the model was made with "
-                    f"max_length={room}: learned positions end at {room - 1}"
-                )
-        x = self.embedding(ids)  # (batch, length, d_model)
+        """Return a vector per token; the first token has position `offset`."""
+        x = self.token_embedding(tokens)  # (batch, length, d_model)
         return self.dropout(x if self.positions is None else self.positions(x, offset))

@@ -2,28 +2,31 @@
 
 from typing import NamedTuple
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.cache import ModelCache
-from course_lib.inputs import require_sequence, short_name
-from course_lib.masks import causal_mask, combine_masks, token_mask
-from course_lib.transformer.carry import carry_stacks, config_of
+from course_lib.checks import transformer as checks
+from course_lib.masks import padding_mask_from_tokens
 from course_lib.transformer.config import TransformerConfig
-from course_lib.transformer.embedding import ModelInput
+from course_lib.transformer.embedding import InputEmbedding
 from course_lib.transformer.stack import (
+    decoder_mask,
     initialise,
     make_decoder,
     make_encoder,
     make_final_norm,
 )
+from course_lib.transformer.state import TransformerState
+from course_lib.validation import validated
 
 
 class Memory(NamedTuple):
-    """What the encoder made of the source.
+    """The output of the encoder.
 
-    `vectors` (batch, source, d_model), and `mask` (batch, 1, source): True where the source is no padding.
+    Attributes:
+        vectors: (batch, source, d_model).
+        mask: (batch, 1, source), True where the source is not padding.
     """
 
     vectors: Tensor
@@ -31,7 +34,7 @@ class Memory(NamedTuple):
 
 
 class Transformer(nn.Module):
-    r"""Read a source, then write a target token by token.
+    r"""Encode a source, then decode the target token by token.
 
     $$p(y_t \mid y_1, \dots, y_{t-1}, x) = \mathrm{softmax}\big(W\, \mathrm{Decoder}(y_1, \dots, y_{t-1},
       \mathrm{Encoder}(x))_{t-1}\big)$$
@@ -42,30 +45,31 @@ class Transformer(nn.Module):
     Raises:
         ValueError: for what is not a `TransformerConfig`.
 
-    Source: Vaswani and others (2017), "Attention is all you need", section 3.
+    Source: Vaswani et al. (2017), "Attention is all you need", section 3.
     """
 
+    @validated(checks.model_init)
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        require_config(config)
         self.config = config
         source_vocabulary = config.source_vocabulary or config.target_vocabulary
-        self.source_input = ModelInput(source_vocabulary, config)
-        self.target_input = ModelInput(config.target_vocabulary, config)
+        self.source_embedding = InputEmbedding(source_vocabulary, config)
+        self.target_embedding = InputEmbedding(config.target_vocabulary, config)
         self.encoder = make_encoder(config)
-        self.decoder = make_decoder(config, memory=True)
+        self.decoder = make_decoder(config, cross_attention=True)
         self.encoder_norm, self.decoder_norm = make_final_norm(config), make_final_norm(config)
-        self.out = nn.Linear(config.d_model, config.target_vocabulary, bias=False)
+        self.lm_head = nn.Linear(config.d_model, config.target_vocabulary, bias=False)
         initialise(self)
         if config.tie_embeddings:
-            self.out.weight = self.target_input.embedding.table.weight
+            self.lm_head.weight = self.target_embedding.token_embedding.weight
             if config.source_vocabulary is None:
-                self.source_input.embedding.table.weight = self.out.weight
+                self.source_embedding.token_embedding.weight = self.lm_head.weight
 
+    @validated(checks.transformer_forward)
     def forward(
         self, source: Int[Tensor, "batch source"], target: Int[Tensor, "batch target"]
     ) -> Float[Tensor, "batch target vocabulary"]:
-        """Teacher forcing: the logits at place i are for the token that follows `target[:, i]`.
+        """Teacher forcing: the logits at position i are for the token that follows `target[:, i]`.
 
         Raises:
             ValueError: for tokens that are not in their vocabulary, unequal batches, and sequences that
@@ -73,18 +77,20 @@ class Transformer(nn.Module):
         """
         return self.decode(target, self.encode(source))
 
+    @validated(checks.encode)
     def encode(self, source: Int[Tensor, "batch source"]) -> Memory:
-        """Read the source, all of it at once.
+        """Encode the source, all tokens at once.
 
         Raises:
             ValueError: as for `forward`.
         """
-        x = self.source_input(source=source)  # (batch, source, d_model)
-        mask = token_mask(source, self.config.pad_id)  # (batch, 1, source)
+        x = self.source_embedding(source)  # (batch, source, d_model)
+        mask = padding_mask_from_tokens(source, self.config.pad_id)  # (batch, 1, source)
         for block in self.encoder:
-            x = block(x, mask)
+            x = block(x, mask)  # (batch, source, d_model)
         return Memory(self.encoder_norm(x), mask)
 
+    @validated(checks.decode)
     def decode(
         self,
         target: Int[Tensor, "batch target"],
@@ -92,108 +98,58 @@ class Transformer(nn.Module):
         *,
         cache: ModelCache | None = None,
     ) -> Float[Tensor, "batch target vocabulary"]:
-        """Return logits for the token behind each of these; a token sees those before it and the memory.
+        """Return logits for the token after each of these, given the tokens up to it and the memory.
 
         Args:
-            target: the tokens so far; with a cache, only those that it has not seen.
+            target: the tokens so far; with a cache, only the new ones.
             memory: from `encode`.
-            cache: from `new_cache`; keeps what later tokens need of these.
+            cache: from `new_cache`; keeps the keys and values for later tokens.
 
         Raises:
-            ValueError: as for `forward`, for a memory of another size or batch, and for a cache of another
-                model or batch.
+            ValueError: as for `forward`, for a memory of another dimension or batch, and for a cache of
+                another model or batch.
         """
-        _require_memory(memory, target, self.config.d_model)
-        require_model_cache(cache, self)
-        _require_same_memory(cache, memory)
-        past = 0 if cache is None else cache.length
-        x = self.target_input(past, target=target)  # (batch, target, d_model)
-        real = token_mask(target, self.config.pad_id)  # (batch, 1, target)
-        real = real if cache is None else cache.extend(real)  # (batch, 1, past + target)
-        length = target.shape[1]
-        mask = combine_masks(causal_mask(length, past + length, device=target.device), real)
-        kept = [None] * len(self.decoder) if cache is None else cache.blocks
-        for block, one in zip(self.decoder, kept, strict=True):
-            x = block(x, memory.vectors, mask, memory.mask, cache=one)
-        return self.out(self.decoder_norm(x))  # (batch, target, vocabulary)
+        offset = 0 if cache is None else cache.length
+        x = self.target_embedding(target, offset)  # (batch, target, d_model)
+        mask = decoder_mask(target, self.config.pad_id, cache)  # (batch, target, offset + target)
+        for layer, block in enumerate(self.decoder):
+            kept = None if cache is None else cache.blocks[layer]
+            x = block(x, memory.vectors, mask, memory.mask, cache=kept)  # (batch, target, d_model)
+        return self.lm_head(self.decoder_norm(x))  # (batch, target, vocabulary)
 
     def new_cache(self) -> ModelCache:
         """Return an empty cache for one batch."""
         return ModelCache(self, len(self.decoder))
 
-    @classmethod
-    def from_torch(
-        cls,
-        layer: nn.Transformer,
-        *,
-        target_vocabulary: int,
-        source_vocabulary: int | None = None,
-        **choices,
-    ) -> "Transformer":
-        """Make a model around the weights of PyTorch's, which has neither embeddings nor an output layer.
+    # --- what `course_lib.decoding` asks of a model: an `IncrementalDecoder` ---
 
-        Args:
-            layer: whose two stacks, norms included, are copied.
-            target_vocabulary, source_vocabulary: as in `TransformerConfig`.
-            choices: fields of `TransformerConfig` that PyTorch's layer says nothing about: positions,
-                max_length, tie_embeddings, pad_id.
+    @property
+    def vocabulary_size(self) -> int:
+        """How many tokens the target has."""
+        return self.config.target_vocabulary
+
+    @property
+    def pad_id(self) -> int:
+        """The padding token."""
+        return self.config.pad_id
+
+    def prefill(
+        self, source: Int[Tensor, "batch source"], *, bos_id: int
+    ) -> tuple[Float[Tensor, "batch vocabulary"], TransformerState]:
+        """Encode the source and decode the start token; return logits for the first token, and the state.
 
         Raises:
-            ValueError: for any other layer, one without biases, one with stacks of its own kind or of unequal
-                layers, and for other choices.
+            ValueError: as for `forward`.
         """
-        config = config_of(
-            layer,
-            target_vocabulary=target_vocabulary,
-            source_vocabulary=source_vocabulary,
-            **choices,
-        )
-        return carry_stacks(layer, cls(config))
+        state = TransformerState(memory=self.encode(source), cache=self.new_cache())
+        return self.decode_step(source.new_full((len(source),), bos_id), state), state
 
+    def decode_step(
+        self, token: Int[Tensor, " batch"], state: TransformerState
+    ) -> Float[Tensor, "batch vocabulary"]:
+        """Decode one more token; return logits for the next one, and update the state.
 
-def require_config(config: object) -> None:
-    """Refuse what is not a `TransformerConfig`."""
-    if not isinstance(config, TransformerConfig):
-        raise ValueError(
-            f"config is a {type(config).__name__}; it must be a TransformerConfig, "
-            f"e.g. TransformerConfig(target_vocabulary=1000)"
-        )
-
-
-def require_model_cache(cache: object, model: nn.Module) -> None:
-    """Refuse what is neither None nor a cache of this model."""
-    if cache is None:
-        return
-    if not isinstance(cache, ModelCache):
-        raise ValueError(
-            f"cache is a {type(cache).__name__}; it must be what model.new_cache() returns"
-        )
-    cache.require_made_by(model)
-
-
-def _require_same_memory(cache: ModelCache | None, memory: Memory) -> None:
-    if cache is not None:
-        cache.require_memory(memory.vectors)
-
-
-def _require_memory(memory: object, target: object, d_model: int) -> None:
-    """Refuse what `encode` would not return for the sources of `target`."""
-    if not isinstance(memory, Memory):
-        raise ValueError(
-            f"memory is a {type(memory).__name__}; it must be a Memory(vectors, mask), as encode returns"
-        )
-    vectors, mask = memory
-    require_sequence(d_model, **{"memory.vectors": vectors})
-    shape = (len(vectors), 1, vectors.shape[1])
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != shape:
-        came = f"is a {type(mask).__name__}"
-        if isinstance(mask, Tensor):
-            came = f"has shape {tuple(mask.shape)} and dtype {short_name(mask.dtype)}"
-        raise ValueError(
-            f"memory.mask {came}; it must be boolean of shape (batch, 1, source) = {shape}, as encode returns"
-        )
-    if isinstance(target, Tensor) and target.dim() == 2 and len(target) != len(vectors):
-        raise ValueError(
-            f"target has {len(target)} sequences, but the source had {len(vectors)}; they belong "
-            f"together pair by pair"
-        )
+        Raises:
+            ValueError: as for `decode`.
+        """
+        return self.decode(token[:, None], state.memory, cache=state.cache)[:, -1]

@@ -1,20 +1,23 @@
-"""Blocks on top of each other, and what all models share when they are made."""
+"""Stacks of blocks, and what both models share: masks over the tokens so far, and initialisation."""
 
-from torch import nn
+from jaxtyping import Bool, Int
+from torch import Tensor, nn
 
-from course_lib.blocks import DecoderBlock, EncoderBlock, LayerNorm
+from course_lib.blocks import DecoderBlock, EncoderBlock
+from course_lib.cache import ModelCache
+from course_lib.masks import causal_mask, combine_masks, padding_mask_from_tokens
 from course_lib.positions import make_positions
 from course_lib.transformer.config import TransformerConfig
 
 
 def make_encoder(config: TransformerConfig) -> nn.ModuleList:
-    """Make the blocks that read: every token may look at every other."""
+    """Return the blocks of an encoder, in which every token may attend to every other."""
     return _blocks(EncoderBlock, config.encoder_layers, config, causal=False)
 
 
-def make_decoder(config: TransformerConfig, *, memory: bool) -> nn.ModuleList:
-    """Make the blocks that write, with a memory to look across at or without one."""
-    block = DecoderBlock if memory else EncoderBlock
+def make_decoder(config: TransformerConfig, *, cross_attention: bool) -> nn.ModuleList:
+    """Return the blocks of a decoder, with cross-attention or without."""
+    block = DecoderBlock if cross_attention else EncoderBlock
     return _blocks(block, config.decoder_layers, config, causal=True)
 
 
@@ -25,37 +28,44 @@ def _blocks(
     *,
     causal: bool,
 ) -> nn.ModuleList:
-    """Blocks, each with positions of its own where these work inside attention."""
+    """Return blocks, each with an encoding of its own where that works inside attention."""
+    sizes = (config.d_model, config.num_heads)
+    options = {"max_length": config.max_length, "bidirectional": not causal}
     return nn.ModuleList(
         block(
-            config.d_model,
-            config.num_heads,
+            *sizes,
             config.d_ff,
             norm=config.norm,
             dropout=config.dropout,
             activation=config.activation,
             num_kv_heads=config.num_kv_heads,
-            positions=make_positions(
-                config.positions,
-                config.d_model,
-                config.num_heads,
-                max_length=config.max_length,
-                bidirectional=not causal,
-            ).inside,
+            positions=make_positions(config.positions, *sizes, **options).attention,
         )
         for _ in range(layers)
     )
 
 
 def make_final_norm(config: TransformerConfig) -> nn.Module:
-    """Return the norm behind the last block, or nothing where there is none."""
-    return LayerNorm(config.d_model) if config.has_final_norm else nn.Identity()
+    """Return the layer normalisation after the last block, or the identity where there is none."""
+    return nn.LayerNorm(config.d_model) if config.has_final_norm else nn.Identity()
+
+
+def decoder_mask(
+    tokens: Int[Tensor, "batch new"], pad_id: int, cache: ModelCache | None
+) -> Bool[Tensor, "batch #new key"]:
+    """Return which tokens so far each new token may attend to: those up to itself that are not padding."""
+    mask = padding_mask_from_tokens(tokens, pad_id)  # (batch, 1, new)
+    if cache is not None:
+        mask = cache.update_padding(mask)  # (batch, 1, key)
+    if tokens.shape[1] == 1:  # the last token may attend to all
+        return mask
+    return combine_masks(causal_mask(tokens.shape[1], mask.shape[-1], device=tokens.device), mask)
 
 
 def initialise(model: nn.Module) -> None:
-    r"""Draw the matrices of all linear layers as Glorot and Bengio (2010) do; their biases start at zero.
+    r"""Initialise the matrices of all linear layers as Glorot and Bengio (2010) do, their biases with zeros.
 
-    $$W \sim \mathcal{U}(-a, a), \qquad a = \sqrt{6 / (\text{size in} + \text{size out})}$$
+    $$W \sim \mathcal{U}(-a, a), \qquad a = \sqrt{6 / (d_\text{in} + d_\text{out})}$$
     """
     for layer in model.modules():
         if isinstance(layer, nn.Linear):

@@ -1,10 +1,17 @@
-"""Explorers: controls and a live figure. Every explorer is built from the same four parts.
+"""Explorers: controls and a live figure. Every explorer consists of the same four parts.
 
-`LiveFigure` redraws only what moved; `Picture` shows it in the browser, with exact values under the
-pointer; `Explorer` joins controls and picture; a function per explorer says what is drawn.
+- Panels of `course_lib.plots` draw arrays; `LiveFigure` redraws only what changed in them.
+- `Picture` shows the figure in the browser, with exact values under the pointer.
+- `Explorer` combines the controls and the picture, and a summary of the data drawn.
+- One function per explorer, in a module of its own, makes the three and passes on how the figure is updated. Its
+  `limits` say how far each control reaches, and `recreatable` makes a line of code that recreates it.
+- `browser/` holds what runs in the browser.
+
+To add an explorer, write such a module, export its function here, and test that the data drawn are what an
+independent computation gives; CONTRIBUTING.md goes through it with an example.
 """
 
-from course_lib.attention import AttentionMap
+from course_lib.inspection import AttentionMap
 from course_lib.widgets.attention import attention_explorer
 from course_lib.widgets.beam_tree import beam_explorer
 from course_lib.widgets.bleu import bleu_explorer
@@ -20,6 +27,7 @@ from course_lib.widgets.picture import Picture
 from course_lib.widgets.positions import bias_explorer, rotary_explorer, sinusoid_explorer
 from course_lib.widgets.reshape import reshape_explorer
 from course_lib.widgets.scores import score_explorer
+from course_lib.widgets.similarity import similarity_explorer
 from course_lib.widgets.translation import translation_explorer
 
 __all__ = [
@@ -41,6 +49,7 @@ __all__ = [
     "reshape_explorer",
     "rotary_explorer",
     "score_explorer",
+    "similarity_explorer",
     "sinusoid_explorer",
     "translation_explorer",
 ]

@@ -7,23 +7,24 @@ import ipywidgets
 import matplotlib
 from torch import Tensor
 
-from course_lib import texts
-from course_lib.attention import AttentionMap, entropy, mean_distance
-from course_lib.inputs import require_finite, require_one_of, require_whole
+from course_lib import messages
+from course_lib.inspection import AttentionMap, entropy, mean_distance
 from course_lib.plots import HeadsPanel, LinksPanel, TokenMapPanel, figure
 from course_lib.plots.style import STYLE
+from course_lib.validation import require_finite, require_one_of, require_whole
+from course_lib.widgets.code import recreatable
 from course_lib.widgets.explorer import Explorer
 from course_lib.widgets.live_figure import LiveFigure
 
 _MOST_TOKENS, _MOST_HEADS = 1024, 64
-_ROOM_TO_TYPE = 24  # tokens that the query slider reaches where the text can change
 VIEWS = ("map", "lines")
 
 
-#: What can be explored: one tensor, one per layer, or what `record_attention` collected.
+#: What can be explored: one tensor, one per layer, or what `record_attention` recorded.
 Weights = Tensor | Sequence[Tensor] | Mapping[str, Tensor | Sequence[Tensor] | AttentionMap]
 
 
+@recreatable
 def attention_explorer(
     weights: Weights | Callable[[str], Mapping[str, AttentionMap]],
     queries: Sequence[str] | None = None,
@@ -37,36 +38,41 @@ def attention_explorer(
     example: int = 0,
     title: str = "Attention",
     answer: Callable[[str], str] | None = None,
-    measured: bool = False,
+    approximate: bool = False,
 ) -> Explorer:
-    """Step through layers, heads and queries; see the weights as a map or as lines, and all heads small.
+    """Step through layers, heads and queries; see the weights as a map or as lines, and all heads as thumbnails.
 
-    Below each head stand its entropy in nats, averaged over the queries, and for a sequence that looks at
-    itself its mean distance in positions. The brightest colour is the largest weight of the layer; colours
-    are on a square-root scale. With a single head, map and lines stand side by side.
+    Below each head are its entropy in nats, averaged over the queries, and for self-attention its mean
+    distance in positions. The brightest colour is the largest weight of the layer; colours have a
+    square-root scale. With a single head, map and lines are side by side.
 
     Args:
         weights: of one layer, (query, key), (heads, query, key) or (batch, heads, query, key); or one such
             tensor per layer; or layer name → tensor, list of tensors (the last counts) or `AttentionMap`;
             or a function from a text to layer name → `AttentionMap`, and then there is a box to type in.
-        queries, keys: the tokens; their places where left out. The keys are the queries where left out.
-        text: what stands in the box at first.
-        layer, head, query, view: where the controls start; view is "map" or "lines".
+        queries, keys: the tokens; their positions where left out. The keys are the queries where left out.
+        text: initial content of the text box.
+        layer, head, query, view: initial values of the controls; view is "map" or "lines".
         example: which sequence of a batch.
         title: the first words of the summary.
-        answer: from what was typed to what the summary answers, such as a translation.
-        measured: as for `Explorer`; true for weights that were trained in the notebook.
+        answer: from the typed text to an answer in the summary, such as a translation.
+        approximate: as for `Explorer`; true for weights that were trained in the notebook.
 
     Raises:
         ValueError: for weights that are not floating-point, finite, 0 or more, and of two to four axes; for
-            tokens that are not as many as the weights say; for more than 1,024 tokens or 64 heads; for a
-            layer, head, query, view or example that there is not.
+            tokens that are not as many as the weights say; for more than 1,024 tokens or 64 heads; for an
+            unknown layer, head, query, view or example.
     """
     require_one_of(VIEWS, view=view)
     if answer is not None and text is None:
         raise ValueError("answer needs a text to answer; give a text to start with")
     require_whole(0, head=head, query=query, example=example)
     read = _reader(weights, queries, keys, text, example)
+
+    @lru_cache(maxsize=1)
+    def measured(text: str | None, layer: str) -> list[dict[str, str]]:
+        return _measures(read(text)[layer])
+
     answered = None if answer is None else lru_cache(maxsize=1)(answer)
     layers = read(text)
     layer = next(iter(layers)) if layer is None else layer
@@ -76,17 +82,17 @@ def attention_explorer(
     most = max(len(one.weights) for one in layers.values())
 
     with matplotlib.rc_context(STYLE):
-        drawn, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
+        fig, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
         beside = right if most == 1 else left.figure.add_subplot(left.get_subplotspec())
-        map_ = TokenMapPanel(left, title="rows look at columns")
+        map_ = TokenMapPanel(left, title="rows attend to columns")
         lines = LinksPanel(
-            beside, title="the same as lines" if most == 1 else "rows look at columns"
+            beside, title="the same as lines" if most == 1 else "rows attend to columns"
         )
         panels = [map_, lines]
         if most > 1:
             measures = ", ".join(["number", *_measures(layers[layer])[0]])
             panels.append(HeadsPanel(right, most, title=f"each head: {measures}"))
-        live = LiveFigure(drawn, panels)
+        live = LiveFigure(fig, panels)
 
     def update(
         query: int = query,
@@ -100,7 +106,7 @@ def attention_explorer(
         shown = layers[layer]
         head, row = min(head, len(shown.weights) - 1), min(query, len(shown.queries) - 1)
         brightest = max(shown.weights.max().item(), 1e-6)
-        measures = _measures(shown)
+        measures = measured(text, layer)
         map_.axes.set_visible(most == 1 or view == "map")
         lines.axes.set_visible(most == 1 or view == "lines")
         for panel in (map_, lines):
@@ -109,8 +115,8 @@ def attention_explorer(
                     shown.weights[head], shown.queries, shown.keys, row=row, brightest=brightest
                 )
         for thumbnails in panels[2:]:
-            words = [f"{n}:  {',  '.join(one.values())}" for n, one in enumerate(measures)]
-            thumbnails.update(shown.weights, words, head=head, brightest=brightest)
+            notes = [f"{n}:  {',  '.join(one.values())}" for n, one in enumerate(measures)]
+            thumbnails.update(shown.weights, notes, head=head, brightest=brightest)
         mine = shown.weights[head, row]
         largest = mine.argsort(descending=True, stable=True)[:3].tolist()
         facts = {"text": repr(text)} if text is not None else {}
@@ -119,9 +125,13 @@ def attention_explorer(
         facts |= {"layer": layer, "head": f"{head} of {len(shown.weights)}"} | measures[head]
         return facts | {
             "query": f"{row} {shown.queries[row]}",
-            "looks at": ", ".join(f"{n} {shown.keys[n]} ({mine[n]:.2f})" for n in largest),
+            "attends to": ", ".join(f"{n} {shown.keys[n]} ({mine[n]:.2f})" for n in largest),
             "brightest colour": f"{brightest:.2f}",
         }
+
+    def limits(text: str | None = None, layer: str = layer, **_) -> dict[str, int]:
+        heads, queries, _ = read(text)[layer].weights.shape
+        return {"head": heads - 1, "query": queries - 1}
 
     controls = {}
     if text is not None:
@@ -131,16 +141,26 @@ def attention_explorer(
     if most > 1:
         controls["head"] = ipywidgets.IntSlider(head, min=0, max=most - 1, description="head")
     longest = max(len(one.queries) for one in layers.values())
-    room = longest if text is None else max(longest, _ROOM_TO_TYPE)
-    if longest > 1:
-        controls["query"] = ipywidgets.IntSlider(query, min=0, max=room - 1, description="query")
+    if longest > 1 or text is not None:
+        most_queries = max(longest, 2)  # a slider needs two positions
+        controls["query"] = ipywidgets.IntSlider(
+            query, min=0, max=most_queries - 1, description="query"
+        )
     if most > 1:
         controls["view"] = ipywidgets.Dropdown(value=view, options=VIEWS, description="view")
-    return Explorer(title, controls, live, update, name="attention", measured=measured)
+    return Explorer(
+        title,
+        controls,
+        live,
+        update,
+        name="attention",
+        approximate=approximate,
+        limits=limits,
+    )
 
 
 def _measures(shown: AttentionMap) -> list[dict[str, str]]:
-    """Per head: how spread out it looks, and, where a sequence looks at itself, how far."""
+    """Per head: its entropy and, for self-attention, its mean distance."""
     measures = [{"entropy": f"{nats:.2f}"} for nats in entropy(shown.weights).mean(-1).tolist()]
     if list(shown.queries) == list(shown.keys):
         for measure, far in zip(measures, mean_distance(shown.weights).tolist(), strict=True):
@@ -151,7 +171,7 @@ def _measures(shown: AttentionMap) -> list[dict[str, str]]:
 def _reader(
     weights, queries, keys, text, example
 ) -> Callable[[str | None], dict[str, AttentionMap]]:
-    """A function from the text, or None, to all layers in one form."""
+    """Return a function from the text, or None, to the attention maps of all layers."""
     if not callable(weights) or isinstance(weights, Tensor):
         if text is not None:
             raise ValueError(
@@ -164,7 +184,7 @@ def _reader(
             "weights is a function from a text to attention maps; give a text to start with"
         )
 
-    @lru_cache(maxsize=1)  # moving a slider does not compute anew
+    @lru_cache(maxsize=1)  # moving a slider does not recompute
     def read(text: str) -> dict[str, AttentionMap]:
         return _layers(weights(text), None, None, example)
 
@@ -181,7 +201,7 @@ def _layers(weights, queries, keys, example) -> dict[str, AttentionMap]:
     else:
         raise ValueError(
             f"weights is a {type(weights).__name__}; it must be a tensor of attention weights, one per "
-            f"layer, or what record_attention collected"
+            f"layer, or what record_attention recorded"
         )
     if not named:
         raise ValueError(
@@ -194,7 +214,7 @@ def _layers(weights, queries, keys, example) -> dict[str, AttentionMap]:
 
 
 def _layer(name: str, layer: object, queries, keys, example: int) -> AttentionMap:
-    """One layer with a head axis, no batch axis, and tokens."""
+    """Return the map of one layer, with a head axis, without a batch axis, and with tokens."""
     if isinstance(layer, AttentionMap):
         layer, queries, keys = layer
     if isinstance(layer, list | tuple):
@@ -218,10 +238,10 @@ def _layer(name: str, layer: object, queries, keys, example: int) -> AttentionMa
     for length in (rows, columns):
         if length > _MOST_TOKENS:
             raise ValueError(
-                texts.TOO_MANY_TOKENS.format(layer=name, length=length, most=_MOST_TOKENS)
+                messages.TOO_MANY_TOKENS.format(layer=name, length=length, most=_MOST_TOKENS)
             )
     if heads > _MOST_HEADS:
-        raise ValueError(f"layer {name!r} has {heads} heads; there is room for {_MOST_HEADS}")
+        raise ValueError(f"layer {name!r} has {heads} heads; at most {_MOST_HEADS} can be shown")
     if keys is None and rows == columns:
         keys = queries
     return AttentionMap(

@@ -1,4 +1,4 @@
-"""The BLEU explorer: which n-grams of a candidate are counted, and what comes of them."""
+"""The BLEU explorer: which n-grams of a candidate are counted, and the resulting score."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -7,15 +7,17 @@ import ipywidgets
 import matplotlib
 
 from course_lib.bleu import bleu, brevity_penalty, modified_precision
-from course_lib.inputs import require_whole
 from course_lib.plots import BarsPanel, NgramsPanel, figure
 from course_lib.plots.style import STYLE
+from course_lib.validation import require_whole
+from course_lib.widgets.code import recreatable
 from course_lib.widgets.explorer import Explorer
 from course_lib.widgets.live_figure import LiveFigure
 
 _LONGEST_RUN, _MOST_TOKENS, _MOST_REFERENCES = 4, 24, 3
 
 
+@recreatable
 def bleu_explorer(
     candidate: str = "the the the cat sat on the mat",
     reference: str = "the cat is sitting on the mat",
@@ -24,16 +26,16 @@ def bleu_explorer(
     tokens: Callable[[str], Sequence[str]] = str.split,
     title: str = "BLEU of one sentence",
 ) -> Explorer:
-    """Type a translation and its reference; see which n-grams count, and what BLEU makes of them.
+    """Type a translation and its reference; see which n-grams are counted, and the BLEU score.
 
-    Counted n-grams have a solid blue line and a link to where they stand in a reference. Clipped ones, which
-    the candidate has more often than any reference, have a dashed orange line, missing ones a dotted line.
+    Counted n-grams have a solid blue line and a link to their match in a reference. Clipped ones, which occur
+    more often in the candidate than in any reference, have a dashed orange line, missing ones a dotted line.
 
     Args:
         candidate: at most 24 tokens.
         reference: likewise; up to three of them, with "|" between.
-        n: which n-grams are drawn, 1 to 4.
-        tokens: from a text to its tokens; at blanks where left out. What it leaves together counts as one.
+        n: the length of the n-grams shown, 1 to 4.
+        tokens: the tokenizer; splits at spaces where left out.
         title: the first words of the summary.
 
     Raises:
@@ -43,19 +45,19 @@ def bleu_explorer(
     if n > _LONGEST_RUN:
         raise ValueError(f"n={n} must be at most {_LONGEST_RUN}")
     with matplotlib.rc_context(STYLE):
-        drawn, (top, bottom) = figure(10.4, 5.4, rows=2, height_ratios=(1.9, 1))
+        fig, (top, bottom) = figure(10.4, 5.4, rows=2, height_ratios=(1.9, 1))
         rows = NgramsPanel(
             top, title="solid and linked: counted, dashed: clipped, dotted: not in a reference"
         )
         bars = BarsPanel(bottom, _LONGEST_RUN + 2, names=("value of", "value", "before"))
-        live = LiveFigure(drawn, [rows, bars])
+        live = LiveFigure(fig, [rows, bars])
 
     def update(candidate: str, reference: str, n: int) -> dict[str, str]:
         words = _tokens("candidate", candidate, tokens)
         references = [_tokens("reference", text, tokens) for text in reference.split("|")]
         if len(references) > _MOST_REFERENCES:
             raise ValueError(
-                f"there are {len(references)} references; there is room for {_MOST_REFERENCES}"
+                f"there are {len(references)} references; at most {_MOST_REFERENCES} can be shown"
             )
         kinds, links, counts = _compared(words, references, n)
         names = [f"reference {number + 1}" for number in range(len(references))]
@@ -87,7 +89,7 @@ def bleu_explorer(
             f"{n}-grams": f"{shares[n - 1]} counted, {kinds.count('clipped')} clipped, "
             f"{kinds.count('missing')} missing",
             "precisions": ", ".join(f"{p:.3f}" for p in precisions),
-            "brevity penalty": f"{brevity:.3f}, {len(words)} tokens against {nearest}",
+            "brevity penalty": f"{brevity:.3f}, {len(words)} tokens, reference {nearest}",
             "BLEU": f"{score:.3f}" + ("" if all(precisions) else ", because a precision is 0"),
         }
 
@@ -110,19 +112,19 @@ def _tokens(name: str, text: str, tokens: Callable[[str], Sequence[str]]) -> lis
 
 
 def _compared(candidate: list[str], references: list[list[str]], n: int) -> tuple[list, list, list]:
-    """How each n-gram of the candidate fares, links to where it stands, and how often it stands in each text."""
+    """Return the kind of each n-gram of the candidate, links to the matches, and its count in each text."""
     runs = [
         [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
         for text in (candidate, *references)
     ]
     kinds, links, used = [], [], Counter()
     for start, run in enumerate(runs[0]):
-        # The k-th that is counted is linked to the k-th in the first reference that has so many.
-        places = [[i for i, other in enumerate(text) if other == run] for text in runs[1:]]
-        room = [row for row, found in enumerate(places, 1) if len(found) > used[run]]
-        kinds.append("counted" if room else "clipped" if any(places) else "missing")
-        if room:
-            links.append((start, room[0], places[room[0] - 1][used[run]]))
+        # The k-th counted occurrence is linked to the k-th in the first reference that has k of them.
+        found = [[i for i, other in enumerate(text) if other == run] for text in runs[1:]]
+        unused = [row for row, starts in enumerate(found, 1) if len(starts) > used[run]]
+        kinds.append("counted" if unused else "clipped" if any(found) else "missing")
+        if unused:
+            links.append((start, unused[0], found[unused[0] - 1][used[run]]))
             used[run] += 1
     counts = [[text.count(run) for run in runs[0]] for text in runs]
     return kinds, links, counts

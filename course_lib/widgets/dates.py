@@ -1,4 +1,4 @@
-"""The explorer of notebook 03: type a date, and step through what a model writes."""
+"""The explorer of notebook 03: type a date, and step through the output of a model."""
 
 from datetime import date
 from functools import lru_cache
@@ -7,36 +7,39 @@ import ipywidgets
 import matplotlib
 import numpy as np
 
-from course_lib import texts
-from course_lib.inputs import require_whole
+from course_lib import messages
+from course_lib.inspection import weights_version
 from course_lib.plots import AlignmentPanel, StemsPanel, figure
 from course_lib.plots.alignment import visible
 from course_lib.plots.style import STYLE
 from course_lib.translator import Translation, Translator
-from course_lib.widgets.explorer import Explorer, learned
+from course_lib.validation import require_whole
+from course_lib.widgets.code import recreatable
+from course_lib.widgets.explorer import Explorer
 from course_lib.widgets.live_figure import LiveFigure
 
 _MOST_SOURCE, _MOST_TARGET = 40, 11
 
 
+@recreatable
 def date_explorer(
     translator: Translator,
     text: str = "Tuesday, March 5, 2024",
     *,
     step: int = 1,
-    measured: bool = False,
+    approximate: bool = False,
 ) -> Explorer:
-    """Type a date; the model writes it in ISO 8601. Step through the output, and see where each step looks.
+    """Type a date; the model generates its ISO 8601 form. Step through the output and its attention weights.
 
     Args:
-        translator: of a model with attention that writes at most 11 tokens.
-        text: the date to start with, at most 40 characters.
-        step: which written character to look at, from 1.
-        measured: as for `Explorer`; true for a model that was trained in the notebook.
+        translator: of a model with attention that generates at most 11 tokens.
+        text: initial date, at most 40 characters.
+        step: which generated character to show, from 1.
+        approximate: as for `Explorer`; true for a model that was trained in the notebook.
 
     Raises:
-        ValueError: for a model without attention, an empty or too long text, and characters that the
-            model does not know.
+        ValueError: for a model without attention, an empty or too long text, and characters outside
+            the vocabulary.
     """
     require_whole(step=step)
     if step > _MOST_TARGET:
@@ -52,37 +55,45 @@ def date_explorer(
             "a BahdanauDecoder or a LuongDecoder"
         )
 
-    @lru_cache(maxsize=1)  # moving the step does not translate anew; training does
+    @lru_cache(maxsize=1)  # moving the step does not translate again; training does
     def translated(text: str, version: int) -> Translation:
         done = translator(text)
         if len(done.target) > _MOST_TARGET:
             raise ValueError(
-                texts.WROTE_TOO_MUCH.format(length=len(done.target), most=_MOST_TARGET)
+                messages.WROTE_TOO_MUCH.format(length=len(done.target), most=_MOST_TARGET)
             )
         return done
 
     with matplotlib.rc_context(STYLE):
-        drawn, (left, right) = figure(10.4, 3.2, columns=2, width_ratios=(1.9, 1))
-        alignment = AlignmentPanel(left, _MOST_SOURCE, _MOST_TARGET, title="where each step looks")
-        stems = StemsPanel(
-            right, np.arange(_MOST_SOURCE), key_label="place in the source", title="this step"
+        fig, (left, right) = figure(10.4, 3.2, columns=2, width_ratios=(1.9, 1))
+        alignment = AlignmentPanel(
+            left, _MOST_SOURCE, _MOST_TARGET, title="attention weights of each step"
         )
-        live = LiveFigure(drawn, [alignment, stems])
+        stems = StemsPanel(
+            right,
+            np.arange(_MOST_SOURCE),
+            key_label="source position",
+            title="weights of this step",
+        )
+        live = LiveFigure(fig, [alignment, stems])
+
+    def limits(text: str, **_) -> dict[str, int]:
+        if len(text) > _MOST_SOURCE:
+            raise ValueError(messages.TOO_LONG.format(length=len(text), most=_MOST_SOURCE))
+        return {"step": len(translated(text, weights_version(translator.model)).target)}
 
     def update(text: str, step: int) -> dict[str, str]:
-        if len(text) > _MOST_SOURCE:
-            raise ValueError(texts.TOO_LONG.format(length=len(text), most=_MOST_SOURCE))
-        done = translated(text, learned(translator.model))
+        done = translated(text, weights_version(translator.model))
         row = min(step, len(done.target)) - 1
-        looked = done.weights[row].numpy()
+        weights = done.weights[row].numpy()
         alignment.update(done.weights, done.source, done.target[:_MOST_TARGET], row)
-        stems.update(np.pad(looked, (0, _MOST_SOURCE - len(looked))))
-        most = looked.argsort()[::-1][:3]
+        stems.update(weights)
+        most = weights.argsort()[::-1][:3]
         return {
             "text": repr(text),
-            "written": f"{done.text}, {_meaning(done.text)}",
-            "step": f"{row + 1} of {len(done.target)}, writes {visible(done.target[row])}",
-            "looks at": ", ".join(f"{visible(text[n])} at {n} ({looked[n]:.2f})" for n in most),
+            "output": f"{done.text}, {_meaning(done.text)}",
+            "step": f"{row + 1} of {len(done.target)}, generates {visible(done.target[row])}",
+            "attends to": ", ".join(f"{visible(text[n])} at {n} ({weights[n]:.2f})" for n in most),
         }
 
     controls = {
@@ -90,7 +101,13 @@ def date_explorer(
         "step": ipywidgets.IntSlider(value=step, min=1, max=_MOST_TARGET, description="step"),
     }
     return Explorer(
-        "From a written date to ISO 8601", controls, live, update, name="dates", measured=measured
+        "From a written date to ISO 8601",
+        controls,
+        live,
+        update,
+        name="dates",
+        approximate=approximate,
+        limits=limits,
     )
 
 
@@ -98,4 +115,4 @@ def _meaning(iso: str) -> str:
     try:
         return f"{date.fromisoformat(iso):%A}"
     except ValueError:
-        return texts.NO_DATE
+        return messages.NO_DATE

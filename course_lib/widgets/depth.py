@@ -1,30 +1,32 @@
-"""The depth explorer: what the norm and the warm-up do to a tall stack of blocks."""
+"""The depth explorer: the effect of the norm and of warm-up on a deep stack of blocks."""
 
 import ipywidgets
 import matplotlib
 import numpy as np
 
 from course_lib.blocks import NORMS
-from course_lib.experiments.depth import DEPTHS, EVERY, SEEN, STEPS, WARMUPS, name_of, recorded
-from course_lib.inputs import require_one_of, require_whole
+from course_lib.experiments.depth import DEPTHS, EVERY, PROBED, STEPS, WARMUPS, name_of, recorded
 from course_lib.plots import LinesPanel, figure
 from course_lib.plots.style import STYLE
+from course_lib.validation import require_one_of, require_whole
+from course_lib.widgets.code import recreatable
 from course_lib.widgets.explorer import Explorer
 from course_lib.widgets.live_figure import LiveFigure
 
 _SMALLEST, _LARGEST = 1e-7, 10.0  # of the axis of gradient norms
 
 
+@recreatable
 def depth_explorer(
     *, depth: int = 12, norm: str = "post", warmup: int = 0, after: int = 0
 ) -> Explorer:
-    """See how strong the gradients of each block are, and how the loss falls.
+    """See the gradient norm of each block, and the training loss.
 
-    Everything was recorded by `python -m course_lib.experiments.depth`; means over three seeds.
+    Everything was recorded by `python -m course_lib.experiments.depth`; curves are means over three seeds.
 
     Args:
-        depth, norm, warmup, after: where the controls start: one of `DEPTHS`, "pre" or "post", one of
-            `WARMUPS`, and after how many steps the gradients are shown, one of `SEEN`.
+        depth, norm, warmup, after: initial values of the controls: one of `DEPTHS`, "pre" or "post", one of
+            `WARMUPS`, and the step after which the gradients are shown, one of `PROBED`.
 
     Raises:
         ValueError: for a depth, norm, warm-up or step that was not recorded.
@@ -33,25 +35,25 @@ def depth_explorer(
     for name, number, choices in (
         ("depth", depth, DEPTHS),
         ("warmup", warmup, WARMUPS),
-        ("after", after, SEEN),
+        ("after", after, PROBED),
     ):
         require_whole(0, **{name: number})
         if number not in choices:
             raise ValueError(f"{name}={number} must be one of {', '.join(map(str, choices))}")
     blocks, steps = np.arange(1, max(DEPTHS) + 1), np.arange(EVERY, STEPS + 1, EVERY)
     with matplotlib.rc_context(STYLE):
-        drawn, (left, right) = figure(10.4, 3.6, columns=2)
+        fig, (left, right) = figure(10.4, 3.6, columns=2)
         gradients = LinesPanel(
             left,
             blocks,
             {name: np.full(len(blocks), np.nan) for name in NORMS},
             x_label="block (1 = the first)",
-            y_label="norm of the gradient",
-            title="gradients by depth",
+            y_label="gradient norm",
+            title="gradient norm by block",
             log_y=True,
             y_limits=(_SMALLEST, _LARGEST),
         )
-        left.legend(loc="lower right")  # where no curve ever is, whatever is chosen
+        left.legend(loc="lower right")  # no curve reaches this corner
         left.set_xlim(0.5, max(DEPTHS) + 0.5)
         left.xaxis.get_major_locator().set_params(integer=True)
         losses = LinesPanel(
@@ -64,7 +66,7 @@ def depth_explorer(
             y_limits=(0, 4),
         )
         right.legend(loc="upper right")
-        live = LiveFigure(drawn, [gradients, losses])
+        live = LiveFigure(fig, [gradients, losses])
 
     def update(
         depth: int = depth, norm: str = norm, warmup: int = warmup, after: int = after
@@ -79,23 +81,23 @@ def depth_explorer(
             "norm": norm,
             "depth": str(depth),
             "warm-up": f"{warmup} steps",
-            f"gradient of block 1 after {after} steps": f"{mine[0]:.2g}",
+            f"gradient norm of block 1 after {after} steps": f"{mine[0]:.2g}",
             f"of block {depth}": f"{mine[-1]:.2g}",
-            "last losses of three seeds": ", ".join(f"{end:.2g}" for end in sorted(ends)),
+            "final losses of three seeds": ", ".join(f"{end:.2g}" for end in sorted(ends)),
         }
 
     controls = {
         "depth": ipywidgets.SelectionSlider(value=depth, options=DEPTHS, description="depth"),
         "norm": ipywidgets.Dropdown(value=norm, options=NORMS, description="norm"),
         "warmup": ipywidgets.SelectionSlider(value=warmup, options=WARMUPS, description="warm-up"),
-        "after": ipywidgets.SelectionSlider(value=after, options=SEEN, description="after step"),
+        "after": ipywidgets.SelectionSlider(value=after, options=PROBED, description="after step"),
     }
     return Explorer("Depth", controls, live, update, name="depth")
 
 
-def _by_block(run: dict, after: int, room: int) -> np.ndarray:
-    """Mean over the seeds, filled up with nothing behind the last block."""
+def _by_block(run: dict, after: int, count: int) -> np.ndarray:
+    """Return the geometric mean over the seeds, padded with NaN to `count` blocks."""
     seeds = np.array(run["gradients"][str(after)])  # (seed, block)
-    norms = np.full(room, np.nan)
+    norms = np.full(count, np.nan)
     norms[: seeds.shape[1]] = np.exp(np.log(np.maximum(seeds, 1e-12)).mean(axis=0))
     return norms

@@ -7,10 +7,11 @@ import matplotlib
 import torch
 
 from course_lib.data.series import Series
-from course_lib.inputs import require_one_of, require_positive
 from course_lib.plots import FitPanel, LinesPanel, StemsPanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
+from course_lib.validation import require_one_of, require_positive
+from course_lib.widgets.code import recreatable
 from course_lib.widgets.explorer import Explorer, round_step, short, whole_steps
 from course_lib.widgets.live_figure import LiveFigure
 
@@ -19,6 +20,7 @@ _MOST_KEYS = 500
 _LOG_STEP = 0.02  # of log10 of the bandwidth: 4.7 % a step
 
 
+@recreatable
 def kernel_regression_explorer(
     series: Series,
     *,
@@ -26,12 +28,12 @@ def kernel_regression_explorer(
     query: float | None = None,
     kernel: str = "gaussian",
 ) -> Explorer:
-    """Move the bandwidth, the kernel and the query; watch the fit, the weights and the error.
+    """Change the bandwidth, the kernel and the query; see the fit, the weights and the error.
 
     Args:
-        series: at least two keys at different places, e.g. `nile_series()` or your own `Series`.
-        bandwidth: where the slider starts; a twentieth of the range of the keys where left out.
-        query: where the query starts; the middle of the keys where left out.
+        series: at least two different keys, e.g. `nile_series()` or your own `Series`.
+        bandwidth: initial bandwidth; a twentieth of the range of the keys where left out.
+        query: initial query; the middle of the keys where left out.
         kernel: a name in `KERNELS`.
 
     Raises:
@@ -40,7 +42,7 @@ def kernel_regression_explorer(
     """
     keys, values = series.keys.detach().float(), series.values.detach().float()
     require_one_of(KERNELS, kernel=kernel)
-    leave_one_out_error(keys, values)  # refuses what cannot be pooled
+    leave_one_out_error(keys, values)  # raises if it cannot be pooled
     if len(keys) > _MOST_KEYS:
         raise ValueError(
             f"series has {len(keys)} keys; the explorer is quick up to {_MOST_KEYS}, so take every n-th"
@@ -48,9 +50,7 @@ def kernel_regression_explorer(
     first, last = keys.min().item(), keys.max().item()
     span = last - first
     if span <= 1e-6 * max(abs(first), abs(last)):
-        raise ValueError(
-            f"series.keys are all {first:g}; the explorer needs keys at different places"
-        )
+        raise ValueError(f"series.keys are all {first:g}; the explorer needs different keys")
     if bandwidth is not None:
         require_positive(bandwidth=bandwidth)
     if query is not None and not first - span <= query <= last + span:
@@ -62,7 +62,7 @@ def kernel_regression_explorer(
     grid = torch.arange(round((last - first) / step) + 1, dtype=keys.dtype) * step + first
 
     def error_at(kernel: str, bandwidth: float) -> float:
-        """The leave-one-out error; NaN where some key has no neighbour to be predicted from."""
+        """Return the leave-one-out error; NaN if some key has no neighbour inside the kernel window."""
         pooled = attention_pooling(
             keys, keys, values, kernel=kernel, bandwidth=bandwidth, mask=others
         )
@@ -71,13 +71,15 @@ def kernel_regression_explorer(
         return (values - pooled.output).square().mean().item()
 
     others = ~torch.eye(len(keys), dtype=torch.bool)
-    widths = torch.logspace(-2.3, 0, _CURVE_POINTS) * span  # from 0.5 % of the range to all of it
-    errors = {name: [error_at(name, h) for h in widths.tolist()] for name in KERNELS}
+    bandwidths = (
+        torch.logspace(-2.3, 0, _CURVE_POINTS) * span
+    )  # from 0.5 % of the range to all of it
+    errors = {name: [error_at(name, h) for h in bandwidths.tolist()] for name in KERNELS}
     lowest = min(error for curve in errors.values() for error in curve if not math.isnan(error))
-    spread = values.var(correction=0).item()
+    variance = values.var(correction=0).item()
 
     with matplotlib.rc_context(STYLE):
-        drawn, (left, middle, right) = figure(10.4, 3.4, columns=3, width_ratios=(1.35, 1, 1))
+        fig, (left, middle, right) = figure(10.4, 3.4, columns=3, width_ratios=(1.35, 1, 1))
         fit = FitPanel(
             left,
             keys,
@@ -91,19 +93,21 @@ def kernel_regression_explorer(
         stems = StemsPanel(middle, keys, key_label=series.key_label, title="weights of this query")
         error = LinesPanel(
             right,
-            widths,
+            bandwidths,
             errors,
             x_label="bandwidth",
             y_label="leave-one-out error",
             title="error by bandwidth",
             log_x=True,
-            y_limits=(0.9 * lowest, max(1.3 * spread, 1.2 * lowest, lowest + 1e-9)),
+            y_limits=(0.9 * lowest, max(1.3 * variance, 1.2 * lowest, lowest + 1e-9)),
         )
-        live = LiveFigure(drawn, [fit, stems, error])
+        live = LiveFigure(fig, [fit, stems, error])
 
     def update(bandwidth: float, kernel: str, query: float) -> dict[str, str]:
-        asked = torch.tensor([query], dtype=keys.dtype)
-        output, weights = attention_pooling(asked, keys, values, kernel=kernel, bandwidth=bandwidth)
+        queries = torch.tensor([query], dtype=keys.dtype)
+        output, weights = attention_pooling(
+            queries, keys, values, kernel=kernel, bandwidth=bandwidth
+        )
         curve = attention_pooling(grid, keys, values, kernel=kernel, bandwidth=bandwidth)
         fitted = torch.where(curve.weights.sum(-1) > 0, curve.output, torch.nan)  # a gap, not a 0
         loss = error_at(kernel, bandwidth)
@@ -121,16 +125,16 @@ def kernel_regression_explorer(
             }
         else:
             facts["output"] = "none, because no key is inside the window"
-        lonely = "none, because some keys have no other key inside the window"
-        return facts | {"leave-one-out error": lonely if math.isnan(loss) else short(loss)}
+        isolated = "none, because some keys have no other key inside the window"
+        return facts | {"leave-one-out error": isolated if math.isnan(loss) else short(loss)}
 
     # The browser puts a slider on whole steps from its minimum, so all of these are whole steps.
     exponent = whole_steps(math.log10(bandwidth or span / 20), _LOG_STEP)
     controls = {
         "bandwidth": ipywidgets.FloatLogSlider(
             value=10**exponent,
-            min=whole_steps(math.log10(widths[0]), _LOG_STEP),
-            max=whole_steps(math.log10(widths[-1]), _LOG_STEP),
+            min=whole_steps(math.log10(bandwidths[0]), _LOG_STEP),
+            max=whole_steps(math.log10(bandwidths[-1]), _LOG_STEP),
             step=_LOG_STEP,
             description="bandwidth",
             readout_format=".3g",

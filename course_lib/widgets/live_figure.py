@@ -1,29 +1,36 @@
-"""A matplotlib figure that is drawn once and then only moved."""
+"""A matplotlib figure that is drawn once and then updated by blitting."""
 
 import io
 from collections.abc import Sequence
 
 import matplotlib
 import numpy as np
+from jaxtyping import UInt8
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import STYLE
+from course_lib.widgets.png import encode_png
 
-#: Pixels drawn per pixel shown: sharp on dense screens, still quick to compress.
+#: Pixels drawn per pixel shown: sharp on dense screens, and still fast to compress.
 SHARPNESS = 1.3
 
 
 class LiveFigure:
-    """Redraw only the panels' moving artists over a kept background (blitting).
+    """Redraw only the artists that change, over a cached background (blitting).
 
-    A full draw with axes, ticks and labels takes about ten times as long; it happens once.
+    A full draw with axes, ticks and labels takes about ten times as long and happens once. The static
+    artists of each panel are cached as further layers of the background, until their state changes.
+
+    Attributes:
+        width, height: in pixels on screen.
+        cuts: where a narrow window may break the picture, between columns of panels; fractions of the width.
 
     Args:
         figure: with every panel already on it.
-        panels: whose artists move.
+        panels: the panels whose artists change.
     """
 
     def __init__(self, figure: Figure, panels: Sequence[Panel]) -> None:
@@ -32,59 +39,63 @@ class LiveFigure:
         figure.set_dpi(100 * SHARPNESS)
         self._canvas = FigureCanvasAgg(figure)
         with matplotlib.rc_context(STYLE):
-            figure.draw_without_rendering()  # place the Axes once; from here on they stay
+            figure.draw_without_rendering()  # lay out the Axes once; after this they keep their positions
         figure.set_layout_engine("none")
+        self.cuts = _cuts(figure)
         self._artists = [artist for panel in self.panels for artist in panel.artists]
         for panel in self.panels:
-            for artist in [*panel.artists, *panel.seldom]:
+            for artist in [*panel.artists, *panel.static_artists]:
                 artist.set_animated(True)
         self._background = None
-        self._settled: list[
-            tuple
-        ] = []  # panel by panel: its seldom state, and the canvas with it drawn
+        # for each panel: its static state, and the background with its static artists
+        self._layers: list[tuple] = []
 
     def redraw_background(self) -> None:
-        """Draw everything anew at the next `png()`; needed after limits, ticks or labels changed."""
+        """Redraw everything at the next `png()`; needed after limits, ticks or labels changed."""
         self._background = None
 
     def png(self) -> bytes:
-        """Draw the present state, as the bytes of a PNG that is quick to make."""
-        return _encoded(self._pixels(), compress_level=1)
+        """Draw the current state; return a PNG, compressed for speed."""
+        return encode_png(self._pixels())
 
     def small_png(self) -> bytes:
-        """Draw the present state with 256 colours: a quarter of the bytes, for files that are kept."""
-        return _encoded(self._pixels().quantize(256, dither=Image.Dither.NONE), optimize=True)
+        """Draw the current state with 256 colours; return a PNG of a quarter of the size, for files."""
+        image = Image.fromarray(self._pixels()).convert("RGB")
+        image = image.quantize(256, dither=Image.Dither.NONE)
+        file = io.BytesIO()
+        image.save(file, "PNG", optimize=True)
+        return file.getvalue()
 
-    def _pixels(self) -> Image.Image:
+    def _pixels(self) -> UInt8[np.ndarray, "height width 4"]:
         if self._background is None:
             with matplotlib.rc_context(STYLE):
                 self._canvas.draw()
             self._background = self._canvas.copy_from_bbox(self.figure.bbox)
-            self._settled = []
-        self._over(self._settle(), self._artists, keep=False)
-        return Image.fromarray(np.asarray(self._canvas.buffer_rgba())).convert("RGB")
+            self._layers = []
+        self._over(self._static_background(), self._artists, cache=False)
+        return np.asarray(self._canvas.buffer_rgba())
 
-    def _settle(self):
-        """Draw the seldom changing artists, from the first panel on whose state changed."""
+    def _static_background(self):
+        """Draw the static artists, starting with the first panel whose state changed."""
         below = self._background
         for number, panel in enumerate(self.panels):
-            state = panel.seldom_state()
-            if number == len(self._settled) or self._settled[number][0] != state:
-                del self._settled[number:]
-                self._settled.append((state, self._over(below, panel.seldom)))
-            below = self._settled[number][1]
+            state = panel.static_state()
+            if number == len(self._layers) or self._layers[number][0] != state:
+                del self._layers[number:]
+                self._layers.append((state, self._over(below, panel.static_artists)))
+            below = self._layers[number][1]
         return below
 
-    def _over(self, background, artists: list, *, keep: bool = True):
-        """Draw artists over a kept background; return the result, to be kept in turn."""
+    def _over(self, background, artists: list, *, cache: bool = True):
+        """Draw artists over a cached background; return the result, to be cached in turn."""
         self._canvas.restore_region(background)
         for artist in artists:
             if artist.axes.get_visible():
                 artist.axes.draw_artist(artist)
-        return self._canvas.copy_from_bbox(self.figure.bbox) if keep and artists else background
+        return self._canvas.copy_from_bbox(self.figure.bbox) if cache and artists else background
 
     def svg(self, title: str = "") -> bytes:
-        """Draw the present state, as the bytes of an SVG with `title` inside; the same state, the same bytes."""
+        """Draw the current state; return an SVG with `title` inside. Equal states give equal bytes."""
         file = io.BytesIO()
         with matplotlib.rc_context(STYLE):
             self.figure.savefig(
@@ -102,7 +113,17 @@ class LiveFigure:
         return [region for panel in self.panels if (region := panel.hover()) is not None]
 
 
-def _encoded(pixels: Image.Image, **options) -> bytes:
-    file = io.BytesIO()
-    pixels.save(file, "PNG", **options)
-    return file.getvalue()
+def _cuts(figure: Figure) -> list[float]:
+    """Return the middle of each gap between columns of Axes, as fractions of the width."""
+    extents = {axes: axes.get_tightbbox() for axes in figure.axes}
+    columns: dict[int, float] = {}  # column → where it starts
+    for axes, extent in extents.items():
+        if spec := axes.get_subplotspec():
+            first = spec.get_topmost_subplotspec().colspan.start
+            columns[first] = min(columns.get(first, np.inf), extent.x0)
+    cuts = []
+    for start in sorted(columns.values())[1:]:
+        ends = max(extent.x1 for extent in extents.values() if extent.x0 < start)
+        if ends <= start:  # nothing reaches across
+            cuts.append(round(float((ends + start) / 2 / figure.bbox.width), 4))
+    return cuts

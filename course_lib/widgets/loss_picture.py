@@ -1,4 +1,4 @@
-"""Watch a loss fall."""
+"""A live plot of the training loss."""
 
 import time
 
@@ -7,32 +7,33 @@ import matplotlib
 import numpy as np
 from IPython.display import display
 
-from course_lib import texts
-from course_lib.inputs import require_positive
+from course_lib import messages
 from course_lib.plots import LinesPanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.training import Progress
+from course_lib.validation import require_positive
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.picture import Picture
+from course_lib.widgets.table import curve_table, number_text
 
-_PAUSE = 0.5  # seconds between two drawings
+_PAUSE = 0.5  # seconds between two updates
 
 
 class _Live(ipywidgets.VBox):
-    """What is there only while training goes on; a notebook at rest shows the still picture."""
+    """Shown only during training; afterwards a static picture replaces it."""
 
     def __repr__(self) -> str:
-        return texts.TRAINING_HERE
+        return messages.TRAINING_HERE
 
 
 class LossPicture:
-    """Draw the loss while a model is trained: `fit(…, watch=LossPicture())`.
+    """Draw the loss while a model is trained: `fit(…, callback=LossPicture())`.
 
-    While training goes on, the picture grows in place. When it ends, a still picture with exact values
-    takes its place. A LossPicture is for one training.
+    During training, the curve grows in place. At the end, a static picture with exact values replaces it. Each
+    training needs a new LossPicture.
 
     Args:
-        below: what is worth saying at the end: whether the mean of the last 20 losses is below it.
+        below: a threshold; at the end the summary says whether the mean of the last 20 losses is below it.
     """
 
     def __init__(self, *, below: float | None = None) -> None:
@@ -41,7 +42,7 @@ class LossPicture:
         self.below, self._curve, self._box, self._drawn = below, None, None, 0.0
 
     def __call__(self, progress: Progress) -> None:
-        """Take note of a step; draw twice a second, and at the end.
+        """Record a step; redraw twice a second, and at the end.
 
         Raises:
             ValueError: when it is used for a second training.
@@ -49,7 +50,7 @@ class LossPicture:
         if self._curve is None:
             self._begin(progress)
         elif self._box is None:
-            raise ValueError(texts.LOSS_PICTURE_USED)
+            raise ValueError(messages.LOSS_PICTURE_USED)
         self._curve[progress.step - 1] = progress.loss
         now = time.monotonic()
         if progress.stopped is not None:
@@ -63,9 +64,9 @@ class LossPicture:
     def _begin(self, progress: Progress) -> None:
         self._curve = np.full(progress.steps, np.nan)
         largest = progress.loss if progress.loss > 0 else 1.0
-        self._title = texts.TRAINED.format(steps=progress.steps)
+        self._title = messages.TRAINED.format(steps=progress.steps)
         with matplotlib.rc_context(STYLE):
-            drawn, axes = figure(6.4, 2.6)
+            fig, axes = figure(6.4, 2.6)
             self._panel = LinesPanel(
                 axes,
                 np.arange(1, progress.steps + 1),
@@ -73,10 +74,10 @@ class LossPicture:
                 x_label="step",
                 y_label="loss",
                 log_y=True,
-                y_limits=(1e-5 * largest, 2 * largest),  # leaves room for long tick labels
+                y_limits=(1e-5 * largest, 2 * largest),  # leaves space for long tick labels
             )
             axes.set_xlim(0, progress.steps + 1)
-        self._picture = Picture(LiveFigure(drawn, [self._panel]), self._title, name="loss")
+        self._picture = Picture(LiveFigure(fig, [self._panel]), self._title, name="loss")
         self._words = ipywidgets.HTML()
         self._box = _Live([self._picture, self._words])
         display(self._box)
@@ -92,15 +93,23 @@ class LossPicture:
         self._picture.figure.redraw_background()
         summary = self._title
         if progress.stopped != "steps":
-            summary = texts.TRAINED_UNTIL.format(stopped=progress.stopped)
+            summary = messages.TRAINED_UNTIL.format(stopped=progress.stopped)
         if self.below is not None:
-            reached = bool(np.mean(losses[-20:]) < self.below)
-            summary += texts.TRAINED_BELOW.format(below=f"{self.below:g}", reached=reached)
-        display(Picture(self._picture.figure, f"{summary}.", name="loss", measured=True))
+            mean = np.mean(losses[-20:])
+            summary += messages.TRAINED_BELOW.format(
+                mean=number_text(mean),
+                below=f"{self.below:g}",
+                reached="yes" if mean < self.below else "no",
+            )
+        display(Picture(self._picture.figure, f"{summary}.", name="loss", approximate=True))
+        if progress.stopped == "steps":  # otherwise the number of steps differs between machines
+            steps = np.arange(1, len(losses) + 1)
+            labels = {"x_label": "step", "y_label": "loss"}
+            display(curve_table(steps, {"loss": losses}, **labels, approximate=True))
 
     def _say(self, progress: Progress) -> str:
         left = progress.seconds / progress.step * (progress.steps - progress.step)
-        return texts.TRAINING.format(
+        return messages.TRAINING.format(
             step=progress.step,
             steps=progress.steps,
             loss=f"{progress.loss:.3g}",

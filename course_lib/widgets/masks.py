@@ -1,4 +1,4 @@
-"""The explorer of notebook 04: a mask, as three conventions write it, and what it does to the weights."""
+"""The explorer of notebook 04: a mask in four conventions, and its effect on the attention weights."""
 
 import ipywidgets
 import matplotlib
@@ -6,10 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_lib.inputs import require_one_of, require_whole
 from course_lib.masks import causal_mask, combine_masks, masked_softmax, padding_mask
 from course_lib.plots import GridPanel, figure
 from course_lib.plots.style import STYLE
+from course_lib.validation import require_one_of, require_whole
+from course_lib.widgets.code import recreatable
 from course_lib.widgets.explorer import Explorer
 from course_lib.widgets.live_figure import LiveFigure
 
@@ -17,29 +18,38 @@ _WORDS = ("the", "old", "fox", "runs", "fast")
 _MOST = len(_WORDS)
 KINDS = ("none", "padding", "causal", "both")
 
-#: How libraries write a mask: name → what stands where a query may attend, and where it may not.
+#: Conventions of libraries: name → the entry where a query may attend, and where it may not.
 CONVENTIONS = {
     "True = may attend": ("True", "False"),
-    "True = hidden": ("False", "True"),
+    "True = masked": ("False", "True"),
+    "integer attention_mask": ("1", "0"),
     "added to the scores": ("0", "−∞"),
 }
 
 
+@recreatable
 def mask_explorer(
-    *, kind: str = "both", length: int = 4, queries: int = 5, seed: int = 0
+    *,
+    kind: str = "both",
+    length: int = 4,
+    queries: int = 5,
+    convention: str = "True = may attend",
+    seed: int = 0,
 ) -> Explorer:
-    """Choose a mask; see it in three conventions, and the weights that are left.
+    """Choose a mask; see it in four conventions, and the resulting attention weights.
 
     Args:
         kind: a name of `KINDS`.
-        length: how many of the five keys are real, the rest being padding; 0 to 5.
-        queries: how many queries there are, the last of the five positions; 1 to 5.
-        seed: of the scores, drawn from a normal distribution.
+        length: how many of the five keys are not padding; 0 to 5.
+        queries: how many queries there are, at the last of the five positions; 1 to 5.
+        convention: a key of `CONVENTIONS`.
+        seed: of the scores, which are sampled from a normal distribution.
 
     Raises:
-        ValueError: for a kind, a length or a number of queries that the explorer does not have.
+        ValueError: for a kind, a length, a number of queries or a convention that the explorer does not have.
     """
     require_one_of(KINDS, kind=kind)
+    require_one_of(CONVENTIONS, convention=convention)
     require_whole(0, length=length)
     require_whole(queries=queries)
     for name, number in (("length", length), ("queries", queries)):
@@ -48,54 +58,58 @@ def mask_explorer(
     scores = torch.randn(_MOST, _MOST, generator=torch.Generator().manual_seed(seed))
 
     with matplotlib.rc_context(STYLE):
-        drawn, axes = figure(10.4, 3.2, columns=3)
+        fig, axes = figure(10.4, 3.2, columns=3)
         panels = [
             GridPanel(one, _WORDS, _WORDS, title=title, limits=limits)
             for one, title, limits in zip(
                 axes, ("scores", "mask", "weights"), ((-3, 3), (-1, 1), (0, 1)), strict=True
             )
         ]
-        live = LiveFigure(drawn, panels)
+        live = LiveFigure(fig, panels)
 
     def update(kind: str, length: int, queries: int, convention: str) -> dict[str, str]:
         mask = _mask(kind, length, queries)  # (query, key)
         weights = masked_softmax(scores[-queries:], mask)  # (query, key)
-        panels[0].update(_placed(scores[-queries:]))
-        allowed, hidden = CONVENTIONS[convention]
-        shown = _placed(mask.float() * 2 - 1)  # orange where allowed, blue where hidden
-        panels[1].update(shown, [allowed if cell > 0 else hidden for cell in shown.flat])
-        panels[2].update(_placed(weights))
-        lonely = (~mask.any(-1)).sum().item()
+        panels[0].update(_aligned(scores[-queries:]))
+        allowed, masked = CONVENTIONS[convention]
+        shown = _aligned(mask.float() * 2 - 1)  # orange where allowed, blue where masked
+        panels[1].update(shown, [allowed if cell > 0 else masked for cell in shown.flat])
+        panels[2].update(_aligned(weights))
         return {
             "mask": kind,
             "convention": convention,
-            "pairs that may attend": f"{mask.sum().item()} of {mask.numel()}",
-            "queries that may attend to nothing": str(lonely),
+            "allowed pairs": f"{mask.sum().item()} of {mask.numel()}",
+            "fully masked rows": str((~mask.any(-1)).sum().item()),
             "weights of the last query": " ".join(
                 f"{weight:.2f}" for weight in weights[-1].tolist()
             ),
         }
 
+    def limits(kind: str, **_) -> dict[str, int | None]:
+        return {"length": _MOST if kind in ("padding", "both") else None}
+
     controls = {
         "kind": ipywidgets.Dropdown(value=kind, options=KINDS, description="mask"),
         "length": ipywidgets.IntSlider(length, min=0, max=_MOST, description="length"),
         "queries": ipywidgets.IntSlider(queries, min=1, max=_MOST, description="queries"),
-        "convention": ipywidgets.Dropdown(options=list(CONVENTIONS), description="written"),
+        "convention": ipywidgets.Dropdown(
+            value=convention, options=list(CONVENTIONS), description="convention"
+        ),
     }
-    return Explorer("Masks", controls, live, update, name="masks")
+    return Explorer("Masks", controls, live, update, name="masks", limits=limits)
 
 
 def _mask(kind: str, length: int, queries: int) -> Tensor:
-    everyone = torch.ones(queries, _MOST, dtype=torch.bool)
+    everything = torch.ones(queries, _MOST, dtype=torch.bool)
     padding = (
         padding_mask(torch.tensor([length]), _MOST)[0] if kind in ("padding", "both") else None
     )
     causal = causal_mask(queries, _MOST) if kind in ("causal", "both") else None
-    return combine_masks(everyone, padding, causal)
+    return combine_masks(everything, padding, causal)
 
 
-def _placed(rows: Tensor) -> np.ndarray:
-    """The queries at their places, the last ones; nothing above them."""
-    placed = np.full((_MOST, _MOST), np.nan)
-    placed[-len(rows) :] = rows
-    return placed
+def _aligned(rows: Tensor) -> np.ndarray:
+    """Put the queries at the last positions; NaN above them."""
+    aligned = np.full((_MOST, _MOST), np.nan)
+    aligned[-len(rows) :] = rows
+    return aligned

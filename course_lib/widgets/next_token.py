@@ -1,4 +1,4 @@
-"""The next-token explorer: what temperature, top-k and top-p do to one distribution."""
+"""The next-token explorer: the effect of temperature, top-k and top-p on one distribution."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -10,34 +10,34 @@ import torch
 from torch import Tensor
 
 from course_lib import decoding
-from course_lib.attention import entropy
-from course_lib.inputs import require_floating, require_positive, require_whole
+from course_lib.inspection import entropy, weights_version
 from course_lib.plots import BarsPanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.translator import PhraseTranslator
-from course_lib.widgets.explorer import Explorer, learned, probability
+from course_lib.validation import require_floating, require_positive, require_whole
+from course_lib.widgets.code import recreatable
+from course_lib.widgets.explorer import Explorer, probability
 from course_lib.widgets.live_figure import LiveFigure
 
 _BARS = 12
 _HOTTEST, _MOST_KEPT = 3.0, 20
-_ROOM_TO_TYPE = 16  # places that the slider reaches where the text can change
 
 
 class NextTokens(NamedTuple):
-    """Distributions to choose a token from.
+    """Distributions of the next token.
 
-    `tokens` names the vocabulary; `logits` (steps, vocabulary) are those behind 0, 1, … tokens of `written`,
+    `tokens` is the vocabulary; `logits` (steps, vocabulary) are those after 0, 1, … tokens of `generated`,
     which has at least steps - 1.
     """
 
     tokens: Sequence[str]
     logits: Tensor
-    written: Sequence[str] = ()
+    generated: Sequence[str] = ()
 
 
 @torch.no_grad()
 def next_tokens(translator: PhraseTranslator, text: str) -> NextTokens:
-    """Translate greedily; return the logits at each step, the one that wrote the end included.
+    """Translate greedily; return the logits at each step, including the end token.
 
     Raises:
         ValueError: as a call of the translator.
@@ -50,38 +50,39 @@ def next_tokens(translator: PhraseTranslator, text: str) -> NextTokens:
     return NextTokens(translator.target.tokens, logits, french)
 
 
+@recreatable
 def next_token_explorer(
     source: PhraseTranslator | NextTokens | Callable[[str], NextTokens],
     text: str | None = None,
     *,
-    place: int = 0,
+    position: int = 0,
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
     title: str = "The next token",
-    measured: bool = False,
+    approximate: bool = False,
 ) -> Explorer:
     """See the probabilities of the next token before and after temperature, top-k and top-p, in this order.
 
-    The 12 most probable tokens are drawn: a pale bar as the model has it, in it the filled bar that one
-    draws from. The pale bar of a token that is ruled out is hatched.
+    The 12 most probable tokens are shown: a pale bar for the probability of the model, in it a filled bar for
+    the probability with which it is sampled. The pale bar of a token that is filtered out is hatched.
 
     Args:
         source: a translator, or a function from a text to `NextTokens`, and then there is a box to type in;
             or `NextTokens` themselves.
-        text: what stands in the box at first.
-        place: how many tokens are written already, greedily; at most the last place there is.
+        text: initial content of the text box.
+        position: of the next token, after a greedy prefix of as many tokens; at most the last position.
         temperature: above 0, at most 3.
         top_k: at most 20; 0 for all.
         top_p: above 0, at most 1.
         title: the first words of the summary.
-        measured: as for `Explorer`; true for a model that was trained in the notebook.
+        approximate: as for `Explorer`; true for a model that was trained in the notebook.
 
     Raises:
         ValueError: for a source of another kind, a missing or needless text, logits that are not one row
-            per place and one column per token, or rule out every token, and numbers out of range.
+            per position and one column per token, or exclude every token, and numbers out of range.
     """
-    require_whole(0, place=place, top_k=top_k)
+    require_whole(0, position=position, top_k=top_k)
     require_positive(temperature=temperature, top_p=top_p)
     for name, number, most in (
         ("temperature", temperature, _HOTTEST),
@@ -93,64 +94,73 @@ def next_token_explorer(
     read = _reader(source, text)
     first = read(text)
     last = len(first.logits) - 1
-    if place > last:
-        raise ValueError(f"place={place} must be at most {last}, where the text ends")
+    if position > last:
+        raise ValueError(f"position={position} must be at most {last}, where the text ends")
 
     with matplotlib.rc_context(STYLE):
-        drawn, axes = figure(10.4, 4.5)
+        fig, axes = figure(10.4, 4.5)
         bars = BarsPanel(
             axes,
             _BARS,
             root=True,
             headed=True,
             x_label="probability (square-root scale)",
-            title="pale: as the model has it, filled: what is drawn from, hatched: ruled out",
+            title="pale: model, filled: after filtering, hatched: filtered out",
             names=("token", "probability after filtering", "before"),
         )
-        live = LiveFigure(drawn, [bars])
+        live = LiveFigure(fig, [bars])
 
     def update(
-        temperature: float, top_k: int, top_p: float, place: int = 0, text: str | None = None
+        temperature: float, top_k: int, top_p: float, position: int = 0, text: str | None = None
     ) -> dict[str, str]:
-        tokens, logits, written = read(text)
-        place = min(place, len(logits) - 1)
-        so_far = " ".join(written[:place])
-        z = logits[place]  # (vocabulary,)
+        tokens, logits, generated = read(text)
+        position = min(position, len(logits) - 1)
+        prefix = " ".join(generated[:position])
+        z = logits[position]  # (vocabulary,)
         before = z.softmax(dim=-1)
         z = decoding.temperature(z, temperature)
         z = decoding.top_k(z, top_k) if top_k else z
         z = decoding.top_p(z, top_p)
         after = z.softmax(dim=-1)
         most = before.argsort(descending=True, stable=True)[:_BARS]
-        names, out = [tokens[n] for n in most.tolist()], z[most].isneginf()
+        names, removed = [tokens[n] for n in most.tolist()], z[most].isneginf()
         bars.update(
             names,
             after[most].numpy(),
             before=before[most].numpy(),
-            out=out.numpy(),
-            heading=" ".join(["written:", *written[:place], "…"]),
+            removed=removed.numpy(),
+            heading=" ".join(["generated:", *generated[:position], "…"]),
             notes=[
-                f"{probability(b)} → {'out' if gone else probability(a)}"
+                f"{probability(b)} → {'removed' if gone else probability(a)}"
                 for b, a, gone in zip(
-                    *(x.tolist() for x in (before[most], after[most], out)), strict=True
+                    *(x.tolist() for x in (before[most], after[most], removed)), strict=True
                 )
             ],
         )
         was, now = before[most[0]].item(), after[most[0]].item()
         facts = {"text": repr(text)} if text is not None else {}
         return facts | {
-            "written": f"{place} token{'s' * (place > 1)}, {so_far!r}" if place else "nothing yet",
+            "generated": f"{position} token{'s' * (position > 1)}, {prefix!r}"
+            if position
+            else "nothing yet",
+            "logits processors": f"temperature {temperature:g}, top-k {top_k or 'off'}, "
+            f"top-p {'off' if top_p == 1 else format(top_p, 'g')}",
             "most probable": f"{names[0]!r}, {probability(was)} before, {probability(now)} after",
             "entropy": f"{entropy(before):.3f} nats before, {entropy(after):.3f} after",
             "left": f"{int((~z.isneginf()).sum())} of {len(tokens)} tokens",
         }
 
+    def limits(text: str | None = None, **_) -> dict[str, int]:
+        tokens, logits, _ = read(text)
+        return {"position": len(logits) - 1, "top_k": min(_MOST_KEPT, len(tokens))}
+
     controls = {}
     if text is not None:
         controls["text"] = ipywidgets.Text(value=text, description="text")
-    room = last if text is None else max(last, _ROOM_TO_TYPE)
-    if room:
-        controls["place"] = ipywidgets.IntSlider(place, min=0, max=room, description="place")
+    if last or text is not None:
+        controls["position"] = ipywidgets.IntSlider(
+            position, min=0, max=max(last, 1), description="position"
+        )
     controls |= {
         "temperature": ipywidgets.FloatSlider(
             temperature, min=0.05, max=_HOTTEST, step=0.05, description="temperature"
@@ -158,11 +168,19 @@ def next_token_explorer(
         "top_k": ipywidgets.IntSlider(top_k, min=0, max=_MOST_KEPT, description="top-k, 0: all"),
         "top_p": ipywidgets.FloatSlider(top_p, min=0.01, max=1, step=0.01, description="top-p"),
     }
-    return Explorer(title, controls, live, update, name="next_token", measured=measured)
+    return Explorer(
+        title,
+        controls,
+        live,
+        update,
+        name="next_token",
+        approximate=approximate,
+        limits=limits,
+    )
 
 
 def _reader(source: object, text: str | None) -> Callable[[str | None], NextTokens]:
-    """A function from the text, or None, to what is to be drawn."""
+    """Return a function from the text, or None, to the next tokens."""
     if isinstance(source, NextTokens):
         if text is not None:
             raise ValueError("text needs source to be a translator or a function of a text")
@@ -178,28 +196,28 @@ def _reader(source: object, text: str | None) -> Callable[[str | None], NextToke
     if not isinstance(source, PhraseTranslator):
         return lru_cache(maxsize=1)(lambda text: _checked(source(text)))
 
-    @lru_cache(maxsize=1)  # moving a slider does not translate anew; training does
+    @lru_cache(maxsize=1)  # moving a slider does not translate again; training does
     def translated(text: str, version: int) -> NextTokens:
         return next_tokens(source, text)
 
-    return lambda text: translated(text, learned(source.model))
+    return lambda text: translated(text, weights_version(source.model))
 
 
 def _checked(given: NextTokens) -> NextTokens:
-    """The same with detached logits, and words; refuse what does not fit together."""
+    """Return the same with detached logits; raise if its parts do not fit together."""
     if not isinstance(given, NextTokens):
         raise ValueError(f"source returned a {type(given).__name__}; it must return NextTokens")
-    tokens, logits, written = list(given.tokens), given.logits, list(given.written)
+    tokens, logits, generated = list(given.tokens), given.logits, list(given.generated)
     require_floating(logits=logits)
     if logits.dim() != 2 or len(logits) == 0 or logits.shape[1] != len(tokens) or not tokens:
         raise ValueError(
             f"logits has shape {tuple(logits.shape)} for {len(tokens)} tokens; it must be (steps, vocabulary)"
         )
-    if len(written) < len(logits) - 1:
+    if len(generated) < len(logits) - 1:
         raise ValueError(
-            f"written holds {len(written)} tokens, but logits has {len(logits)} steps; all but the first "
-            f"step stand behind a written token"
+            f"generated holds {len(generated)} tokens, but logits has {len(logits)} steps; every step but the "
+            f"first follows a generated token"
         )
     logits = logits.detach().float().cpu()
-    decoding.temperature(logits, 1.0)  # refuses what cannot be drawn from
-    return NextTokens(tokens, logits, written)
+    decoding.temperature(logits, 1.0)  # raises if nothing can be sampled
+    return NextTokens(tokens, logits, generated)

@@ -1,4 +1,4 @@
-"""A picture in the browser: sharp, described, savable, with exact values under the pointer."""
+"""A picture in the browser, with a text alternative, save buttons, and exact values under the pointer."""
 
 import base64
 from pathlib import Path
@@ -6,29 +6,37 @@ from pathlib import Path
 import anywidget
 import traitlets
 
-from course_lib import texts
+from course_lib import messages
 from course_lib.widgets.live_figure import LiveFigure
 
-_HERE = Path(__file__).parent
+_BROWSER = Path(__file__).parent / "browser"
+#: The browser's half of a picture; the last one puts the others together.
+_SCRIPTS = ("values", "saving", "layout", "controls", "play", "compare", "code", "picture")
+
+
+def scripts(*names: str) -> str:
+    """Join files of `browser/` to one module, which works without a network or a build."""
+    return "\n".join((_BROWSER / f"{name}.js").read_text(encoding="utf-8") for name in names)
 
 
 class Picture(anywidget.AnyWidget):
     """Show a `LiveFigure`.
 
-    What the pointer reads off is looked up in the browser, with no way back to the kernel. Where
-    there is no kernel (a notebook on a web page, or not yet run), the PNG is shown instead; tests
-    compare the summary, which is also the picture's description for those who cannot see it.
+    The values under the pointer are looked up in the browser, without the kernel. Without a kernel (a notebook
+    on a web page, saved and opened again, or not yet run), a PNG is shown instead: the picture as last seen.
+    Tests compare the summary, which is also the text alternative of the picture.
 
     Args:
         figure: what to show.
         summary: what the picture shows, in words and numbers.
         name: the stem of the file names that the save buttons give.
-        measured: whether the numbers drawn differ from machine to machine, so that only the summary is
-            compared.
+        approximate: whether the numbers drawn differ from machine to machine, so that tests compare only
+            the summary.
+        live: whether controls move it, so that it can be played, compared and recreated.
     """
 
-    _esm = _HERE / "picture.js"
-    _css = _HERE / "picture.css"
+    _esm = scripts(*_SCRIPTS)
+    _css = _BROWSER / "picture.css"
 
     png = traitlets.Bytes().tag(sync=True)
     summary = traitlets.Unicode().tag(sync=True)
@@ -37,11 +45,23 @@ class Picture(anywidget.AnyWidget):
     height = traitlets.Int().tag(sync=True)
     name = traitlets.Unicode("picture").tag(sync=True)
     words = traitlets.Dict().tag(sync=True)
+    cuts = traitlets.List().tag(sync=True)
+    live = traitlets.Bool().tag(sync=True)
+    #: a line of code that recreates what is shown; empty if there is none
+    code = traitlets.Unicode().tag(sync=True)
+    #: the id of the widget that is displayed: this one, or the one that holds it
+    shown_in = traitlets.Unicode().tag(sync=True)
 
     def __init__(
-        self, figure: LiveFigure, summary: str, *, name: str = "picture", measured: bool = False
+        self,
+        figure: LiveFigure,
+        summary: str,
+        *,
+        name: str = "picture",
+        approximate: bool = False,
+        live: bool = False,
     ) -> None:
-        self.figure, self.measured = figure, measured
+        self.figure, self.approximate = figure, approximate
         hover = figure.hover()
         super().__init__(
             png=figure.png(),
@@ -50,22 +70,22 @@ class Picture(anywidget.AnyWidget):
             width=figure.width,
             height=figure.height,
             name=name,
-            words={
-                "png": texts.SAVE_PNG,
-                "svg": texts.SAVE_SVG,
-                "help": texts.PICTURE_HELP if hover else "",
-            },
+            cuts=figure.cuts,
+            live=live,
+            words=messages.PICTURE | {"help": messages.PICTURE_HELP if hover else ""},
         )
+        self.shown_in = self.model_id
         self.on_msg(self._answer)
 
-    def refresh(self, summary: str) -> None:
-        """Draw the figure's present state and send it, in one message."""
+    def refresh(self, summary: str, code: str = "") -> None:
+        """Draw the current state of the figure and send it in one message, with the code that recreates it."""
         png = self.figure.png()
         with self.hold_sync():
             self.png, self.summary, self.hover = png, summary, self.figure.hover()
+            self.code = code
 
     def save(self, path: str | Path) -> Path:
-        """Write the present state to `path`, which ends in .png or .svg.
+        """Write the current state to `path`, which ends in .png or .svg.
 
         Raises:
             ValueError: for any other ending.
@@ -84,7 +104,7 @@ class Picture(anywidget.AnyWidget):
             self.send({"answer": "svg"}, buffers=[self.figure.svg(self.summary)])
 
     def _repr_mimebundle_(self, **kwargs):
-        data, metadata = fallback(self.figure, self.summary, measured=self.measured)
+        data, metadata = fallback(self.figure, self.summary, approximate=self.approximate)
         view, _ = super()._repr_mimebundle_(**kwargs)
         return view | data, metadata
 
@@ -92,13 +112,13 @@ class Picture(anywidget.AnyWidget):
         return self.summary
 
 
-def fallback(figure: LiveFigure, summary: str, *, measured: bool = False) -> tuple[dict, dict]:
-    """Build what a place without a kernel shows, and what tests compare.
+def fallback(figure: LiveFigure, summary: str, *, approximate: bool = False) -> tuple[dict, dict]:
+    """Build what is shown without a kernel and what tests compare.
 
-    That is the PNG at its size, and as text the summary with the numbers that are drawn, or without
-    them if they were measured on this machine.
+    That is the PNG with its size, and as text the summary with a description of the data, or without it if
+    the numbers are approximate.
     """
     png = base64.b64encode(figure.small_png()).decode("ascii")
     size = {"width": figure.width, "height": figure.height}
-    words = summary if measured else f"{summary}\n{figure.describe()}"
+    words = summary if approximate else f"{summary}\n{figure.describe()}"
     return {"text/plain": words, "image/png": png}, {"image/png": size}

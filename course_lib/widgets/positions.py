@@ -1,4 +1,4 @@
-"""The explorers of notebook 06: the sinusoidal table, rotary clocks, biases by distance."""
+"""The explorers of notebook 06: the sinusoidal table, rotary position embeddings, biases of the scores."""
 
 from collections.abc import Mapping
 
@@ -8,39 +8,41 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_lib.inputs import require_finite, require_one_of, require_tensor, require_whole
-from course_lib.plots import ClocksPanel, HeadsPanel, LinesPanel, SignedMapPanel, figure
+from course_lib.plots import HeadsPanel, LinesPanel, RotationsPanel, SignedMapPanel, figure
 from course_lib.plots.grid import SIGNED
 from course_lib.plots.style import STYLE
 from course_lib.positions import rotary, sinusoidal_table
+from course_lib.validation import require_finite, require_one_of, require_tensor, require_whole
+from course_lib.widgets.code import recreatable
 from course_lib.widgets.explorer import Explorer, short
 from course_lib.widgets.live_figure import LiveFigure
 
-_LENGTHS, _SIZES = (16, 32, 64, 128, 256, 512), (4, 8, 16, 32, 64, 128, 256)
+_LENGTHS, _DIMENSIONS = (16, 32, 64, 128, 256, 512), (4, 8, 16, 32, 64, 128, 256)
 BASES = (10, 100, 1000, 10_000, 100_000)
 _POINTS = 256  # positions on the curves
 _PAIRS = 4
 _FARTHEST = 64
 
 
+@recreatable
 def sinusoid_explorer(
     *, length: int = 64, d_model: int = 64, base: int = 10_000, position: int | None = None
 ) -> Explorer:
-    """Change the sinusoidal table; see its waves, and how alike two positions are.
+    """Change the sinusoidal table; see its waves, and the similarity of positions.
 
     Args:
         length: rows of the table: 16, 32, 64, 128, 256 or 512.
         d_model: columns: 4, 8, 16, 32, 64, 128 or 256.
         base: of the wavelengths: 10, 100, 1,000, 10,000 or 100,000.
-        position: the row that is marked, and compared with every other; 20, or the last one of a shorter
-            table, where left out.
+        position: the marked row, which is compared with every other; 20, or the last one of a shorter table,
+            where left out.
 
     Raises:
-        ValueError: for what the explorer does not have.
+        ValueError: for values that the explorer does not have.
     """
     for name, number, allowed in (
         ("length", length, _LENGTHS),
-        ("d_model", d_model, _SIZES),
+        ("d_model", d_model, _DIMENSIONS),
         ("base", base, BASES),
     ):
         _require_among(name, number, allowed)
@@ -49,26 +51,28 @@ def sinusoid_explorer(
     if position >= length:
         raise ValueError(f"position={position} must be below length={length}")
     with matplotlib.rc_context(STYLE):
-        drawn, (left, middle, right) = figure(10.4, 3.4, columns=3)
-        table_map = SignedMapPanel(left, title="the table", x_label="number", y_label="position")
+        fig, (left, middle, right) = figure(10.4, 3.4, columns=3)
+        table_map = SignedMapPanel(left, title="the table", x_label="component", y_label="position")
         share = np.linspace(0, 1, _POINTS)
         waves = LinesPanel(
             middle,
             share,
             {name: 0 * share for name in ("first sine", "middle sine", "last sine")},
-            x_label="position, as a share of the length",
+            x_label="position",
             title="three columns",
             y_limits=(-1.1, 1.75),
+            unit=length - 1,
         )
-        alike = LinesPanel(
+        similarity = LinesPanel(
             right,
             share,
             {"dot product": 0 * share},
-            x_label="position, as a share of the length",
-            title="product with the marked row",
+            x_label="position",
+            title="dot product with the marked row",
             y_limits=(-1.1, 1.1),
+            unit=length - 1,
         )
-        live = LiveFigure(drawn, [table_map, waves, alike])
+        live = LiveFigure(fig, [table_map, waves, similarity])
 
     def update(length: int, d_model: int, base: int, position: int) -> dict[str, str]:
         row = min(position, length - 1)
@@ -77,17 +81,19 @@ def sinusoid_explorer(
         table_map.update(table, largest=1, row=row)
         pairs = d_model // 2
         waves.update(
+            unit=length - 1,
             **{
                 "first sine": fine[:, 0],
                 "middle sine": fine[:, 2 * (pairs // 2)],
                 "last sine": fine[:, 2 * (pairs - 1)],
-            }
+            },
         )
-        likeness = table @ table[row] / pairs  # (length,)
+        products = table @ table[row] / pairs  # (length,)
         at = np.linspace(0, length - 1, _POINTS)
-        alike.update(
+        similarity.update(
             marker=(row / (length - 1), 1.0),
-            **{"dot product": np.interp(at, np.arange(length), likeness)},
+            unit=length - 1,
+            **{"dot product": np.interp(at, np.arange(length), products)},
         )
         longest = 2 * np.pi * base ** (1 - 2 / d_model)
         return {
@@ -95,36 +101,44 @@ def sinusoid_explorer(
             "base": f"{base:,}",
             "wavelengths": f"{2 * np.pi:.2f} to {short(longest)} positions",
             "position": str(row),
-            "dot product with its neighbour": f"{likeness[row - 1 if row else 1]:.3f}",
-            "with the farthest": f"{likeness[0 if row >= length / 2 else -1]:.3f}",
-            "least": f"{likeness.min():.3f}",
+            "dot product with its neighbour": f"{products[row - 1 if row else 1]:.3f}",
+            "dot product with the farthest row": f"{products[0 if row >= length / 2 else -1]:.3f}",
+            "smallest dot product": f"{products.min():.3f}",
         }
 
     controls = {
         "length": ipywidgets.SelectionSlider(value=length, options=_LENGTHS, description="length"),
-        "d_model": ipywidgets.SelectionSlider(value=d_model, options=_SIZES, description="d"),
+        "d_model": ipywidgets.SelectionSlider(value=d_model, options=_DIMENSIONS, description="d"),
         "base": ipywidgets.SelectionSlider(value=base, options=BASES, description="base"),
         "position": ipywidgets.IntSlider(
             position, min=0, max=_LENGTHS[-1] - 1, description="position"
         ),
     }
-    return Explorer("The sinusoidal table", controls, live, update, name="sinusoids")
+    return Explorer(
+        "The sinusoidal table",
+        controls,
+        live,
+        update,
+        name="sinusoids",
+        limits=lambda length, **_: {"position": length - 1},
+    )
 
 
 def _between(length: int, d_model: int, base: float) -> np.ndarray:
-    """The table's curves at `_POINTS` places, also between whole positions."""
+    """Return the table at `_POINTS` positions, also between whole ones."""
     at = np.linspace(0, length - 1, _POINTS)[:, None]
     angles = at * float(base) ** (-np.arange(0, d_model, 2) / d_model)
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(_POINTS, d_model)
 
 
+@recreatable
 def rotary_explorer(
     *, query_position: int = 3, key_position: int = 9, base: int = 100, seed: int = 0
 ) -> Explorer:
-    """Move a query and a key along a sentence; their pairs turn like hands of clocks.
+    """Rotary position embedding (RoPE): move a query and a key along a sequence and see their pairs rotate.
 
-    Both are vectors of eight numbers, four pairs, each pair of length 1. Blue hands are the query's, orange
-    ones the key's. Their product depends on the angle between the hands, and so on the distance alone.
+    Both vectors have eight components, in four pairs of norm 1. The query is blue, the key orange. Their dot
+    product is the sum of the cosines of the angles between them, so it depends only on the offset.
 
     Args:
         query_position, key_position: 0 to 64.
@@ -132,7 +146,7 @@ def rotary_explorer(
         seed: of the two vectors.
 
     Raises:
-        ValueError: for what the explorer does not have.
+        ValueError: for values that the explorer does not have.
     """
     require_whole(0, query_position=query_position, key_position=key_position, seed=seed)
     for name, number in (("query_position", query_position), ("key_position", key_position)):
@@ -142,43 +156,43 @@ def rotary_explorer(
     angles = 2 * torch.pi * torch.rand(2, _PAIRS, generator=torch.Generator().manual_seed(seed))
     pairs = torch.stack([angles.cos(), angles.sin()], dim=-1)  # (2, pair, 2)
     query, key = pairs.flatten(1)[:, None]  # (1, d_head) each
-    distances = np.arange(-_FARTHEST, _FARTHEST + 1)
+    offsets = np.arange(-_FARTHEST, _FARTHEST + 1)
 
     def at(x: Tensor, positions: Tensor | list, base: float) -> Tensor:
         positions = torch.as_tensor(positions)
         return rotary(x.expand(len(positions), -1), positions, base)  # (position, d_head)
 
     with matplotlib.rc_context(STYLE):
-        drawn, (left, right) = figure(10.4, 2.9, columns=2, width_ratios=(1.6, 1))
-        clocks = ClocksPanel(left, _PAIRS, title="blue: query, orange: key")
+        fig, (left, right) = figure(10.4, 2.9, columns=2, width_ratios=(1.6, 1))
+        pairs_panel = RotationsPanel(left, _PAIRS, title="query (blue) and key (orange)")
         curve = LinesPanel(
             right,
-            distances,
-            {"product": 0.0 * distances},
+            offsets,
+            {"dot product": 0.0 * offsets},
             x_label="key position − query position",
-            title="their product",
+            title="dot product q·k",
             y_limits=(-4.3, 4.3),
         )
-        live = LiveFigure(drawn, [clocks, curve])
+        live = LiveFigure(fig, [pairs_panel, curve])
 
     def update(query_position: int, key_position: int, base: int) -> dict[str, str]:
-        turned = at(query, [query_position], base), at(key, [key_position], base)
-        hands = [x[0].view(_PAIRS, 2).numpy() for x in turned]
-        apart = [np.arctan2(hand[:, 1], hand[:, 0]) for hand in hands]
-        degrees = np.degrees(apart[1] - apart[0]) % 360
+        rotated = at(query, [query_position], base), at(key, [key_position], base)
+        vectors = [x[0].view(_PAIRS, 2).numpy() for x in rotated]
+        phases = [np.arctan2(pair[:, 1], pair[:, 0]) for pair in vectors]
+        degrees = np.degrees(phases[1] - phases[0]) % 360
         degrees = np.minimum(degrees, 360 - degrees)
-        clocks.update(*hands, [f"{angle:.0f}° apart" for angle in degrees])
-        # Seen from a query at position 64 every distance from -64 to 64 is a position from 0 on.
-        there = at(key, torch.as_tensor(distances + _FARTHEST), base)
-        products = there @ at(query, [_FARTHEST], base)[0]
-        distance, product = key_position - query_position, (turned[0] @ turned[1].T).item()
-        curve.update(marker=(distance, product), product=products)
+        pairs_panel.update(*vectors, [f"angle {angle:.0f}°" for angle in degrees])
+        # With the query at position 64, the offsets from -64 to 64 are key positions from 0 on.
+        keys = at(key, torch.as_tensor(offsets + _FARTHEST), base)
+        dot_products = keys @ at(query, [_FARTHEST], base)[0]
+        offset, product = key_position - query_position, (rotated[0] @ rotated[1].T).item()
+        curve.update(marker=(offset, product), **{"dot product": dot_products})
         return {
             "query at": str(query_position),
             "key at": str(key_position),
-            "distance": str(distance),
-            "angles between the hands": ", ".join(f"{angle:.0f}°" for angle in degrees),
-            "product": f"{product:.2f}",
+            "relative position": str(offset),
+            "angles": ", ".join(f"{angle:.0f}°" for angle in degrees),
+            "dot product": f"{product:.2f}",
         }
 
     controls = {
@@ -190,28 +204,31 @@ def rotary_explorer(
         ),
         "base": ipywidgets.SelectionSlider(value=base, options=BASES, description="base"),
     }
-    return Explorer("Rotary clocks", controls, live, update, name="rotary")
+    return Explorer("Rotary position embedding", controls, live, update, name="rotary")
 
 
+@recreatable
 def bias_explorer(
     biases: Mapping[str, Tensor],
     *,
+    encoding: str | None = None,
     head: int = 0,
     query: int | None = None,
-    title: str = "Added to the scores",
-    measured: bool = False,
+    title: str = "Bias of the scores",
+    approximate: bool = False,
 ) -> Explorer:
-    """Step through what encodings add to the scores: a plane per head, and one row of it as a curve.
+    """See the biases that encodings add to the scores: a map per head, and one of its rows as a curve.
 
     Args:
-        biases: name → what is added, shape (heads, query, key); all with as many keys and queries.
-        head: where its slider starts.
-        query: whose row is drawn; the middle one where left out.
+        biases: name → bias, shape (heads, query, key); all with the same numbers of queries and keys.
+        encoding: which of the biases to show; the first where left out.
+        head: initial value of its slider.
+        query: whose row is shown; the middle one where left out.
         title: the first words of the summary.
-        measured: as for `Explorer`; true for biases that were trained in the notebook.
+        approximate: as for `Explorer`; true for biases that were trained in the notebook.
 
     Raises:
-        ValueError: for biases of another shape, and a head or query that there is not.
+        ValueError: for biases of another shape, and an unknown encoding, head or query.
     """
     require_tensor(**biases)
     biases = {name: bias.detach().float() for name, bias in biases.items()}
@@ -220,7 +237,11 @@ def bias_explorer(
         raise ValueError("biases must hold at least one tensor, each of shape (heads, query, key)")
     if len({bias.shape[1:] for bias in biases.values()}) > 1:
         shapes = ", ".join(f"{name} {tuple(bias.shape)}" for name, bias in biases.items())
-        raise ValueError(f"biases have shapes {shapes}; queries and keys must be as many in all")
+        raise ValueError(
+            f"biases have shapes {shapes}; queries and keys must be equally many in all"
+        )
+    encoding = next(iter(biases)) if encoding is None else encoding
+    require_one_of(biases, encoding=encoding)
     most = max(map(len, biases.values()))
     queries, keys = next(iter(biases.values())).shape[1:]
     if queries > keys:
@@ -233,27 +254,27 @@ def bias_explorer(
         if number >= count:
             raise ValueError(f"{name}={number} must be below {count}")
     with matplotlib.rc_context(STYLE):
-        drawn, (left, middle, right) = figure(10.4, 3.6, columns=3, width_ratios=(1, 1.1, 1))
-        plane = SignedMapPanel(left, title="added to the scores", x_label="key", y_label="query")
+        fig, (left, middle, right) = figure(10.4, 3.6, columns=3, width_ratios=(1, 1.1, 1))
+        bias_map = SignedMapPanel(left, title="bias", x_label="key", y_label="query")
         heads = HeadsPanel(middle, most, title="each head", colours=SIGNED)
         row = LinesPanel(
             right,
             np.arange(keys),
             {"added": np.zeros(keys)},
             x_label="key",
-            title="marked row, over the largest",
+            title="marked row / largest |bias|",
             y_limits=(-1.1, 1.1),
         )
-        live = LiveFigure(drawn, [plane, heads, row])
+        live = LiveFigure(fig, [bias_map, heads, row])
 
     def update(encoding: str, head: int, query: int) -> dict[str, str]:
         require_one_of(biases, encoding=encoding)
         bias = biases[encoding]
         head = min(head, len(bias) - 1)
         largest = max(bias.abs().max().item(), 1e-9)
-        plane.update(bias[head], largest=largest, row=query)
+        bias_map.update(bias[head], largest=largest, row=query)
         heads.update(
-            _shades(bias, largest), list(map(str, range(len(bias)))), head=head, brightest=1.0
+            _shares(bias, largest), list(map(str, range(len(bias)))), head=head, brightest=1.0
         )
         itself = query + keys - queries  # the queries are the last of the keys
         row.update(
@@ -264,21 +285,31 @@ def bias_explorer(
             "head": f"{head} of {len(bias)}",
             "query": str(query),
             "largest": short(largest),
-            "added to itself": f"{bias[head, query, itself]:.3f}",
-            "to the first key": f"{bias[head, query, 0]:.3f}",
-            "to the last": f"{bias[head, query, -1]:.3f}",
+            "bias at offset 0": f"{bias[head, query, itself]:.3f}",
+            "bias of the first key": f"{bias[head, query, 0]:.3f}",
+            "bias of the last key": f"{bias[head, query, -1]:.3f}",
         }
 
     controls = {
-        "encoding": ipywidgets.Dropdown(options=list(biases), description="encoding"),
+        "encoding": ipywidgets.Dropdown(
+            value=encoding, options=list(biases), description="encoding"
+        ),
         "head": ipywidgets.IntSlider(head, min=0, max=most - 1, description="head"),
         "query": ipywidgets.IntSlider(query, min=0, max=queries - 1, description="query"),
     }
-    return Explorer(title, controls, live, update, name="biases", measured=measured)
+    return Explorer(
+        title,
+        controls,
+        live,
+        update,
+        name="biases",
+        approximate=approximate,
+        limits=lambda encoding, **_: {"head": len(biases[encoding]) - 1},
+    )
 
 
-def _shades(bias: Tensor, largest: float) -> Tensor:
-    """Shares that `HeadsPanel`, which takes the square root, shows in signed colours."""
+def _shares(bias: Tensor, largest: float) -> Tensor:
+    """Return squared shares from 0 to 1, as `HeadsPanel` takes the square root."""
     return ((bias / largest + 1) / 2).square()
 
 

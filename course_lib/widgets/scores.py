@@ -1,4 +1,4 @@
-"""The explorer of notebook 02: scores of random vectors, and what a softmax makes of them."""
+"""The explorer of notebook 02: scores of random vectors, and their softmax."""
 
 import math
 
@@ -8,96 +8,100 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_lib.inputs import require_one_of, require_whole
 from course_lib.plots import HistogramPanel, LinesPanel, StemsPanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.scoring import DotScore
+from course_lib.validation import require_one_of, require_whole
+from course_lib.widgets.code import recreatable
 from course_lib.widgets.explorer import Explorer, short
 from course_lib.widgets.live_figure import LiveFigure
 
-#: What the dot product is multiplied by, as a function of the size d of the vectors.
+#: The factor of the dot product, as a function of the dimension d of the vectors.
 SCALES = {"1": lambda d: 1.0, "1/√d": lambda d: d**-0.5, "1/d": lambda d: 1.0 / d}
 
-_SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+_DIMENSIONS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _QUERIES, _KEYS = 64, 32
 _EDGES = np.linspace(-40.25, 40.25, 162)
 
 
-def score_explorer(*, size: int = 64, scale: str = "1", query: int = 0, seed: int = 0) -> Explorer:
-    """Change the size of the vectors and the scale; watch scores, weights, entropy and gradient.
+@recreatable
+def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int = 0) -> Explorer:
+    """Change the dimension of the vectors and the scale; see scores, weights, entropy and the norm of the Jacobian.
 
-    64 queries and 32 keys are drawn from a standard normal distribution. A larger size adds numbers to
-    the vectors and keeps those that were there.
+    64 queries and 32 keys are sampled from a standard normal distribution. A larger dimension adds components
+    to the vectors and keeps the others.
 
     Args:
-        size: $d$, where its slider starts: 1, 2, 3, 4, 6, 8, … 1024.
+        d: the dimension, initial value of its slider: 1, 2, 3, 4, 6, 8, … 1024.
         scale: a key of `SCALES`: "1", "1/√d" or "1/d".
-        query: whose weights are drawn, 0 to 63.
-        seed: of the draw.
+        query: whose weights are shown, 0 to 63.
+        seed: of the sampling.
 
     Raises:
-        ValueError: for a size, scale or query that the explorer does not have.
+        ValueError: for a dimension, scale or query that the explorer does not have.
     """
-    require_whole(size=size)
+    require_whole(d=d)
     require_whole(0, query=query)
     require_one_of(SCALES, scale=scale)
-    if size not in _SIZES:
-        raise ValueError(f"size={size} must be one of {', '.join(map(str, _SIZES))}")
+    if d not in _DIMENSIONS:
+        raise ValueError(f"d={d} must be one of {', '.join(map(str, _DIMENSIONS))}")
     if query >= _QUERIES:
         raise ValueError(f"query={query} must be below {_QUERIES}")
-    draw = torch.Generator().manual_seed(seed)
-    queries = torch.randn(_QUERIES, _SIZES[-1], generator=draw)
-    keys = torch.randn(_KEYS, _SIZES[-1], generator=draw)
-    dots = {d: DotScore()(queries[:, :d], keys[:, :d]) for d in _SIZES}  # (query, key) each
+    generator = torch.Generator().manual_seed(seed)
+    queries = torch.randn(_QUERIES, _DIMENSIONS[-1], generator=generator)
+    keys = torch.randn(_KEYS, _DIMENSIONS[-1], generator=generator)
+    dots = {d: DotScore()(queries[:, :d], keys[:, :d]) for d in _DIMENSIONS}  # (query, key) each
 
     def weights_at(d: int, scale: str) -> Tensor:
         return torch.softmax(dots[d] * SCALES[scale](d), dim=-1)
 
     curves = {
         scale: {
-            "entropy": [entropy(weights_at(d, scale)).median().item() for d in _SIZES],
-            "gradient": [gradient_norm(weights_at(d, scale)).median().item() for d in _SIZES],
+            "entropy": [entropy(weights_at(d, scale)).median().item() for d in _DIMENSIONS],
+            "norm of the Jacobian": [
+                gradient_norm(weights_at(d, scale)).median().item() for d in _DIMENSIONS
+            ],
         }
         for scale in SCALES
     }
     with matplotlib.rc_context(STYLE):
-        drawn, (left, middle, right) = figure(10.4, 3.4, columns=3)
+        fig, (left, middle, right) = figure(10.4, 3.4, columns=3)
         histogram = HistogramPanel(left, _EDGES, x_label="score", title="all scores", largest=0.4)
         stems = StemsPanel(middle, np.arange(_KEYS), title="weights of this query")
         lines = LinesPanel(
             right,
-            np.array(_SIZES),
-            {name: np.zeros(len(_SIZES)) for name in ("entropy", "gradient")},
-            x_label="d, the size of the vectors",
+            np.array(_DIMENSIONS),
+            {name: np.zeros(len(_DIMENSIONS)) for name in ("entropy", "norm of the Jacobian")},
+            x_label="dimension d",
             y_label="median over the queries",
-            title="by size of the vectors",
+            title="by dimension",
             log_x=True,
-            y_limits=(0, 1.25),  # room for the legend
+            y_limits=(0, 1.25),  # space for the legend
         )
-        live = LiveFigure(drawn, [histogram, stems, lines])
+        live = LiveFigure(fig, [histogram, stems, lines])
 
-    def update(size: int, scale: str, query: int) -> dict[str, str]:
+    def update(d: int, scale: str, query: int) -> dict[str, str]:
         require_one_of(SCALES, scale=scale)
-        scores, weights = dots[size] * SCALES[scale](size), weights_at(size, scale)
+        scores, weights = dots[d] * SCALES[scale](d), weights_at(d, scale)
         histogram.update(scores)
         stems.update(weights[query])
-        place = _SIZES.index(size)
-        now = {name: curve[place] for name, curve in curves[scale].items()}
-        lines.update(marker=([size, size], list(now.values())), **curves[scale])
+        index = _DIMENSIONS.index(d)
+        now = {name: curve[index] for name, curve in curves[scale].items()}
+        lines.update(marker=([d, d], list(now.values())), **curves[scale])
         largest = weights[query].argmax().item()
         return {
-            "d": str(size),
+            "d": str(d),
             "scale": scale,
             "variance of the scores": short(scores.var().item()),
             "scores outside the picture": f"{100 * (scores.abs() > _EDGES[-1]).float().mean():.0f} %",
             "query": str(query),
             "largest weight": f"{weights[query, largest].item():.2f} at key {largest}",
             "median entropy": f"{now['entropy']:.2f} of log {_KEYS}",
-            "median gradient": f"{now['gradient']:.3f}",
+            "median norm of the Jacobian": f"{now['norm of the Jacobian']:.3f}",
         }
 
     controls = {
-        "size": ipywidgets.SelectionSlider(value=size, options=_SIZES, description="d"),
+        "d": ipywidgets.SelectionSlider(value=d, options=_DIMENSIONS, description="d"),
         "scale": ipywidgets.Dropdown(value=scale, options=list(SCALES), description="scale"),
         "query": ipywidgets.IntSlider(value=query, min=0, max=_QUERIES - 1, description="query"),
     }
@@ -105,12 +109,12 @@ def score_explorer(*, size: int = 64, scale: str = "1", query: int = 0, seed: in
 
 
 def entropy(weights: Tensor) -> Tensor:
-    r"""$-\sum_j \alpha_j \log \alpha_j$ of each row, as a share of its largest value $\log n$."""
+    r"""Return the entropy of each row, $-\sum_j \alpha_j \log \alpha_j$, divided by its maximum $\log n$."""
     return torch.special.entr(weights).sum(-1) / math.log(weights.shape[-1])
 
 
 def gradient_norm(weights: Tensor) -> Tensor:
-    r"""How much the weights of each row answer to their scores: the Frobenius norm of the Jacobian.
+    r"""Return the Frobenius norm of the Jacobian of the softmax, per row.
 
     $$\frac{\partial \alpha_i}{\partial a_j} = \alpha_i ([i = j] - \alpha_j)$$
     """

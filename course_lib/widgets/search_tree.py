@@ -1,4 +1,4 @@
-"""Beam searches, recorded as trees."""
+"""Beam searches as trees."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from course_lib.decoding import BeamStep, beam_search, table_model
-from course_lib.decoding.by_prefix import ByPrefix, Prefix, Table
+from course_lib.decoding.table_model import Prefix, PrefixModel, Table
+from course_lib.inspection import weights_version
 from course_lib.translator import PhraseTranslator
-from course_lib.widgets.explorer import learned
 
 
 class Node(NamedTuple):
     """A candidate: the `rank`-th of a `step`, from 0 on; `parent` is the number of the node it continues.
 
-    `log_p` is that of the whole beginning; `kind` one of `course_lib.plots.tree.KINDS`.
+    `log_p` is that of the whole hypothesis; `kind` one of `course_lib.plots.tree.KINDS`.
     """
 
     step: int
@@ -32,36 +32,36 @@ def grow(steps: Sequence[BeamStep], tokens: Sequence[str]) -> list[Node]:
     """Return the tree of the search of one source, the start first.
 
     Args:
-        steps: what `beam_search(..., watch=steps.append)` has seen.
-        tokens: the vocabulary's.
+        steps: what `beam_search(..., callback=steps.append)` recorded.
+        tokens: the vocabulary.
     """
     nodes, beam = [Node(0, 0, -1, "start", 0.0, "kept")], [0]  # node of each row of the beam
     for number, step in enumerate(steps, 1):
-        places = {}
+        numbers = {}
         *candidates, rows = (field[0].tolist() for field in step)
         for rank, (row, token, log_p, ended, kept) in enumerate(zip(*candidates, strict=True)):
             if log_p > -math.inf:
-                places[rank] = len(nodes)
-                kind = "finished" if ended else "kept" if kept else "dropped"
+                numbers[rank] = len(nodes)
+                kind = "complete" if ended else "kept" if kept else "dropped"
                 nodes.append(Node(number, rank, beam[row], tokens[token], log_p, kind))
-        beam = [places.get(rank, 0) for rank in rows]
+        beam = [numbers.get(rank, 0) for rank in rows]
     return nodes
 
 
-#: From the text, the beam's size and the length penalty to the tree.
+#: From the text, the beam size and the length penalty to the tree.
 Search = Callable[[str | None, int, float], list[Node]]
 
 
 def searcher(
-    source: PhraseTranslator | Table, text: str | None, *, widest: tuple[int, float]
+    source: PhraseTranslator | Table, text: str | None, *, largest: tuple[int, float]
 ) -> tuple[Search, int]:
-    """Return a search, and how many steps it can take; what was asked of a model before is kept.
+    """Return a search, and the largest number of its steps; results are cached.
 
     Args:
         source: a translator, or a table.
-        text: what the translator reads first; None for a table.
-        widest: the largest beam and length penalty that will be asked for. A new text is searched with them
-            at once, so that the others are quick.
+        text: the first source of the translator; None for a table.
+        largest: the largest beam size and length penalty that will be used. A new text is searched with
+            them first, so that later searches are fast.
 
     Raises:
         ValueError: for a source of another kind, and a missing or needless text.
@@ -72,7 +72,7 @@ def searcher(
         vocabulary, longest = source.target, source.max_length
     elif isinstance(source, Mapping):
         if text is not None:
-            raise ValueError("text needs source to be a translator; a table has nothing to read")
+            raise ValueError("text needs source to be a translator; a table has no source")
         model, vocabulary = table_model(source)
         longest = max(map(len, source)) + 2  # one more word, and the end
     else:
@@ -82,28 +82,30 @@ def searcher(
         )
 
     @lru_cache(maxsize=1)
-    def reads(text: str, version: int) -> ByPrefix:
-        model = reader(source, text)
-        searched(model, *widest)  # a narrower search then meets few prefixes that are new
+    def model_of(text: str, version: int) -> PrefixModel:
+        model = prefix_model(source, text)
+        searched(model, *largest)  # a smaller beam then meets few new prefixes
         return model
 
     @lru_cache(maxsize=64)
-    def searched(model: ByPrefix, beam_size: int, length_penalty: float) -> list[Node]:
+    def searched(model: PrefixModel, beam_size: int, length_penalty: float) -> list[Node]:
         steps = []
         start = torch.tensor([[vocabulary.bos_id]])
-        beam_search(model, start, beam_size, length_penalty, max_length=longest, watch=steps.append)
+        beam_search(
+            model, start, beam_size, length_penalty, max_length=longest, callback=steps.append
+        )
         return grow(steps, vocabulary.tokens)
 
     def search(text: str | None, beam_size: int, length_penalty: float) -> list[Node]:
         if text is None:
             return searched(model, beam_size, length_penalty)
-        return searched(reads(text, learned(source.model)), beam_size, length_penalty)
+        return searched(model_of(text, weights_version(source.model)), beam_size, length_penalty)
 
     return search, longest
 
 
-def reader(translator: PhraseTranslator, text: str) -> ByPrefix:
-    """Return a model that writes what the translator writes of one text.
+def prefix_model(translator: PhraseTranslator, text: str) -> PrefixModel:
+    """Return a model from prefixes to logits: the translator for one source text.
 
     Raises:
         ValueError: as a call of the translator.
@@ -113,8 +115,8 @@ def reader(translator: PhraseTranslator, text: str) -> ByPrefix:
         memory = model.encode(translator.source.encode(translator.words(text))[None])
 
     @torch.no_grad()
-    def following(prefixes: Sequence[Prefix]) -> Tensor:
+    def next_token_logits(prefixes: Sequence[Prefix]) -> Tensor:
         copies = type(memory)(*(part.expand(len(prefixes), *part.shape[1:]) for part in memory))
         return model.decode(torch.tensor(prefixes), copies)[:, -1]
 
-    return ByPrefix(len(translator.target), following)
+    return PrefixModel(len(translator.target), next_token_logits)

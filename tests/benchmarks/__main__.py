@@ -14,6 +14,7 @@ from course_lib.checkpoints import date_translator, phrase_translator
 from course_lib.data import nile_series, phrases, written_dates
 from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
 from course_lib.positions import T5RelativeBias, alibi_bias
+from course_lib.tools import normal_form
 from course_lib.widgets import (
     AttentionMap,
     attention_explorer,
@@ -28,12 +29,14 @@ from course_lib.widgets import (
     reshape_explorer,
     rotary_explorer,
     score_explorer,
+    similarity_explorer,
     sinusoid_explorer,
     translation_explorer,
 )
 from course_lib.widgets.masks import KINDS
 from course_lib.widgets.positions import BASES
-from tests.browser.lab import CHROMIUM, Explorer, running_lab, window
+from tests.helpers.lab import CHROMIUM, Explorer, running_lab, window
+from tests.helpers.opening import open_and_move
 
 STEPS = 200
 
@@ -71,8 +74,11 @@ def explorer_in_the_kernel() -> None:
 
 def later_explorers_in_the_kernel() -> None:
     scores = score_explorer()
-    sizes = np.random.default_rng(0).choice(scores.controls["size"].options, STEPS).tolist()
-    print(f"kernel, scores, d slider:  {percentiles(moved(scores, 'size', sizes))}")
+    sizes = np.random.default_rng(0).choice(scores.controls["d"].options, STEPS).tolist()
+    print(f"kernel, scores, d slider:  {percentiles(moved(scores, 'd', sizes))}")
+    directions = [5 * (n % 72) for n in range(STEPS)]
+    plane = moved(similarity_explorer(), "direction", directions)
+    print(f"kernel, plane, direction:  {percentiles(plane)}")
     dates = date_explorer(date_translator())
     steps = [1 + n % 11 for n in range(STEPS)]
     print(f"kernel, dates, step:       {percentiles(moved(dates, 'step', steps))}")
@@ -303,18 +309,11 @@ def explorer_in_the_browser() -> None:
 #: Notebook, the cells that must run, the explorer, the slider to move, its steps if there are fewer than seven.
 BROWSER = (
     ("01_kernel_regression.ipynb", ("start(seed=1)", "explorer = "), "Kernel regression", "query"),
-    ("02_scoring_functions.ipynb", ("start(seed=2)", "explorer = "), "Scores of random", "query"),
+    ("02_scoring_functions.ipynb", ("start(seed=2)", "explorer = "), "One query", "direction"),
     ("03_seq2seq_with_attention.ipynb", ("start(seed=3)", "explorer = "), "From a written", "step"),
     (
         "04_self_and_cross_attention.ipynb",
-        (
-            "start(seed=4)",
-            "class Reader",
-            "vocabulary = ",
-            "def as_tensors",
-            "def train(",
-            "reader = Reader(",
-        ),
+        ("start(seed=4)", "reader = pronoun_reader()"),
         "1 layer reads",
         "query",
     ),
@@ -325,7 +324,7 @@ BROWSER = (
             "class Reader(",
             "def columns(",
             "def loss(model, pick)",
-            'tokens, places = columns("train")',
+            'tokens, positions = columns("train")',
             'layer="layers.1"',
         ),
         "2 layers of 8 heads read",
@@ -346,19 +345,15 @@ BROWSER = (
     ),
     (
         "08_transformer.ipynb",
-        (
-            "start(seed=8)",
-            "from course_lib.checkpoints import phrase_translator",
-            "translator = phrase_translator()",
-        ),
+        ("start(seed=8)", "translator = phrase_translator()"),
         "Translator",
         "query",
     ),
     (
         "09_decoding_and_bleu.ipynb",
-        ("start(seed=9)", "from course_lib.attention import entropy", "explorer = "),
+        ("start(seed=9)", "explorer = "),
         "The next token",
-        "place",
+        "position",
     ),
 )
 
@@ -395,28 +390,20 @@ WATCH = """(image) => {
 }"""
 
 
-def first_five_minutes() -> None:
-    """From the command to the first picture that has moved: what a newcomer waits for, typing left out."""
+def openings() -> None:
+    """From opening a notebook to the first picture that has moved, reading left out; a fresh browser each time."""
     if CHROMIUM is None:
         return
     started = time.perf_counter()
-    waited = {}
-
-    def reached(what: str) -> None:
-        waited[what] = time.perf_counter() - started
-
     with tempfile.TemporaryDirectory() as folder, running_lab(Path(folder)) as address:
-        reached("served")
-        with window() as screen:
-            screen.open(address, "00_start_here.ipynb")
-            reached("notebook open")
-            screen.run("start(seed=0)")
-            screen.run("explorer = translation_explorer(")
-            explorer = Explorer(screen.page, "Translation")
-            reached("picture")
-            explorer.press("temperature", "End")
-            reached("picture moved")
-    print(", ".join(f"{what} after {seconds:.1f} s" for what, seconds in waited.items()))
+        print(f"opening, served after      {time.perf_counter() - started:5.1f} s")
+        for path in normal_form.paths():
+            with window() as screen:
+                cells, opened, shown, moved = open_and_move(screen, address, path.name)
+            print(
+                f"opening, {path.stem[:2]}, {cells} cells:     kernel ready after {opened:4.1f} s, "
+                f"picture after {shown:4.1f} s, moved after {moved:4.1f} s"
+            )
 
 
 def importing() -> None:
@@ -448,7 +435,7 @@ def decoding_in_the_kernel() -> None:
         "next token": (
             next_token_explorer(translator, text),
             {
-                "place": [(1 + n) % 9 for n in range(STEPS)],
+                "position": [(1 + n) % 9 for n in range(STEPS)],
                 "temperature": [round(0.1 + n % 29 / 10, 1) for n in range(STEPS)],
                 "top_k": [(1 + n) % 21 for n in range(STEPS)],
                 "top_p": [round(0.99 - n % 90 / 100, 2) for n in range(STEPS)],
@@ -495,5 +482,5 @@ if __name__ == "__main__":
     depth_in_the_kernel()
     translator_in_the_kernel()
     explorer_in_the_browser()
-    first_five_minutes()
+    openings()
     importing()

@@ -3,31 +3,16 @@
 Run it with ``python -m tests.benchmarks.multihead``; every ratio compares calls that took turns in one run.
 """
 
-from collections.abc import Callable
-from statistics import median
-from time import perf_counter
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from course_lib.convert import from_torch
 from course_lib.multihead import FullWidthMultiHead, MultiHeadAttention, PerHeadMultiHead
 from course_lib.positions import make_positions
+from tests.helpers.timing import in_turn
 
 BATCH, LENGTH, D_MODEL, HEADS, THREADS = 8, 256, 512, 8, 2
-ROUNDS = 40
-
-
-def in_turn(rounds: int = ROUNDS, **functions: Callable[[], object]) -> dict[str, float]:
-    """Median milliseconds of each function; they take turns, so that a slow moment hits all alike."""
-    seconds = {name: [] for name in functions}
-    for turn in range(rounds + 3):
-        for name, function in functions.items():
-            started = perf_counter()
-            function()
-            if turn >= 3:  # the first calls set up
-                seconds[name].append(perf_counter() - started)
-    return {name: 1000 * median(times) for name, times in seconds.items()}
 
 
 def main() -> None:
@@ -38,7 +23,7 @@ def main() -> None:
     )
     x = torch.randn(BATCH, LENGTH, D_MODEL)
     theirs = nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True)
-    ours = MultiHeadAttention.from_torch(theirs)
+    ours = from_torch(theirs)
     loop, wide = PerHeadMultiHead(D_MODEL, HEADS), FullWidthMultiHead(D_MODEL, HEADS)
     matrices = [torch.randn(D_MODEL, D_MODEL) / D_MODEL**0.5 for _ in range(4)]
 
@@ -93,7 +78,9 @@ def with_positions() -> None:
     x = torch.randn(BATCH, LENGTH, D_MODEL)
     layers = {
         name: MultiHeadAttention(
-            D_MODEL, HEADS, positions=make_positions(name, D_MODEL, HEADS, max_length=LENGTH).inside
+            D_MODEL,
+            HEADS,
+            positions=make_positions(name, D_MODEL, HEADS, max_length=LENGTH).attention,
         )
         for name in ("none", "rotary", "alibi", "t5", "shaw")
     }

@@ -6,81 +6,16 @@ Run it with ``python -m tests.benchmarks.transformer``; every ratio compares cal
 from time import perf_counter
 
 import torch
-import torch.nn.functional as F
-from torch import nn
 
-from course_lib.attention import record_attention
 from course_lib.checkpoints import untrained_phrase_translator
 from course_lib.data import alignment_error_rate, pad, phrases, strongest_links
 from course_lib.decoding import greedy
-from course_lib.positions import sinusoidal_table
-from course_lib.training import fit, next_token_loss, warmup_decay
+from course_lib.inspection import record_attention
+from course_lib.tools.checkpoints import exact_sentences, train_on_phrases
+from course_lib.training import fit, linear_schedule_with_warmup, next_token_loss
 from course_lib.transformer import Transformer, TransformerConfig
-from course_lib.workshop.checkpoints import exact_sentences, train_on_phrases
-from tests.benchmarks.multihead import in_turn
 
 SIZES = {"d_model": 512, "num_heads": 8, "d_ff": 2048, "dropout": 0.1}
-
-
-class Theirs(nn.Module):
-    """The same model around `nn.Transformer`: what it lacks is written as its documentation has it."""
-
-    def __init__(self, vocabulary: int) -> None:
-        super().__init__()
-        d_model = SIZES["d_model"]
-        self.source, self.target = (
-            nn.Embedding(vocabulary, d_model),
-            nn.Embedding(vocabulary, d_model),
-        )
-        self.register_buffer("positions", sinusoidal_table(512, d_model))
-        self.drop = nn.Dropout(SIZES["dropout"])
-        self.stacks = nn.Transformer(
-            d_model, SIZES["num_heads"], 2, 2, SIZES["d_ff"], SIZES["dropout"], batch_first=True
-        )
-        self.out = nn.Linear(d_model, vocabulary, bias=False)
-
-    def forward(self, source, target):
-        length, hidden = target.shape[1], source == 0
-        causal = torch.ones(length, length, dtype=torch.bool).triu(1)
-        z = self.stacks(
-            self.placed(self.source(source)),
-            self.placed(self.target(target)),
-            tgt_mask=causal,
-            src_key_padding_mask=hidden,
-            memory_key_padding_mask=hidden,
-            tgt_key_padding_mask=target == 0,
-        )
-        return self.out(z)
-
-    def placed(self, x):
-        return self.drop(x * x.shape[-1] ** 0.5 + self.positions[: x.shape[1]])
-
-
-def training_throughput() -> None:
-    torch.set_num_threads(2)
-    torch.manual_seed(0)
-    layers = {"encoder_layers": 2, "decoder_layers": 2, "norm": "post", "final_norm": True}
-    ours = Transformer(TransformerConfig(target_vocabulary=11, **SIZES, **layers))
-    source = torch.randint(1, 11, (80, 10))
-
-    def steps(model):
-        optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-
-        def step():
-            logits = model(source, source[:, :-1])
-            loss = F.cross_entropy(logits.flatten(0, 1), source[:, 1:].flatten())
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-
-        return step
-
-    took = in_turn(rounds=30, ours=steps(ours), theirs=steps(Theirs(11)))
-    print(
-        f"training step, d 512, 2+2 layers, batch 80 × 10: {took['ours']:.0f} ms, "
-        f"{took['theirs'] / took['ours']:.2f} × the throughput of nn.Transformer"
-    )
 
 
 @torch.no_grad()
@@ -125,10 +60,10 @@ def copy_task(seed: int) -> None:
     def loss(model, batch):
         return next_token_loss(model(batch, batch[:, :-1]), batch)
 
-    def rate(step):
-        return warmup_decay(step, peak=5e-3, steps=400, warmup=40)
+    def lr(step):
+        return linear_schedule_with_warmup(step, peak_lr=5e-3, steps=400, warmup=40)
 
-    history = fit(model, batches(), loss, steps=400, rate=rate, seed=seed)
+    history = fit(model, batches(), loss, steps=400, lr=lr, seed=seed)
     fresh = draw(10_000)
     copied = greedy(model, fresh, max_length=9, bos_id=1, eos_id=0)
     right = (copied == fresh[:, 1:]).all(dim=1).double().mean().item()
@@ -165,7 +100,6 @@ def phrasebook(seed: int) -> None:
 
 
 def main() -> None:
-    training_throughput()
     cached_decoding()
     for seed in range(3):
         copy_task(seed)

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.browser.lab import CHROMIUM, running_lab, window
+from tests.helpers.lab import CHROMIUM, running_lab, window
 
 REQUIRED = os.environ.get("COURSE_BROWSER") == "required"
 

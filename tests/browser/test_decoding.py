@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from tests.browser.lab import Explorer
-from tests.browser.test_attention import ask, point_at, regions, says, settled
+from tests.helpers.gestures import ask, point_at, regions, says, settled
+from tests.helpers.lab import Explorer
 
 ZERO, NINE = "00_start_here.ipynb", "09_decoding_and_bleu.ipynb"
 TYPED = "do these old women like the small houses ?"
@@ -52,19 +52,20 @@ def test_a_typed_sentence_is_translated_and_each_cell_has_the_weight_of_the_mode
     screen.page.mouse.move(1, 1)
 
 
-def test_the_knob_draws_other_words_and_the_draw_repeats(zero):
+def test_the_temperature_samples_other_words_and_a_sample_repeats(zero):
     screen, explorer = zero
     put(explorer, TYPED)
     explorer.press("temperature", "End")
-    explorer.press("draw", "ArrowRight", times=3)
-    drawn = ask(
-        screen, f"phrase_translator().written(phrase_translator().drawn({TYPED!r}, 3.0, seed=3))"
+    explorer.press("sample", "ArrowRight", times=3)
+    sampled = ask(
+        screen,
+        f"phrase_translator().detokenize(phrase_translator().sample({TYPED!r}, 3.0, seed=3))",
     )
-    assert f"French {drawn!r}; temperature 3; draw 3" in explorer.summary()
+    assert f"French {sampled!r}; temperature 3; sample 3" in explorer.summary()
     first = explorer.summary()
-    explorer.press("draw", "ArrowRight")
+    explorer.press("sample", "ArrowRight")
     assert explorer.summary() != first
-    explorer.press("draw", "ArrowLeft")
+    explorer.press("sample", "ArrowLeft")
     assert explorer.summary() == first
     explorer.press("temperature", "Home")
     assert explorer.summary().endswith("temperature 0")
@@ -88,10 +89,10 @@ def test_nothing_left_this_machine_and_nothing_complained_in_notebook_00(zero):
 
 # --- notebook 09 -----------------------------------------------------------------------------
 
-SENTENCE, PLACE = "the old dog finds a small white bird .", 6
+SENTENCE, POSITION = "the old dog finds a small white bird .", 6
 LOGITS = (
     "(lambda t: t.model(t.source.encode(t.words({text!r}))[None], "
-    "t.target.encode(t.all([t.words({text!r})])[0], bos=True)[None])[0, {place}].tolist())"
+    "t.target.encode(t.all([t.words({text!r})])[0], bos=True)[None])[0, {position}].tolist())"
     "(phrase_translator())"
 )
 
@@ -101,7 +102,6 @@ def nine(lab, screen):
     """Notebook 09 after the cells of its first explorer have run."""
     screen.open(lab, NINE)
     screen.run("start(seed=9)")
-    screen.run("from course_lib.attention import entropy")
     screen.run("explorer = next_token_explorer(")
     return screen, Explorer(screen.page, "The next token")
 
@@ -117,7 +117,7 @@ def nats(shares):
 
 def test_the_temperature_changes_the_numbers_as_a_softmax_does(nine):
     screen, explorer = nine
-    logits = ask(screen, LOGITS.format(text=SENTENCE, place=PLACE))
+    logits = ask(screen, LOGITS.format(text=SENTENCE, position=POSITION))
     before = softmax(logits)
     assert f"entropy {nats(before):.3f} nats before, {nats(softmax(logits, 2.0)):.3f} after" in (
         explorer.summary()
@@ -134,7 +134,7 @@ def test_top_k_leaves_as_many_as_it_says(nine):
     screen, explorer = nine
     explorer.reset()
     explorer.press("top-k, 0: all", "ArrowRight", times=3)
-    logits = ask(screen, LOGITS.format(text=SENTENCE, place=PLACE))
+    logits = ask(screen, LOGITS.format(text=SENTENCE, position=POSITION))
     shares = sorted(softmax(logits, 2.0), reverse=True)[:3]
     shares = [p / sum(shares) for p in shares]
     assert "left 3 of 291 tokens" in explorer.summary()

@@ -10,7 +10,7 @@ from course_lib.data import nile_series
 from course_lib.pooling import attention_pooling, leave_one_out_error
 from course_lib.widgets import kernel_regression_explorer
 from course_lib.widgets.explorer import short
-from tests.browser.lab import Explorer
+from tests.helpers.lab import Explorer
 
 NOTEBOOK = "01_kernel_regression.ipynb"
 
@@ -136,16 +136,20 @@ def test_an_explorer_has_no_accessibility_violations(explorer):
 
 
 def test_a_right_answer_is_confirmed_and_an_endless_loop_does_not_kill_the_kernel(ran):
-    stub = 'check("average_pooling", average_pooling)'
-    attempt = "def average_pooling(queries, values):\n    {}\n\n\n" + stub
-    ran.edit_and_run(stub, attempt.format("return values.mean().expand(len(queries))"))
+    stub = 'check("batched_regression", batched_regression)'
+    attempt = "def batched_regression(queries, keys, values, bandwidth):\n    {}\n\n\n" + stub
+    answer = (
+        "scores = -(((queries[:, :, None] - keys[:, None, :]) / bandwidth) ** 2) / 2\n"
+        "    return torch.softmax(scores, dim=-1) @ values"
+    )
+    ran.edit_and_run(stub, attempt.format(answer))
     assert "Correct on all 2 cases" in ran.output(stub)
     ran.edit_and_run(stub, attempt.format("while True: pass"), timeout=20)
     assert "Stopped after 5 seconds" in ran.output(stub)
     ran.edit_and_run(stub, attempt.format("exit()"))
     assert "Your code raised SystemExit" in ran.output(stub)
-    ran.edit_and_run(stub, attempt.format("return values.mean()"))
-    assert "You return one number" in ran.output(stub)
+    ran.edit_and_run(stub, attempt.format(answer.replace("dim=-1", "dim=-2")))
+    assert "Your softmax runs over the queries" in ran.output(stub)
 
 
 def test_nothing_left_this_machine_and_nothing_complained(ran):

@@ -7,8 +7,8 @@ import pytest
 
 from course_lib.experiments.depth import RECORD
 from course_lib.lab.__main__ import NOTEBOOKS
-from tests.browser.lab import Explorer
-from tests.browser.test_attention import ask, looks_at, point_at, regions, says, settled
+from tests.helpers.gestures import ask, attends_to, point_at, regions, says, settled
+from tests.helpers.lab import Explorer
 
 SEVEN, EIGHT = "07_transformer_blocks.ipynb", "08_transformer.ipynb"
 ANSWERS = "answer=" in (NOTEBOOKS / EIGHT).read_text(encoding="utf-8")
@@ -37,8 +37,8 @@ def told(depth, norm, warmup, after):
     ends = sorted(run[-1] for run in losses(depth, norm, warmup))
     return (
         f"Depth: norm {norm}; depth {depth}; warm-up {warmup} steps; "
-        f"gradient of block 1 after {after} steps {means[0]:.2g}; of block {depth} {means[-1]:.2g}; "
-        f"last losses of three seeds {', '.join(f'{end:.2g}' for end in ends)}"
+        f"gradient norm of block 1 after {after} steps {means[0]:.2g}; of block {depth} {means[-1]:.2g}; "
+        f"final losses of three seeds {', '.join(f'{end:.2g}' for end in ends)}"
     )
 
 
@@ -156,7 +156,7 @@ def told_by(screen, text, layer, head, query):
     answer = f"answer {french}; " if ANSWERS else ""
     return (
         f"Translator: text {text!r}; {answer}layer {layer}; head {head} of {len(weights)}; {measures}"
-        f"query {query} {queries[query]}; {looks_at(keys, shown[query])}; "
+        f"query {query} {queries[query]}; {attends_to(keys, shown[query])}; "
         f"brightest colour {brightest:.2f}"
     )
 
@@ -186,7 +186,6 @@ def eight(lab, screen):
     """Notebook 08 after the cells of its first explorer have run."""
     screen.open(lab, EIGHT)
     screen.run("start(seed=8)")
-    screen.run("from course_lib.checkpoints import phrase_translator")
     screen.run("translator = phrase_translator()")
     return screen, Explorer(screen.page, "Translator")
 
@@ -263,7 +262,7 @@ def test_an_unknown_word_is_named_with_near_ones_and_a_right_sentence_works_agai
     settled(explorer, "'catz' is not among the")
     message = explorer.summary()
     assert "cannot be drawn" in message and "The picture still shows the last one" in message
-    near = message.partition("near are ")[2].partition(". The picture")[0].split(", ")
+    near = message.partition("similar words are ")[2].partition(". The picture")[0].split(", ")
     assert "'cat'" in near and len(near) == 3
     known = ask(screen, "phrase_translator().source.tokens")
     assert all(word.strip("'") in known for word in near)

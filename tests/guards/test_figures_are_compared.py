@@ -6,7 +6,7 @@ import sys
 import nbformat
 import pytest
 
-from course_lib.workshop import normal_form
+from course_lib.tools import normal_form
 
 LESSON = normal_form.NOTEBOOKS / "01_kernel_regression.ipynb"
 

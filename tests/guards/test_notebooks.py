@@ -6,8 +6,9 @@ import re
 import nbformat
 import pytest
 
+from course_lib import MODULES
 from course_lib.exercises import EXERCISES
-from course_lib.workshop import normal_form, run_times
+from course_lib.tools import normal_form, run_times
 
 NOTEBOOKS = [pytest.param(path, id=path.stem) for path in normal_form.paths()]
 RHYTHM = [
@@ -31,26 +32,6 @@ BANNED = {
 WIDGET_KEYS = {
     "application/vnd.jupyter.widget-view+json",
     "application/vnd.jupyter.widget-state+json",
-}
-
-#: The rooms of the ground floor, in the order in which the notebooks open them.
-OPENED_BY = {
-    "pooling": 1,
-    "masks": 2,
-    "scoring": 2,
-    "recurrent": 3,
-    "training": 3,
-    "translator": 3,
-    "checkpoints": 3,
-    "attention": 4,
-    "cache": 5,
-    "multihead": 5,
-    "positions": 6,
-    "experiments": 6,
-    "blocks": 7,
-    "transformer": 8,
-    "decoding": 8,
-    "bleu": 9,
 }
 
 
@@ -132,16 +113,58 @@ def test_it_has_the_rhythm_of_the_course(path):
     assert set(RHYTHM) <= set(headings), set(RHYTHM) - set(headings)
 
 
+def counted(source):
+    """The lines of a cell. A statement counts as one, however many lines it needs; comments count as none."""
+    spread = sum(
+        node.end_lineno - node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.stmt) and not hasattr(node, "body")
+    )
+    comments = sum(line.lstrip().startswith("# ") for line in source.splitlines())
+    return len(source.splitlines()) - spread - comments
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS)
 def test_cells_are_short(path):
-    """An import counts as one line, however many names it spreads out."""
     for number, cell in enumerate(code_cells(path), start=1):
-        spread = sum(
-            node.end_lineno - node.lineno
+        assert counted(cell.source) <= 15, f"cell {number}"
+        assert len(cell.source.splitlines()) <= 26, f"cell {number} is longer than a screen"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_no_line_of_code_scrolls_sideways(path):
+    """The page is 80 columns wide beside the file browser."""
+    for number, cell in enumerate(code_cells(path), start=1):
+        for line in cell.source.splitlines():
+            assert len(line) <= 80, f"cell {number}: {line}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_imports_do_not_fill_the_screen(path):
+    for number, cell in enumerate(code_cells(path), start=1):
+        nodes = [
+            node
             for node in ast.parse(cell.source).body
-            if isinstance(node, ast.ImportFrom)
-        )
-        assert len(cell.source.splitlines()) - spread <= 15, f"cell {number}"
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        lines = sum(node.end_lineno - node.lineno + 1 for node in nodes)
+        assert lines <= 12, f"cell {number} has {lines} lines of imports"
+        modules = [node.module for node in nodes if isinstance(node, ast.ImportFrom)]
+        ours = [module for module in modules if module.startswith("course_lib")]
+        assert ours == sorted(ours), f"cell {number}: the imports are not sorted"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_it_ends_with_a_link_to_the_next_notebook(path):
+    paths = normal_form.paths()
+    wanted = (paths + paths[:1])[paths.index(path) + 1]  # the last one leads back to the first
+    found = re.search(
+        r"^\*\*Next:\*\* .*?\[([^\]]+)\]\(([^)]+)\)", read(path).cells[-1].source, re.M
+    )
+    assert found, "no link after **Next:**"
+    assert found[2] == wanted.name
+    title = re.match(r"# (.+)", prose(wanted))[1]
+    assert title.startswith(found[1] + ":"), f"the title of {wanted.name} is {title!r}"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS)
@@ -150,7 +173,7 @@ def test_it_uses_only_what_the_learner_knows_by_then(path):
     for cell in code_cells(path):
         for node in ast.walk(ast.parse(cell.source)):
             if isinstance(node, ast.ImportFrom) and node.module.startswith("course_lib."):
-                assert OPENED_BY.get(node.module.split(".")[1], 0) <= now, node.module
+                assert MODULES[node.module.split(".")[1]].notebook <= now, node.module
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS)
@@ -166,7 +189,7 @@ def test_the_code_of_a_bug_hunt_stands_there_unmended(path):
             said = "".join(
                 str(output.get("data", {}).get("text/plain", "")) for output in cell.outputs
             )
-            assert EXERCISES[name].given_says in said, name
+            assert EXERCISES[name].given_message in said, name
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS)

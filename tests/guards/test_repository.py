@@ -1,6 +1,7 @@
 """The repository is what its README says it is."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -10,59 +11,17 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+import course_lib
+from course_lib import LAYERS, MODULES
+from course_lib.exercises import EXERCISES
+from course_lib.tools import ledger
+from course_lib.tools.pytest_plugin import BEGIN, END
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+LEDGER = (ROOT / "tests/LEDGER.md").read_text(encoding="utf-8")
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-
-#: From the ground up. A module imports from rooms to its left and from nothing to its right.
-ROOMS = [
-    "texts",
-    "environment",
-    "inputs",
-    "measure",
-    "pooling",
-    "masks",
-    "scoring",
-    "attention",
-    "data",
-    "recurrent",
-    "cache",
-    "positions",
-    "multihead",
-    "blocks",
-    "transformer",
-    "training",
-    "decoding",
-    "bleu",
-    "translator",
-    "checkpoints",
-    "experiments",
-    "plots",
-    "widgets",
-    "notebook",
-    "exercises",
-    "lab",
-    "workshop",
-]
-GROUND_FLOOR = [
-    "pooling",
-    "masks",
-    "scoring",
-    "attention",
-    "data",
-    "recurrent",
-    "cache",
-    "positions",
-    "multihead",
-    "blocks",
-    "transformer",
-    "training",
-    "decoding",
-    "bleu",
-    "translator",
-    "checkpoints",
-    "measure",
-]
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 
 def tracked():
@@ -96,6 +55,41 @@ def test_every_make_target_in_the_readme_exists():
     assert set(re.findall(r"(?:^|`)make ([a-z]+)", README, re.MULTILINE)) <= set(targets)
 
 
+def test_every_make_target_in_contributing_exists():
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"(?:^|`)make ([a-z]+)", text, re.MULTILINE)) <= set(targets)
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_every_link_to_a_file_leads_somewhere(name):
+    links = re.findall(r"\]\(([^):#]+)\)", (ROOT / name).read_text(encoding="utf-8"))
+    assert not [link for link in links if not (ROOT / link).exists()]
+
+
+def test_the_readme_fits_three_screens():
+    assert len(README.splitlines()) <= 150
+
+
+def test_the_readme_counts_no_more_than_there_is():
+    exercises = int(re.search(r"over (\d+) exercises", README)[1])
+    answers = int(re.search(r"over ([\d,]+) wrong answers", README)[1].replace(",", ""))
+    assert exercises <= len(EXERCISES)
+    assert answers <= sum(len(exercise.mistakes) for exercise in EXERCISES.values())
+
+
+def test_the_version_is_the_same_everywhere():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = {
+        course_lib.__version__,
+        PYPROJECT["project"]["version"],
+        re.search(r"^version: (\S+)$", citation, re.MULTILINE)[1],
+        re.search(r"^## \[(\S+)\]", changes, re.MULTILINE)[1],
+    }
+    assert versions == {course_lib.__version__}
+
+
 @pytest.mark.parametrize("name", ["requirements.txt", "tests/requirements.txt"])
 def test_requirements_are_exact(name):
     for line in pins(name):
@@ -118,13 +112,14 @@ def test_conda_takes_its_versions_from_requirements():
 def test_what_is_imported_is_required():
     """Every package that course_lib imports is a dependency in pyproject.toml, and none is there for nothing."""
     names = {"pillow": "PIL", "ipython": "IPython", "jupyterlab": None, "ipykernel": None}
+    names["statsmodels"] = None  # its file of the Nile is read
     required = {Requirement(line).name for line in PYPROJECT["project"]["dependencies"]}
     allowed = (
         {names.get(name, name) for name in required} | set(sys.stdlib_module_names) | {"course_lib"}
     )
     used = set()
     for path in modules():
-        if "workshop" not in path.parts:
+        if "tools" not in path.parts:
             used |= {name.split(".")[0] for name, _ in imports(path)}
     assert used <= allowed, used - allowed
     assert allowed - set(sys.stdlib_module_names) - {"course_lib", None} <= used
@@ -143,30 +138,91 @@ def imports(path):
             yield node.module, node.names[0].name
 
 
-@pytest.mark.parametrize(
-    "path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in modules()]
-)
-def test_no_floor_is_imported_from_below(path):
-    room = path.relative_to(ROOT / "course_lib").parts[0].removesuffix(".py")
-    if room == "__init__":
-        return
-    for module, _ in imports(path):
-        if module.startswith("course_lib."):
-            other = module.split(".")[1]
-            assert ROOMS.index(other) <= ROOMS.index(room), f"{room} imports {other}"
+def children(package):
+    """The modules directly below a package, by name; none where there is no such package."""
+    found = (
+        path
+        for path in (ROOT / package).glob("*")
+        if (path / "__init__.py").exists() or path.suffix == ".py"
+    )
+    return {path.stem for path in found} - {"__init__"}
 
 
-def test_only_drawing_is_imported_on_the_drawing_floor():
+def layers():
+    """The layers from the top down; the checks of a module stand directly below it."""
+    checked = children("course_lib/checks")
+    assert checked <= set(MODULES), checked - set(MODULES)
+    return [
+        layer
+        for name in reversed(MODULES)
+        for layer in (name, *[f"checks.{name}"] * (name in checked))
+        if layer != "checks"
+    ]
+
+
+def test_the_list_of_modules_is_complete():
+    assert children("course_lib") == set(MODULES)
+
+
+def test_the_layering_contract_is_the_list_of_modules():
+    (contract,) = PYPROJECT["tool"]["importlinter"]["contracts"]
+    lines = "".join(f'    "{layer}",\n' for layer in layers())
+    assert contract["layers"] == layers(), f"in pyproject.toml:\nlayers = [\n{lines}]"
+    assert (contract["type"], contract["containers"]) == ("layers", ["course_lib"])
+    assert contract["exhaustive"] and "ignore_imports" not in contract
+
+
+def test_no_layer_is_imported_from_below():
+    run = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    command = [sys.executable, "-c", run, "--no-cache", "--no-logo"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_docstring_and_the_readme_show_the_list_of_modules():
+    rows = [f"    {name:12} {module.summary}" for name, module in MODULES.items()]
+    shown = [line for line in course_lib.__doc__.splitlines() if line.startswith("    ")]
+    assert shown == rows
+    files = {
+        name: name + ("/" if (ROOT / "course_lib" / name).is_dir() else ".py") for name in MODULES
+    }
+    tree = "".join(f"  {files[name]:20}{module.summary}\n" for name, module in MODULES.items())
+    assert "course_lib/ " in README and tree in README, f"in README.md:\n{tree}"
+
+
+@pytest.mark.parametrize("path", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in TESTS])
+def test_tests_share_code_through_helpers_only(path):
+    """No test file imports another: what two of them need stands in tests/helpers."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: a relative import"
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+            modules = names if isinstance(node, ast.Import) else [node.module]
+            if modules == ["tests"]:
+                modules = [f"tests.{name}" for name in names]
+            for module in modules:
+                if module.split(".")[0] == "tests":
+                    assert module.startswith("tests.helpers"), f"line {node.lineno}: {module}"
+
+
+def test_no_test_file_is_longer_than_900_lines():
+    long = [path.name for path in TESTS if len(path.read_text(encoding="utf-8").splitlines()) > 900]
+    assert not long, f"split by subject: {long}"
+
+
+def test_plots_import_only_what_draws():
     for path in (ROOT / "course_lib/plots").glob("*.py"):
         outside = {module.split(".")[0] for module, _ in imports(path)} - {"course_lib"}
-        assert outside <= {"matplotlib", "numpy", "collections", "math"}, path.name
+        assert outside <= {"matplotlib", "seaborn", "numpy", "collections", "math"}, path.name
 
 
 def test_nothing_but_what_is_agreed_lies_at_the_top():
     tops = {path.relative_to(ROOT).parts[0] for path in tracked()}
     assert tops == {
         "notebooks", "course_lib", "img", "tests", "environment.yml", "requirements.txt", "README.md",
-        "pyproject.toml", "Makefile", "LICENSE", ".gitignore", ".ci",
+        "pyproject.toml", "Makefile", "LICENSE", ".gitignore", ".ci", ".github", "CONTRIBUTING.md",
+        "CHANGELOG.md", "CITATION.cff",
     }  # fmt: skip
 
 
@@ -189,7 +245,14 @@ def test_no_path_of_one_machine_is_committed():
             assert not found or path.name == "test_repository.py", f"{path.name}: {found}"
 
 
-def test_importing_course_lib_loads_no_room():
+def test_seaborn_is_loaded_by_the_first_figure_that_needs_it():
+    """It takes two seconds; the first cell of a notebook does without."""
+    code = "import sys, course_lib.notebook, course_lib.plots; print('seaborn' in sys.modules)"
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True).stdout.strip() == "False"
+
+
+def test_import_course_lib_loads_no_submodule():
     code = "import sys, course_lib; print(sorted(m for m in sys.modules if m.startswith('course_lib')))"
     printed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -197,7 +260,7 @@ def test_importing_course_lib_loads_no_room():
     assert printed.strip() == "['course_lib']"
 
 
-def test_a_room_loads_when_it_is_used_and_an_unknown_one_is_named():
+def test_a_module_loads_when_it_is_used_and_an_unknown_one_is_named():
     code = """
 import course_lib
 print(course_lib.pooling.KERNELS.keys())
@@ -216,8 +279,8 @@ except AttributeError as error:
 
 
 def verified():
-    """(name, oracle) of every mark in the unit tests."""
-    for path in sorted((ROOT / "tests/unit").glob("test_*.py")):
+    """(name, oracle) of every mark in the unit tests and their helpers."""
+    for path in TESTS:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "verifies":
                 (against,) = [
@@ -227,14 +290,12 @@ def verified():
 
 
 def public_names():
-    import importlib
-
-    for room in GROUND_FLOOR:
-        module = importlib.import_module(f"course_lib.{room}")
-        yield from (f"course_lib.{room}.{name}" for name in module.__all__)
+    for module in LAYERS["library"]:
+        names = importlib.import_module(f"course_lib.{module}").__all__
+        yield from (f"course_lib.{module}.{name}" for name in names)
 
 
-def test_every_public_name_is_held_against_something_independent():
+def test_every_public_name_is_verified_against_an_oracle():
     missing = set(public_names()) - {name for name, _ in verified()}
     assert not missing, f"no test is marked verifies(...) for {sorted(missing)}"
 
@@ -243,12 +304,12 @@ def test_every_mark_names_something_that_exists():
     assert {name for name, _ in verified()} <= set(public_names())
 
 
-def test_the_readme_shows_the_ledger_as_it_is():
-    table = README.split("<!-- ledger -->")[1].split("<!-- end of ledger -->")[0]
-    shown = {
-        tuple(cell.strip() for cell in row.split("|")[1:3])
-        for row in table.splitlines()
-        if row.startswith("| `")
-    }
-    wanted = {(f"`{name.removeprefix('course_lib.')}`", against) for name, against in verified()}
-    assert shown == wanted, "run: make verified"
+def test_the_ledger_has_a_row_for_every_mark():
+    wanted = {(name.removeprefix("course_lib."), against) for name, against in verified()}
+    assert set(ledger.read(LEDGER)) == wanted, "run: make verified"
+
+
+def test_the_readme_shows_the_summary_of_the_ledger():
+    shown = README.split(BEGIN)[1].split(END)[0]
+    assert shown == ledger.summary(LEDGER), "run: make verified"
+    assert "(tests/LEDGER.md)" in README

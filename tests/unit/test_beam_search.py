@@ -1,6 +1,5 @@
 """Beam search against all sequences there are, and against `generate` of Hugging Face."""
 
-import functools
 import itertools
 import math
 
@@ -13,8 +12,7 @@ from torch import nn
 from course_lib.decoding import Beams, beam_search, greedy
 from course_lib.positions import ENCODINGS
 from course_lib.transformer import DecoderOnly, Transformer
-from tests.benchmarks.decoding import beams_of, carried, gpt2
-from tests.unit.test_decoding import (
+from tests.helpers.decoding import (
     BOS,
     EOS,
     PAD,
@@ -22,30 +20,21 @@ from tests.unit.test_decoding import (
     SOURCES,
     TARGETS,
     always,
+    competing,
+    leaning,
     model,
     one_by_one,
     rectangle,
     wild,
     words,
 )
+from tests.helpers.generate import beams_of, from_gpt2, gpt2, wrapper
+from tests.helpers.ids import encoding_id
 
 INF = float("inf")
 drawn = settings(
     deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-
-
-def leaning(one, scale=1.0, *, only=None, out=-INF, **bias):
-    """Make a model less sure of itself, add to the logits of some tokens, and rule out all but `only`."""
-    added = torch.zeros(one.config.target_vocabulary, dtype=torch.float64)
-    for name, number in bias.items():
-        added[{"pad": PAD, "bos": BOS, "eos": EOS}[name]] += number
-    if only is not None:
-        ruled_out = torch.ones(len(added), dtype=torch.bool)
-        ruled_out[list(only)] = False
-        added[ruled_out] += out
-    one.out.register_forward_hook(lambda layer, given, logits: logits * scale + added.to(logits))
-    return one
 
 
 def log_p(one, source, lines, bos=BOS):
@@ -88,7 +77,7 @@ def lines_of(found, row, max_length, eos=EOS):
     return [trimmed(line, score, max_length, eos) for line, score in pairs]
 
 
-# --- all sequences there are -----------------------------------------------------------------
+# --- exhaustive search -----------------------------------------------------------------------
 
 
 @pytest.mark.verifies("course_lib.decoding.beam_search", against="every sequence enumerated")
@@ -102,7 +91,7 @@ def lines_of(found, row, max_length, eos=EOS):
     out=st.sampled_from([-INF, -1e9]),
     end=st.sampled_from([-2.0, 0.0, 2.0]),
 )
-def test_a_beam_as_wide_as_all_beginnings_finds_the_best(
+def test_beam_search_over_all_prefixes_finds_the_best(
     ledger, made, seed, choices, penalty, out, end
 ):
     max_length, others = choices
@@ -134,42 +123,6 @@ def test_a_beam_as_wide_as_all_beginnings_finds_the_best(
             assert (found.tokens[row, len(best) :] == PAD).all()
 
 
-# --- Hugging Face ----------------------------------------------------------------------------
-
-
-@functools.cache
-def wrapper():
-    """A class of theirs around a model of ours; without cache, the source beside the tokens."""
-    from transformers import GenerationMixin, PreTrainedConfig, PreTrainedModel
-    from transformers.modeling_outputs import CausalLMOutput
-
-    class Config(PreTrainedConfig):
-        model_type = "ours"
-
-    class Wrapped(PreTrainedModel, GenerationMixin):
-        config_class = Config
-        main_input_name = "input_ids"
-
-        def __init__(self, ours):
-            super().__init__(
-                Config(
-                    vocab_size=ours.config.target_vocabulary, pad_token_id=PAD, bos_token_id=BOS,
-                    eos_token_id=EOS, num_hidden_layers=1, use_cache=False,
-                )
-            )  # fmt: skip
-            self.ours = ours
-
-        def forward(self, input_ids, source=None, attention_mask=None, return_dict=True):
-            if source is None:
-                return CausalLMOutput(logits=self.ours(input_ids))
-            return CausalLMOutput(logits=self.ours(source, input_ids))
-
-        def prepare_inputs_for_generation(self, input_ids, source=None, **kwargs):
-            return {"input_ids": input_ids, "source": source}
-
-    return Wrapped
-
-
 def theirs_of(one, source, written, **choices):
     """What `generate` makes of a model of ours."""
     if isinstance(one, DecoderOnly):
@@ -190,11 +143,6 @@ def lengths(tokens):
     return {len(line[: line.index(EOS) + 1]) if EOS in line else 0 for line in tokens.flatten(0, 1).tolist()}  # fmt: skip
 
 
-def competing(made, seed, **choices):
-    """A model that ends early and late, with many sequences nearly as good."""
-    return leaning(model(made, seed=seed, target_vocabulary=20, **choices), 0.25, eos=1.0 + seed % 3)  # fmt: skip
-
-
 @pytest.mark.verifies(
     "course_lib.decoding.beam_search", against="Hugging Face `generate`, a wrapper around the model"
 )
@@ -203,7 +151,7 @@ def competing(made, seed, **choices):
 )
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 @pytest.mark.parametrize("penalty", [-1.0, 0.0, 0.6, 1.0, 2.0])
-def test_beams_are_those_of_hugging_face(ledger, made, penalty):
+def test_beam_search_equals_hugging_face(ledger, made, penalty):
     seen, full = set(), 0
     for beam in (2, 3, 4, 5):
         one = competing(made, beam)
@@ -224,10 +172,10 @@ def test_beams_are_those_of_hugging_face(ledger, made, penalty):
 )
 @pytest.mark.parametrize("beam", [2, 3, 5])
 @pytest.mark.parametrize("seed", range(3))
-def test_beams_are_those_of_gpt2(ledger, seed, beam):
+def test_beam_search_equals_gpt2(ledger, seed, beam):
     torch.manual_seed(seed)
     theirs = gpt2(vocab_size=20, n_positions=30, n_embd=12, n_layer=2, n_head=3, n_inner=7)
-    ours, prompt = carried(wild(theirs)), words(20, SOURCE, 0, 0, 0, 0)
+    ours, prompt = from_gpt2(wild(theirs)), words(20, SOURCE, 0, 0, 0, 0)
     leaning(ours, 0.25, eos=1.5, pad=-INF)  # padding is never written: theirs would look at it
     theirs.lm_head.register_forward_hook(
         lambda layer, given, logits: (
@@ -244,7 +192,7 @@ def test_beams_are_those_of_gpt2(ledger, seed, beam):
 @pytest.mark.verifies("course_lib.decoding.beam_search", against="greedy, and theirs")
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 @pytest.mark.parametrize("penalty", [-1.0, 0.0, 1.0, 3.0])
-def test_a_beam_of_one_is_greedy(ledger, made, penalty):
+def test_beam_search_of_size_one_is_greedy(ledger, made, penalty):
     late = 0
     for seed in range(4):
         one = competing(made, seed)
@@ -265,15 +213,15 @@ def test_a_beam_of_one_is_greedy(ledger, made, penalty):
     ledger.holds()
 
 
-# --- what every beam search must be ----------------------------------------------------------
+# --- invariants ------------------------------------------------------------------------------
 
 
 @pytest.mark.verifies(
     "course_lib.decoding.beam_search", against="the whole sequences anew, without cache"
 )
-@pytest.mark.parametrize("positions", ENCODINGS)
+@pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
-def test_scores_are_those_of_the_whole_model(ledger, made, positions):
+def test_beam_search_scores_equal_the_full_pass(ledger, made, positions):
     one = leaning(model(made, positions=positions, target_vocabulary=20), 0.25, eos=2.0)
     source = words(SOURCES if made is Transformer else 20, SOURCE, 0, 0, 0)
     if made is Transformer:
@@ -294,7 +242,7 @@ def test_scores_are_those_of_the_whole_model(ledger, made, positions):
 @pytest.mark.verifies("course_lib.decoding.beam_search", against="each source alone")
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 @pytest.mark.parametrize("beam", [1, 2, 4])
-def test_a_batch_is_each_source_alone(ledger, made, beam):
+def test_batched_beam_search_equals_each_source_alone(ledger, made, beam):
     for seed, penalty in itertools.product(range(2), (-1.0, 0.0, 1.0)):
         one = competing(made, seed)
         source = words(SOURCES if made is Transformer else 20, SOURCE, *[0] * 4)
@@ -309,7 +257,7 @@ def test_a_batch_is_each_source_alone(ledger, made, beam):
 
 @pytest.mark.parametrize("penalty", [-1.0, 0.0, 1.0])
 @pytest.mark.parametrize("max_length", [1, 2, 6])
-def test_lines_end_once_or_are_as_long_as_allowed(penalty, max_length):
+def test_beam_search_ends_at_eos_or_max_length(penalty, max_length):
     for seed in range(6):
         one = competing(Transformer, seed)
         source = words(SOURCES, SOURCE, 0, 0, 0)
@@ -323,7 +271,7 @@ def test_lines_end_once_or_are_as_long_as_allowed(penalty, max_length):
         assert (found.tokens != PAD).any(0).any(0).all()  # no empty column
 
 
-def test_padding_may_be_written_and_counts_as_a_token():
+def test_beam_search_counts_generated_padding():
     """A model that was badly trained writes padding; what comes behind it is not lost."""
     one = leaning(model(), 0.2, pad=3.0)
     source = words(SOURCES, SOURCE, 0, 2)
@@ -339,7 +287,7 @@ def test_padding_may_be_written_and_counts_as_a_token():
     assert beam_search(always(5, PAD, EOS), source, 1).tokens.tolist() == [[[5, PAD, EOS]]] * 2
 
 
-def test_where_there_are_fewer_the_rest_is_padding_with_minus_infinity():
+def test_beam_search_pads_missing_hypotheses_with_minus_infinity():
     one = leaning(model(), 0.2, only=[EOS, 5])
     found = beam_search(one, words(SOURCES, SOURCE, 0, 2), 6, max_length=3)
     wanted = {(EOS,), (5, EOS), (5, 5, EOS), (5, 5, 5)}
@@ -352,7 +300,7 @@ def test_where_there_are_fewer_the_rest_is_padding_with_minus_infinity():
     assert nothing.scores.tolist() == [[0.0, -INF, -INF]]
 
 
-def test_the_length_penalty_decides_between_short_and_long():
+def test_length_penalty_decides_between_short_and_long():
     """The end at once has probability 0.6; a line of four tokens has 0.4 in all."""
     short, long = math.log(0.6), math.log(0.4)
     one = always(3, 4, 5, EOS)
@@ -364,7 +312,7 @@ def test_the_length_penalty_decides_between_short_and_long():
         start = logits[..., 3:4] > 0.5
         return torch.where(start, first, logits * 1000)
 
-    one.out.register_forward_hook(say)
+    one.lm_head.register_forward_hook(say)
     source = words(SOURCES, SOURCE, 0)
     for penalty, lines in ((0.0, [[EOS], [3, 4, 5, EOS]]), (1.0, [[3, 4, 5, EOS], [EOS]])):
         found = beam_search(one, source, 2, penalty)
@@ -373,7 +321,7 @@ def test_the_length_penalty_decides_between_short_and_long():
         assert found.scores[0].tolist() == pytest.approx(wanted, abs=1e-6)
 
 
-def test_a_negative_penalty_does_not_stop_the_search_too_early():
+def test_negative_length_penalty_does_not_stop_beam_search_early():
     """Two full slots after two tokens, and yet a third token, which is sure, makes a better line."""
     one = always(3, 4, EOS)
     choices = {}
@@ -385,7 +333,7 @@ def test_a_negative_penalty_does_not_stop_the_search_too_early():
         first, second = (logits[..., token, None] > 0.5 for token in (3, 4))
         return torch.where(first, choices[3], torch.where(second, choices[4], logits * 1000))
 
-    one.out.register_forward_hook(say)
+    one.lm_head.register_forward_hook(say)
     found = beam_search(one, words(SOURCES, SOURCE, 0), 2, -1.0, max_length=20)
     assert lines_of(found, 0, 20) == [[EOS], [3, 4, EOS]]
     wanted = [math.log(0.3), 3 * 2 * math.log(0.7)]
@@ -393,7 +341,7 @@ def test_a_negative_penalty_does_not_stop_the_search_too_early():
 
 
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
-def test_special_tokens_may_be_others(made):
+def test_beam_search_with_other_special_tokens(made):
     one = leaning(model(made, pad_id=4, target_vocabulary=9), 0.2)
     source = words(9, SOURCE, 0, 0)
     source[source == 4] = 5
@@ -409,7 +357,7 @@ def test_special_tokens_may_be_others(made):
     assert never.tokens.shape == (2, 3, 5)
 
 
-def test_defaults():
+def test_beam_search_defaults():
     one, source = competing(Transformer, 1), words(SOURCES, SOURCE, 0, 0)
     plain = beam_search(one, source)
     said = beam_search(one, source, 4, 1.0, max_length=50, bos_id=1, eos_id=2)
@@ -417,7 +365,7 @@ def test_defaults():
     assert beam_search(leaning(model(), eos=-INF), source, 2).tokens.shape == (2, 2, 50)
 
 
-def test_the_model_stays_as_it_is_and_no_graph_is_built():
+def test_beam_search_does_not_change_the_model_and_builds_no_graph():
     one, source = competing(Transformer, 0), words(SOURCES, SOURCE, 0, 0)
     found = beam_search(one.train(), source, 3, max_length=4)
     assert one.training and not found.scores.requires_grad and torch.is_grad_enabled()
@@ -430,18 +378,18 @@ def test_the_model_stays_as_it_is_and_no_graph_is_built():
     assert len({str(row) for row in many.tokens.tolist()}) > 1
 
 
-# --- the watcher -----------------------------------------------------------------------------
+# --- the callback ----------------------------------------------------------------------------
 
 
 @pytest.mark.verifies("course_lib.decoding.BeamStep", against="the steps done over by hand")
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 @pytest.mark.parametrize("beam", [1, 2, 4])
-def test_the_watcher_sees_each_step(ledger, made, beam):
+def test_beam_search_callback_sees_each_step(ledger, made, beam):
     """From parents and tokens alone the lines are rebuilt; what is kept is continued, what ends returned."""
     for seed, penalty in itertools.product(range(3), (0.0, 1.0)):
         one, steps = competing(made, seed), []
         source = words(SOURCES if made is Transformer else 20, SOURCE, 0, 0, 0)
-        found = beam_search(one, source, beam, penalty, max_length=6, watch=steps.append)
+        found = beam_search(one, source, beam, penalty, max_length=6, callback=steps.append)
         quiet = beam_search(one, source, beam, penalty, max_length=6)
         assert torch.equal(found.tokens, quiet.tokens) and torch.equal(found.scores, quiet.scores)
         for row in range(3):
@@ -477,22 +425,22 @@ def test_the_watcher_sees_each_step(ledger, made, beam):
     ledger.holds()
 
 
-def test_the_search_stops_when_nothing_better_can_come():
+def test_beam_search_stops_early():
     steps = []
     one = leaning(model(), 0.2, eos=30.0)  # the end is all but certain
     source = words(SOURCES, SOURCE, 0, 0)
-    beam_search(one, source, 1, 0.0, max_length=20, watch=steps.append)
+    beam_search(one, source, 1, 0.0, max_length=20, callback=steps.append)
     assert len(steps) == 1
     steps.clear()
-    beam_search(one, source, 2, 0.0, max_length=20, watch=steps.append)
+    beam_search(one, source, 2, 0.0, max_length=20, callback=steps.append)
     assert len(steps) == 2  # [end] and [x, end]; whatever comes next has two improbable tokens
     for penalty, enough in ((0.0, False), (3.0, True)):
         steps.clear()
-        beam_search(one, source, 2, penalty, max_length=20, watch=steps.append)
+        beam_search(one, source, 2, penalty, max_length=20, callback=steps.append)
         assert (len(steps) == 20) == enough  # the longest could still be best
 
 
-# --- bad input -------------------------------------------------------------------------------
+# --- invalid input ---------------------------------------------------------------------------
 
 S = torch.tensor([[3, 4, 5, 0], [6, 7, 8, 9]])
 READER = model()
@@ -504,11 +452,11 @@ SHUT = leaning(model(), only=[])
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: beam_search(nn.Linear(2, 2), S), r"model is a Linear; it must be a Transformer or a DecoderOnly"),
+        (lambda: beam_search(nn.Linear(2, 2), S), r"model is a Linear without prefill, .* it must be an IncrementalDecoder, such as a Transformer"),
         (lambda: beam_search(READER, S, 0), r"beam_size=0 is below 1"),
         (lambda: beam_search(READER, S, -1), r"beam_size=-1 is below 1"),
         (lambda: beam_search(READER, S, 2.0), r"beam_size=2\.0 is a float; it must be a whole number"),
-        (lambda: beam_search(READER, S, 9), r"beam_size=9 is wider than the vocabulary of 8 tokens"),
+        (lambda: beam_search(READER, S, 9), r"beam_size=9 is larger than the vocabulary of 8 tokens, so the first step cannot fill the beam"),
         (lambda: beam_search(READER, S, 2, float("nan")), r"length_penalty=nan must be a number from -10 to 10"),
         (lambda: beam_search(READER, S, 2, INF), r"length_penalty=inf must be a number"),
         (lambda: beam_search(READER, S, 2, 200.0), r"length_penalty=200\.0 must be a number from -10 to 10"),
@@ -516,6 +464,7 @@ SHUT = leaning(model(), only=[])
         (lambda: beam_search(READER, S, 2, None), r"length_penalty=None must be a number"),
         (lambda: beam_search(READER, S, 2, True), r"length_penalty=True must be a number"),
         (lambda: beam_search(READER, S, 2, "1"), r"length_penalty='1' must be a number"),
+        (lambda: beam_search(READER, S, 2, callback=3), r"callback=3 must be a function of a BeamStep, or None"),
         (lambda: beam_search(READER, S, 2, max_length=0), r"max_length=0 is below 1"),
         (lambda: beam_search(READER, S, 2, max_length=3.0), r"max_length=3\.0 is a float"),
         (lambda: beam_search(READER, S, 2, bos_id=8), r"bos_id=8, but the vocabulary has 8 tokens"),
@@ -528,12 +477,12 @@ SHUT = leaning(model(), only=[])
         (lambda: beam_search(SHUT, S), r"logits are minus infinity for every token, so there is nothing to choose from"),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_by_name(call, says):
+def test_invalid_input_raises_value_error(call, says):
     with pytest.raises(ValueError, match=says):
         call()
 
 
-def test_a_beam_may_be_as_wide_as_the_vocabulary():
+def test_beam_size_up_to_the_vocabulary():
     found = beam_search(READER, S, TARGETS, max_length=1)
     assert isinstance(found, Beams) and found.tokens.shape == (2, TARGETS, 1)
     assert found.tokens.sort(1).values[..., 0].tolist() == [list(range(TARGETS))] * 2

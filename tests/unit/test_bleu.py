@@ -206,7 +206,7 @@ C, R = [["a", "b"]], [[["a", "b"]]]
         (lambda: bleu([torch.tensor([1, 2])], R), r"sentence 0 has the text tensor.*; a text must be a list of tokens, e\.g\. tensor\.tolist\(\)"),
         (lambda: bleu(C, R, max_n=0), r"max_n=0 is below 1"),
         (lambda: bleu(C, R, max_n=2.0), r"max_n=2\.0 is a float"),
-        (lambda: bleu(C, R, 2, [0.5, 0.4]), r"weights=\[0\.5, 0\.4\] must be max_n=2 numbers, 0 or more, that add up to 1"),
+        (lambda: bleu(C, R, 2, [0.5, 0.4]), r"weights=\[0\.5, 0\.4\] must be max_n=2 numbers, 0 or more, that sum to 1"),
         (lambda: bleu(C, R, 2, [1.0]), r"weights=\[1\.0\] must be max_n=2 numbers"),
         (lambda: bleu(C, R, 2, [1.5, -0.5]), r"weights=\[1\.5, -0\.5\] must be .* 0 or more"),
         (lambda: bleu(C, R, 2, [float("nan"), 1.0]), r"weights=\[nan, 1\.0\] must be"),

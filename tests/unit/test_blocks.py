@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from course_lib.attention import record_attention
 from course_lib.blocks import (
     ACTIVATIONS,
     NORMS,
@@ -21,8 +20,12 @@ from course_lib.blocks import (
     LayerNorm,
     Residual,
 )
-from course_lib.cache import BlockCache, KeyValueCache, MemoryCache
+from course_lib.cache import BlockCache, CrossAttentionCache, KeyValueCache
+from course_lib.convert import from_torch
+from course_lib.inspection import record_attention
 from course_lib.positions import AlibiBias, RotaryPositions
+from tests.helpers.blocks import residual_names, residuals
+from tests.helpers.transformer import randomized
 
 DTYPES = [torch.float64, torch.float32]
 ROUNDING = {torch.float64: 1e-10, torch.float32: 1e-5}
@@ -35,13 +38,6 @@ COLLECTS = settings(
 BATCH, HEADS, TARGET, SOURCE, D_FF, D_MODEL = 2, 3, 4, 5, 7, 12
 
 
-def wild(layer, dtype=torch.float64):
-    """Weights and biases large enough that every part matters."""
-    for parameter in layer.parameters():
-        parameter.data = 0.3 * torch.randn(parameter.shape).to(dtype)
-    return layer
-
-
 def vectors(*shape, dtype=torch.float64):
     return torch.randn(shape, dtype=dtype, requires_grad=True)
 
@@ -50,8 +46,8 @@ def exact(*tensors):
     return [tensor.detach().double().requires_grad_() for tensor in tensors]
 
 
-def hold(ledger, ours, theirs, leaves, oracle_leaves, within):
-    """Hold a result, and the gradients of one random mixture of it, against an oracle in float64."""
+def check(ledger, ours, theirs, leaves, oracle_leaves, within):
+    """Compare a result, and the gradients of one random mixture of it, with an oracle in float64."""
     ledger.compare(ours, theirs, within=within)
     mix = torch.randn(theirs.shape, dtype=torch.float64)
     mine = torch.autograd.grad(ours, leaves, mix.to(ours))
@@ -65,7 +61,7 @@ def hold(ledger, ours, theirs, leaves, oracle_leaves, within):
 
 @pytest.mark.verifies("course_lib.blocks.Dropout", against="its definition, on a million numbers")
 @pytest.mark.parametrize("p", [0.05, 0.3, 0.5, 0.9])
-def test_dropout_drops_a_share_and_scales_the_others(ledger, p):
+def test_dropout_zeroes_a_fraction_and_scales_the_rest(ledger, p):
     count = 1_000_000
     x = torch.randn(count, dtype=torch.float64)
     out = Dropout(p)(x)
@@ -81,7 +77,7 @@ def test_dropout_drops_a_share_and_scales_the_others(ledger, p):
     "course_lib.blocks.Dropout", against="PyTorch `F.dropout`, given what is dropped"
 )
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_what_survives_dropout_is_what_pytorch_makes_of_it(ledger, dtype):
+def test_dropout_scale_and_gradient_equal_pytorch(ledger, dtype):
     """The two draw differently: ones tell what ours drops, and PyTorch how much larger the others get."""
     layer, x = Dropout(0.4), vectors(50, D_MODEL, dtype=dtype)
     torch.manual_seed(5)
@@ -109,10 +105,11 @@ def test_dropout_acts_only_in_training_and_repeats_with_a_seed():
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_dropout_keeps_dtype_and_never_makes_a_number_of_infinity(dtype):
-    x = torch.full((1000,), torch.inf, dtype=dtype)
-    out = Dropout(0.5)(x)
-    assert out.dtype == dtype and set(out.tolist()) == {0.0, math.inf}
+def test_dropout_keeps_dtype_and_treats_infinity_as_pytorch_does(dtype):
+    assert set(Dropout(0.5)(torch.ones(1000, dtype=dtype)).tolist()) == {0.0, 2.0}
+    x = torch.full((1000,), torch.inf, dtype=dtype)  # 0 · inf is NaN, in both
+    for out in (Dropout(0.5)(x), F.dropout(x, 0.5)):
+        assert out.dtype == dtype and set(map(str, out.tolist())) == {"nan", "inf"}
 
 
 # --- layer norm ------------------------------------------------------------------------------
@@ -122,19 +119,21 @@ def test_dropout_keeps_dtype_and_never_makes_a_number_of_infinity(dtype):
 @pytest.mark.parametrize("eps", [1e-5, 1e-12, 0.5])
 @pytest.mark.parametrize("shape", [(D_MODEL,), (2, 3, D_MODEL), (2, 1, 3, 64)])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_norm_is_that_of_pytorch(ledger, dtype, shape, eps):
-    hold_norm(ledger, dtype, shape, eps)
+def test_layer_norm_equals_pytorch(ledger, dtype, shape, eps):
+    check_norm(ledger, dtype, shape, eps)
 
 
 @pytest.mark.verifies("course_lib.blocks.LayerNorm", against="PyTorch `nn.LayerNorm`")
 @pytest.mark.parametrize("size", [1, 2])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_norm_of_one_or_two_numbers_is_that_of_pytorch(ledger, dtype, size):
-    hold_norm(ledger, dtype, (4, size), 0.5)  # with a small eps, nothing but rounding would be left
+def test_layer_norm_of_one_or_two_components_equals_pytorch(ledger, dtype, size):
+    check_norm(
+        ledger, dtype, (4, size), 0.5
+    )  # with a small eps, nothing but rounding would be left
 
 
-def hold_norm(ledger, dtype, shape, eps):
-    ours = wild(LayerNorm(shape[-1], eps), dtype)
+def check_norm(ledger, dtype, shape, eps):
+    ours = randomized(LayerNorm(shape[-1], eps), dtype)
     theirs = nn.LayerNorm(shape[-1], eps).double()
     theirs.load_state_dict(ours.state_dict())
     x = (3 * torch.randn(shape) + 2).to(dtype).requires_grad_()
@@ -158,7 +157,7 @@ def hold_norm(ledger, dtype, shape, eps):
     offset=st.floats(-100, 100),
     seed=st.integers(0, 1000),
 )
-def test_norms_of_any_shape_are_those_of_pytorch(ledger, batch, size, eps, offset, seed):
+def test_layer_norm_of_any_shape_equals_pytorch(ledger, batch, size, eps, offset, seed):
     torch.manual_seed(seed)
     x = torch.randn(*batch, size, dtype=torch.float64) + offset
     ledger.compare(
@@ -167,14 +166,14 @@ def test_norms_of_any_shape_are_those_of_pytorch(ledger, batch, size, eps, offse
 
 
 @pytest.mark.verifies("course_lib.blocks.LayerNorm", against="the values of [1, 2, 3, 4] by hand")
-def test_the_norm_of_one_to_four(ledger):
+def test_layer_norm_of_one_to_four(ledger):
     """Mean 2.5, variance 5/4; an unbiased one were 5/3. With eps 1, which would stand outside the root."""
     x = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
     wanted = torch.tensor([-1.0, -1 / 3, 1 / 3, 1.0], dtype=torch.float64)  # (x - 2.5) / 1.5
     ledger.compare(LayerNorm(4, eps=1.0).double()(x), wanted, within=1e-15 * 10)
 
 
-def test_the_norm_starts_with_scale_one_and_shift_zero():
+def test_layer_norm_initialisation():
     norm = LayerNorm(3)
     assert (
         norm.weight.tolist() == [1, 1, 1] and norm.bias.tolist() == [0, 0, 0] and norm.eps == 1e-5
@@ -186,8 +185,8 @@ def test_the_norm_starts_with_scale_one_and_shift_zero():
 
 
 @pytest.mark.parametrize("value", [0.0, 3.0, -1e4])
-def test_a_vector_of_equal_numbers_becomes_the_shift(value):
-    norm, x = wild(LayerNorm(8)), torch.full((2, 8), value).double().requires_grad_()
+def test_layer_norm_of_a_constant_vector_is_the_bias(value):
+    norm, x = randomized(LayerNorm(8)), torch.full((2, 8), value).double().requires_grad_()
     out = norm(x)
     torch.testing.assert_close(out, norm.bias.expand(2, -1))
     out.square().sum().backward()
@@ -195,9 +194,9 @@ def test_a_vector_of_equal_numbers_becomes_the_shift(value):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_the_norm_in_half_precision_is_that_of_pytorch(dtype):
+def test_layer_norm_in_half_precision_equals_pytorch(dtype):
     """Of numbers whose squares do not fit: the sums run in float32, and one rounding is left."""
-    ours, theirs = wild(LayerNorm(300), dtype), nn.LayerNorm(300).to(dtype)
+    ours, theirs = randomized(LayerNorm(300), dtype), nn.LayerNorm(300).to(dtype)
     theirs.load_state_dict(ours.state_dict())
     x = (3000 * torch.randn(40, 300)).to(dtype)
     out = ours(x)
@@ -205,39 +204,39 @@ def test_the_norm_in_half_precision_is_that_of_pytorch(dtype):
     torch.testing.assert_close(out, theirs(x), rtol=0.02, atol=0.02)
 
 
-def test_no_other_token_takes_part_in_the_norm():
-    norm, x = wild(LayerNorm(6)), torch.randn(2, 3, 6).double()
+def test_layer_norm_of_each_token_is_independent():
+    norm, x = randomized(LayerNorm(6)), torch.randn(2, 3, 6).double()
     whole = norm(x)
     for b in range(2):
         for place in range(3):
             torch.testing.assert_close(norm(x[b, place]), whole[b, place])
 
 
-# --- the network -----------------------------------------------------------------------------
+# --- feed-forward network --------------------------------------------------------------------
 
-BENDS = {"relu": nn.ReLU, "gelu": nn.GELU}
+ACTIVATION_LAYERS = {"relu": nn.ReLU, "gelu": nn.GELU}
 
 
 @pytest.mark.verifies(
     "course_lib.blocks.FeedForward", against="PyTorch `nn.Sequential` of two `nn.Linear`"
 )
-@pytest.mark.parametrize("activation", BENDS)
+@pytest.mark.parametrize("activation", ACTIVATION_LAYERS)
 @pytest.mark.parametrize("batch", [(), (3,), (BATCH, TARGET)])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_network_is_two_layers_with_a_bend_between(ledger, dtype, batch, activation):
-    ours = wild(FeedForward(D_MODEL, D_FF, activation=activation), dtype)
+def test_feed_forward_equals_pytorch(ledger, dtype, batch, activation):
+    ours = randomized(FeedForward(D_MODEL, D_FF, activation=activation), dtype)
     wider, back = nn.Linear(D_MODEL, D_FF), nn.Linear(D_FF, D_MODEL)
-    theirs = nn.Sequential(wider, BENDS[activation](), back).double()
-    theirs[0].load_state_dict(ours.wider.state_dict())
-    theirs[2].load_state_dict(ours.back.state_dict())
+    theirs = nn.Sequential(wider, ACTIVATION_LAYERS[activation](), back).double()
+    theirs[0].load_state_dict(ours.up_proj.state_dict())
+    theirs[2].load_state_dict(ours.down_proj.state_dict())
     x = vectors(*batch, D_MODEL, dtype=dtype)
     (double,) = exact(x)
-    leaves = [x, *ours.wider.parameters(), *ours.back.parameters()]
-    hold(ledger, ours(x), theirs(double), leaves, [double, *theirs.parameters()], ROUNDING[dtype])
+    leaves = [x, *ours.up_proj.parameters(), *ours.down_proj.parameters()]
+    check(ledger, ours(x), theirs(double), leaves, [double, *theirs.parameters()], ROUNDING[dtype])
 
 
 @pytest.mark.verifies("course_lib.blocks.ACTIVATIONS", against="their formulas and `math.erf`")
-def test_the_bends_are_their_formulas(ledger):
+def test_relu_and_gelu_equal_their_formulas(ledger):
     x = torch.linspace(-6, 6, 97, dtype=torch.float64)
     gaussian = [u * (1 + math.erf(u / math.sqrt(2))) / 2 for u in x.tolist()]
     ramp = [max(0.0, u) for u in x.tolist()]
@@ -246,13 +245,13 @@ def test_the_bends_are_their_formulas(ledger):
     assert set(ACTIVATIONS) == {"relu", "gelu"}
 
 
-def test_the_network_drops_between_its_layers_alone():
+def test_feed_forward_dropout_acts_on_hidden_units_only():
     network = FeedForward(4, 5000, dropout=0.5).double()
     with torch.no_grad():
-        network.wider.weight.zero_()
-        network.wider.bias.fill_(1.0)  # all that stands between is 1
-        network.back.weight.fill_(1 / 5000)
-        network.back.bias.zero_()
+        network.up_proj.weight.zero_()
+        network.up_proj.bias.fill_(1.0)  # all that stands between is 1
+        network.down_proj.weight.fill_(1 / 5000)
+        network.down_proj.bias.zero_()
     x = torch.randn(6, 4).double()
     out = network(x)
     assert (
@@ -262,12 +261,12 @@ def test_the_network_drops_between_its_layers_alone():
     torch.testing.assert_close(network.eval()(x), torch.ones(6, 4).double())
 
 
-def test_the_network_starts_as_wide_as_asked():
+def test_feed_forward_parameter_shapes():
     sizes = {name: tuple(p.shape) for name, p in FeedForward(4, 6).named_parameters()}
-    assert sizes == {"wider.weight": (6, 4), "wider.bias": (6,), "back.weight": (4, 6), "back.bias": (4,)}  # fmt: skip
+    assert sizes == {"up_proj.weight": (6, 4), "up_proj.bias": (6,), "down_proj.weight": (4, 6), "down_proj.bias": (4,)}  # fmt: skip
 
 
-# --- the way around --------------------------------------------------------------------------
+# --- residual connection ---------------------------------------------------------------------
 
 
 @pytest.mark.verifies(
@@ -278,10 +277,10 @@ def test_the_network_starts_as_wide_as_asked():
 )
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_way_around_a_layer(ledger, dtype, norm):
+def test_residual_connection_equals_pytorch(ledger, dtype, norm):
     ours, layer = (
-        wild(Residual(D_MODEL, norm=norm), dtype),
-        wild(nn.Linear(D_MODEL, D_MODEL), dtype),
+        randomized(Residual(D_MODEL, norm=norm), dtype),
+        randomized(nn.Linear(D_MODEL, D_MODEL), dtype),
     )
     x = vectors(BATCH, TARGET, D_MODEL, dtype=dtype)
     (double,) = exact(x)
@@ -290,15 +289,15 @@ def test_the_way_around_a_layer(ledger, dtype, norm):
     theirs = double + linear(ln(double)) if norm == "pre" else ln(double + linear(double))
     leaves = [x, *ours.parameters(), *layer.parameters()]
     oracle = [double, *ln.parameters(), *linear.parameters()]
-    hold(ledger, ours(x, layer), theirs, leaves, oracle, ROUNDING[dtype])
+    check(ledger, ours(x, layer), theirs, leaves, oracle, ROUNDING[dtype])
 
 
-def test_there_are_two_places_for_the_norm():
+def test_norms_are_pre_and_post():
     assert NORMS == ("pre", "post")
 
 
 @pytest.mark.parametrize("norm", NORMS)
-def test_what_a_sublayer_returns_is_dropped_and_the_way_around_is_not(norm):
+def test_residual_dropout_acts_on_the_sublayer_only(norm):
     residual, x = Residual(6, norm=norm, dropout=0.5).double(), torch.randn(500, 6).double()
     residual.norm = nn.Identity()
     change = residual(x, lambda x: torch.full_like(x, 8.0)) - x
@@ -316,9 +315,9 @@ def of_attention(layer, prefix, of):
     named = {}
     for name in ("weight", "bias"):
         thirds = of(getattr(layer, f"in_proj_{name}")).chunk(3)
-        for part, third in zip(("query", "key", "value"), thirds, strict=True):
+        for part, third in zip(("q_proj", "k_proj", "v_proj"), thirds, strict=True):
             named[f"{prefix}.{part}.{name}"] = third
-        named[f"{prefix}.out.{name}"] = of(getattr(layer.out_proj, name))
+        named[f"{prefix}.out_proj.{name}"] = of(getattr(layer.out_proj, name))
     return named
 
 
@@ -327,9 +326,10 @@ def under_our_names(layer, of):
     named = of_attention(layer.self_attn, "self_attention" if decoder else "attention", of)
     if decoder:
         named |= of_attention(layer.multihead_attn, "cross_attention", of)
-    plain = {"network.wider": layer.linear1, "network.back": layer.linear2}
+    plain = {"feed_forward.up_proj": layer.linear1, "feed_forward.down_proj": layer.linear2}
     norms = [layer.norm1, layer.norm2, *([layer.norm3] if decoder else [])]
-    plain |= {f"residuals.{place}.norm": norm for place, norm in enumerate(norms)}
+    names = residual_names(decoder=decoder)
+    plain |= {f"{name}.norm": norm for name, norm in zip(names, norms, strict=True)}
     return named | {
         f"{name}.{what}": of(getattr(part, what))
         for name, part in plain.items()
@@ -338,8 +338,8 @@ def under_our_names(layer, of):
 
 
 def drawn(*shape):
-    """A random mask in which every query sees the first key: what a row of nobody gives, PyTorch's two
-    ways through a layer do not agree upon."""
+    """A random mask in which every query sees the first key: PyTorch's two code
+    paths disagree on fully masked rows."""
     mask = torch.rand(shape) < 0.6
     mask[..., 0] = True
     return mask
@@ -373,7 +373,7 @@ def masks(length, keys):
     return made
 
 
-def hold_block(ledger, block, layer, ours, theirs, inputs, doubles, dtype):
+def check_block(ledger, block, layer, ours, theirs, inputs, doubles, dtype):
     assert ours.dtype == dtype
     names = dict(block.named_parameters())
     mix = torch.randn(theirs.shape, dtype=torch.float64)
@@ -392,36 +392,39 @@ def hold_block(ledger, block, layer, ours, theirs, inputs, doubles, dtype):
 
 def their_layer(kind, dtype, **choices):
     layer = kind(D_MODEL, HEADS, D_FF, batch_first=True, **choices)
-    return wild(layer).to(dtype).eval()
+    return randomized(layer).to(dtype).eval()
 
 
-SETTINGS = [(first, bend) for first in (False, True) for bend in ("relu", "gelu")]
+SETTINGS = [(first, activation) for first in (False, True) for activation in ("relu", "gelu")]
 
 
 @pytest.mark.verifies(
     "course_lib.blocks.EncoderBlock", against="PyTorch `nn.TransformerEncoderLayer`"
 )
+@pytest.mark.verifies(
+    "course_lib.convert.from_torch", against="PyTorch `nn.TransformerEncoderLayer`"
+)
 @pytest.mark.parametrize("mask", masks(SOURCE, SOURCE))
 @pytest.mark.parametrize(("first", "activation"), SETTINGS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_encoder_block_is_that_of_pytorch(ledger, dtype, first, activation, mask):
+def test_encoder_block_equals_pytorch(ledger, dtype, first, activation, mask):
     layer = their_layer(nn.TransformerEncoderLayer, dtype, norm_first=first, activation=activation)
-    block, layer = EncoderBlock.from_torch(layer), layer.double()
+    block, layer = from_torch(layer), layer.double()
     x, mask = vectors(BATCH, SOURCE, D_MODEL, dtype=dtype), masks(SOURCE, SOURCE)[mask]()
     (double,) = exact(x)
     theirs = layer(double, src_mask=hidden(mask, SOURCE, SOURCE))
-    hold_block(ledger, block, layer, block(x, mask), theirs, [x], [double], dtype)
+    check_block(ledger, block, layer, block(x, mask), theirs, [x], [double], dtype)
 
 
 @pytest.mark.verifies(
     "course_lib.blocks.EncoderBlock", against="PyTorch `nn.TransformerEncoderLayer`"
 )
 @pytest.mark.parametrize("first", [True, False])
-def test_padding_is_the_padding_mask_of_pytorch_turned_around(ledger, first):
+def test_encoder_block_padding_mask_is_the_inverse_of_pytorch(ledger, first):
     layer = their_layer(nn.TransformerEncoderLayer, torch.float64, norm_first=first)
     x, mask = vectors(BATCH, SOURCE, D_MODEL), padding(SOURCE, 3, 5)
     theirs = layer(x, src_mask=~causal(SOURCE), src_key_padding_mask=~mask[:, 0])
-    ledger.compare(EncoderBlock.from_torch(layer)(x, mask & causal(SOURCE)), theirs, within=1e-10)
+    ledger.compare(from_torch(layer)(x, mask & causal(SOURCE)), theirs, within=1e-10)
 
 
 PAIRS = [
@@ -435,12 +438,15 @@ PAIRS = [
 @pytest.mark.verifies(
     "course_lib.blocks.DecoderBlock", against="PyTorch `nn.TransformerDecoderLayer`"
 )
+@pytest.mark.verifies(
+    "course_lib.convert.from_torch", against="PyTorch `nn.TransformerDecoderLayer`"
+)
 @pytest.mark.parametrize(("own", "cross"), PAIRS)
 @pytest.mark.parametrize(("first", "activation"), SETTINGS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_decoder_block_is_that_of_pytorch(ledger, dtype, first, activation, own, cross):
+def test_decoder_block_equals_pytorch(ledger, dtype, first, activation, own, cross):
     layer = their_layer(nn.TransformerDecoderLayer, dtype, norm_first=first, activation=activation)
-    block, layer = DecoderBlock.from_torch(layer), layer.double()
+    block, layer = from_torch(layer), layer.double()
     inputs = [vectors(BATCH, length, D_MODEL, dtype=dtype) for length in (TARGET, SOURCE)]
     doubles = exact(*inputs)
     own, cross = masks(TARGET, TARGET)[own](), masks(TARGET, SOURCE)[cross]()
@@ -450,7 +456,7 @@ def test_the_decoder_block_is_that_of_pytorch(ledger, dtype, first, activation, 
         memory_mask=hidden(cross, TARGET, SOURCE),
     )
     ours = block(*inputs, own, cross)
-    hold_block(ledger, block, layer, ours, theirs, inputs, doubles, dtype)
+    check_block(ledger, block, layer, ours, theirs, inputs, doubles, dtype)
 
 
 @pytest.mark.verifies(
@@ -458,7 +464,7 @@ def test_the_decoder_block_is_that_of_pytorch(ledger, dtype, first, activation, 
 )
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize(("target", "source"), [(6, 1), (1, 6), (5, 5)])
-def test_padding_of_target_and_source_is_that_of_pytorch(ledger, target, source, first):
+def test_decoder_block_padding_masks_equal_pytorch(ledger, target, source, first):
     layer = their_layer(nn.TransformerDecoderLayer, torch.float64, norm_first=first)
     x, memory = vectors(BATCH, target, D_MODEL), vectors(BATCH, source, D_MODEL)
     own, cross = padding(target, target, max(1, target - 2)), padding(source, source, max(1, source - 2))  # fmt: skip
@@ -469,7 +475,7 @@ def test_padding_of_target_and_source_is_that_of_pytorch(ledger, target, source,
         tgt_key_padding_mask=~own[:, 0],
         memory_key_padding_mask=~cross[:, 0],
     )
-    ours = DecoderBlock.from_torch(layer)(x, memory, causal(target) & own, cross)
+    ours = from_torch(layer)(x, memory, causal(target) & own, cross)
     ledger.compare(ours, theirs, within=1e-10)
 
 
@@ -485,19 +491,19 @@ def attentions(block):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("training", [True, False])
-def test_all_that_a_layer_was_made_with_is_carried(kind, training):
-    theirs, ours = KINDS[kind]
+def test_from_torch_copies_every_setting(kind, training):
+    theirs, _ = KINDS[kind]
     layer = theirs(
         D_MODEL, HEADS, D_FF, dropout=0.3, norm_first=True, layer_norm_eps=0.25, activation="gelu"
     )
-    block = ours.from_torch(wild(layer).train(training))
+    block = from_torch(randomized(layer).train(training))
     assert all(part.training == training for part in block.modules())
     assert {p.dtype for p in block.parameters()} == {torch.float64}
-    assert [r.norm.eps for r in block.residuals] == [0.25] * len(block.residuals)
-    assert [r.placement for r in block.residuals] == ["pre"] * len(block.residuals)
-    assert [r.dropout.p for r in block.residuals] == [0.3] * len(block.residuals)
+    assert [r.norm.eps for r in residuals(block)] == [0.25] * len(residuals(block))
+    assert [r.placement for r in residuals(block)] == ["pre"] * len(residuals(block))
+    assert [r.dropout.p for r in residuals(block)] == [0.3] * len(residuals(block))
     assert [a.dropout for a in attentions(block)] == [0.3] * len(attentions(block))
-    assert block.network.dropout.p == 0.3 and block.network.activation == "gelu"
+    assert block.feed_forward.dropout.p == 0.3 and block.feed_forward.activation == "gelu"
     assert {a.num_heads for a in attentions(block)} == {HEADS}
     named = under_our_names(layer, lambda parameter: parameter.detach().clone())
     for name, parameter in block.named_parameters():
@@ -511,27 +517,29 @@ def test_all_that_a_layer_was_made_with_is_carried(kind, training):
     "course_lib.blocks.EncoderBlock", against="PyTorch `nn.TransformerEncoderLayer`"
 )
 @pytest.mark.parametrize("eps", [0.5, 1e-9])
-def test_the_eps_of_each_norm_is_carried(ledger, eps):
+def test_from_torch_copies_the_eps_of_each_layer_norm(ledger, eps):
     layer = their_layer(nn.TransformerEncoderLayer, torch.float64, layer_norm_eps=eps)
     layer.norm2.eps = 2 * eps
     x = vectors(BATCH, SOURCE, D_MODEL)
-    ledger.compare(EncoderBlock.from_torch(layer)(x), layer(x), within=1e-10)
+    ledger.compare(from_torch(layer)(x), layer(x), within=1e-10)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_attention_that_drops_another_share_keeps_it(kind):
-    theirs, ours = KINDS[kind]
+def test_from_torch_copies_the_attention_dropout(kind):
+    theirs, _ = KINDS[kind]
     layer = theirs(D_MODEL, HEADS, D_FF, dropout=0.3)
     layer.self_attn.dropout = 0.125
-    assert [a.dropout for a in attentions(ours.from_torch(layer))] == [0.125, 0.3][: 1 + (kind == "decoder")]  # fmt: skip
+    assert [a.dropout for a in attentions(from_torch(layer))] == [0.125, 0.3][: 1 + (kind == "decoder")]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("activation", [nn.ReLU(), nn.GELU(), F.gelu, F.relu])
-def test_activations_are_known_as_layers_and_as_functions(kind, activation):
-    theirs, ours = KINDS[kind]
-    block = ours.from_torch(theirs(D_MODEL, HEADS, D_FF, activation=activation))
-    assert block.network.activation == ("gelu" if "gelu" in str(activation).lower() else "relu")
+def test_from_torch_of_activation_layers_and_functions(kind, activation):
+    theirs, _ = KINDS[kind]
+    block = from_torch(theirs(D_MODEL, HEADS, D_FF, activation=activation))
+    assert block.feed_forward.activation == (
+        "gelu" if "gelu" in str(activation).lower() else "relu"
+    )
 
 
 # --- blocks composed by hand -----------------------------------------------------------------
@@ -545,14 +553,14 @@ def by_hand(block, x, memory=None, mask=None, memory_mask=None):
             q, k, v = (
                 part(x).unflatten(-1, (heads, -1)).transpose(1, 2)
                 for part, x, heads in (
-                    (layer.query, query, layer.num_heads),
-                    (layer.key, key, layer.num_kv_heads),
-                    (layer.value, key, layer.num_kv_heads),
+                    (layer.q_proj, query, layer.num_heads),
+                    (layer.k_proj, key, layer.num_kv_heads),
+                    (layer.v_proj, key, layer.num_kv_heads),
                 )
             )
             mask = mask[:, None] if mask is not None and mask.dim() == 3 else mask
             out = F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=True)
-            return layer.out(out.transpose(1, 2).flatten(-2))
+            return layer.out_proj(out.transpose(1, 2).flatten(-2))
 
         return attended
 
@@ -563,8 +571,8 @@ def by_hand(block, x, memory=None, mask=None, memory_mask=None):
     steps = [lambda x: attend(own)(x, x, mask)]
     if memory is not None:
         steps.append(lambda x: attend(block.cross_attention)(x, memory, memory_mask))
-    steps.append(lambda x: block.network.back(block.network.wider(x).relu()))
-    for residual, step in zip(block.residuals, steps, strict=True):
+    steps.append(lambda x: block.feed_forward.down_proj(block.feed_forward.up_proj(x).relu()))
+    for residual, step in zip(residuals(block), steps, strict=True):
         pre = residual.placement == "pre"
         x = x + step(norm(residual, x)) if pre else norm(residual, x + step(x))
     return x
@@ -574,30 +582,30 @@ def by_hand(block, x, memory=None, mask=None, memory_mask=None):
     "course_lib.blocks.EncoderBlock", against="its figure, composed of PyTorch's functions"
 )
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("kv_heads", [1, 2, 6])
-def test_encoder_blocks_with_shared_keys(ledger, kv_heads, norm):
-    block = wild(EncoderBlock(D_MODEL, 6, D_FF, norm=norm, num_kv_heads=kv_heads))
+@pytest.mark.parametrize("kv_heads", [1, 2, 6], ids=["mqa", "gqa", "mha"])
+def test_encoder_block_with_grouped_kv_heads_equals_pytorch(ledger, kv_heads, norm):
+    block = randomized(EncoderBlock(D_MODEL, 6, D_FF, norm=norm, num_kv_heads=kv_heads))
     x, mask = vectors(BATCH, SOURCE, D_MODEL), drawn(BATCH, SOURCE, SOURCE)
     leaves = [x, *block.parameters()]
-    hold(ledger, block(x, mask), by_hand(block, x, mask=mask), leaves, leaves, 1e-10)
+    check(ledger, block(x, mask), by_hand(block, x, mask=mask), leaves, leaves, 1e-10)
 
 
 @pytest.mark.verifies(
     "course_lib.blocks.DecoderBlock", against="its figure, composed of PyTorch's functions"
 )
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("kv_heads", [1, 2, 6])
-def test_decoder_blocks_with_shared_keys(ledger, kv_heads, norm):
-    block = wild(DecoderBlock(D_MODEL, 6, D_FF, norm=norm, num_kv_heads=kv_heads))
+@pytest.mark.parametrize("kv_heads", [1, 2, 6], ids=["mqa", "gqa", "mha"])
+def test_decoder_block_with_grouped_kv_heads_equals_pytorch(ledger, kv_heads, norm):
+    block = randomized(DecoderBlock(D_MODEL, 6, D_FF, norm=norm, num_kv_heads=kv_heads))
     assert block.cross_attention.num_kv_heads == block.self_attention.num_kv_heads == kv_heads
     x, memory = vectors(BATCH, TARGET, D_MODEL), vectors(BATCH, SOURCE, D_MODEL)
     mask, across = causal(TARGET), drawn(BATCH, TARGET, SOURCE)
     leaves = [x, memory, *block.parameters()]
     theirs = by_hand(block, x, memory, mask, across)
-    hold(ledger, block(x, memory, mask, across), theirs, leaves, leaves, 1e-10)
+    check(ledger, block(x, memory, mask, across), theirs, leaves, leaves, 1e-10)
 
 
-def test_positions_work_in_self_attention_alone():
+def test_positions_act_in_self_attention_only():
     positions = AlibiBias(HEADS)
     assert EncoderBlock(D_MODEL, HEADS, D_FF, positions=positions).attention.positions is positions
     block = DecoderBlock(D_MODEL, HEADS, D_FF, positions=RotaryPositions(4)).double()
@@ -611,14 +619,14 @@ def test_positions_work_in_self_attention_alone():
     assert not torch.allclose(block(x, memory)[:, order], block(x[:, order], memory), atol=1e-4)
 
 
-# --- dropout in its places -------------------------------------------------------------------
+# --- dropout in blocks -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_block_drops_in_every_place_and_only_in_training(kind):
+def test_block_dropout_acts_only_in_training(kind):
     _, made = KINDS[kind]
     block = made(D_MODEL, HEADS, D_FF, dropout=0.25).double()
-    assert [p.p for p in block.modules() if isinstance(p, Dropout)] == [0.25] * (1 + len(block.residuals))  # fmt: skip
+    assert [p.p for p in block.modules() if isinstance(p, Dropout)] == [0.25] * (1 + len(residuals(block)))  # fmt: skip
     assert [a.dropout for a in attentions(block)] == [0.25] * len(attentions(block))
     inputs = [torch.randn(BATCH, n, D_MODEL).double() for n in (TARGET, SOURCE)][: 1 + (kind == "decoder")]  # fmt: skip
     plain = made(D_MODEL, HEADS, D_FF).double()
@@ -627,12 +635,12 @@ def test_a_block_drops_in_every_place_and_only_in_training(kind):
     torch.testing.assert_close(block.eval()(*inputs), plain(*inputs), rtol=0, atol=0)
 
 
-# --- what is true of blocks ------------------------------------------------------------------
+# --- invariants ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("training", [True, False])
-def test_under_a_causal_mask_the_future_never_changes_the_past(norm, training):
+def test_causal_mask_hides_future_tokens(norm, training):
     encoder = EncoderBlock(D_MODEL, HEADS, D_FF, norm=norm).double().train(training)
     decoder = DecoderBlock(D_MODEL, HEADS, D_FF, norm=norm).double().train(training)
     memory = torch.randn(BATCH, SOURCE, D_MODEL).double()
@@ -645,7 +653,7 @@ def test_under_a_causal_mask_the_future_never_changes_the_past(norm, training):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("norm", NORMS)
-def test_blocks_run_in_half_precision_under_autocast_and_compiled(kind, norm):
+def test_blocks_in_half_precision_and_under_autocast(kind, norm):
     _, made = KINDS[kind]
     block = made(D_MODEL, HEADS, D_FF, norm=norm, activation="gelu")
     inputs = [torch.randn(BATCH, n, D_MODEL) for n in (TARGET, SOURCE)][: 1 + (kind == "decoder")]
@@ -662,7 +670,7 @@ def test_blocks_run_in_half_precision_under_autocast_and_compiled(kind, norm):
 
 @pytest.mark.usefixtures("without_annotations")
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_compiled_block_gives_the_same(kind):
+def test_compiled_block_equals_eager(kind):
     _, made = KINDS[kind]
     block = made(D_MODEL, HEADS, D_FF)
     inputs = [torch.randn(BATCH, n, D_MODEL) for n in (TARGET, SOURCE)][: 1 + (kind == "decoder")]
@@ -670,19 +678,19 @@ def test_a_compiled_block_gives_the_same(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_copy_and_what_was_stored_give_the_same(kind):
+def test_deepcopy_and_state_dict_give_the_same_output(kind):
     _, made = KINDS[kind]
-    block = wild(made(D_MODEL, HEADS, D_FF, num_kv_heads=1))
+    block = randomized(made(D_MODEL, HEADS, D_FF, num_kv_heads=1))
     inputs = [torch.randn(BATCH, n, D_MODEL).double() for n in (TARGET, SOURCE)][: 1 + (kind == "decoder")]  # fmt: skip
     again = made(D_MODEL, HEADS, D_FF, num_kv_heads=1).double()
     again.load_state_dict(block.state_dict())
     twin, before = copy.deepcopy(block), block(*inputs)
     assert torch.equal(again(*inputs), before) and torch.equal(twin(*inputs), before)
-    wild(twin)
+    randomized(twin)
     assert torch.equal(block(*inputs), before)
 
 
-def test_the_weights_of_blocks_are_recorded():
+def test_record_attention_of_a_block():
     block = DecoderBlock(D_MODEL, HEADS, D_FF)
     with record_attention(block) as maps:
         block(
@@ -695,7 +703,7 @@ def test_the_weights_of_blocks_are_recorded():
     assert (maps["self_attention"][0].triu(1) == 0).all()
 
 
-# --- bad input -------------------------------------------------------------------------------
+# --- invalid input ---------------------------------------------------------------------------
 
 X, MEMORY = torch.zeros(2, 4, 12), torch.zeros(2, 5, 12)
 ENCODER, DECODER = EncoderBlock(12, 3, 7), DecoderBlock(12, 3, 7)
@@ -715,16 +723,16 @@ AS_TORCH = (12, 3, 7)
         (lambda: LayerNorm(2.0), r"d_model=2\.0 is a float"),
         (lambda: LayerNorm(3, 0), r"eps=0 is not a finite number above 0"),
         (lambda: LayerNorm(3, "1e-5"), r"eps is a str; it must be a number above 0"),
-        (lambda: LayerNorm(3)(X), r"x has shape \(2, 4, 12\), so its vectors have 12 numbers; the norm was made for 3"),
+        (lambda: LayerNorm(3)(X), r"x has shape \(2, 4, 12\), so its vectors have dimension 12; the norm was made for 3"),
         (lambda: LayerNorm(3)(torch.tensor(1.0)), r"x has shape \(\); it must be \(…, 3\)"),
         (lambda: LayerNorm(12)(X.long()), r"x has dtype int64"),
         (lambda: FeedForward(0, 4), r"d_model=0 is below 1"),
         (lambda: FeedForward(4, 0), r"d_ff=0 is below 1"),
         (lambda: FeedForward(4, 4, dropout=1.0), r"dropout=1\.0 must be"),
         (lambda: FeedForward(4, 4, activation="Gelu"), r"activation='Gelu' is unknown; it must be one of 'relu', 'gelu'\."),
-        (lambda: FeedForward(4, 5)(X), r"x has shape .* 12 numbers; the network was made for 4"),
-        (lambda: FeedForward(12, 5)(X.double()), r"x has dtype float64, but the parameters of the network have float32; .*network\.to\(x\.dtype\)"),
-        (lambda: FeedForward(12, 5)(X.to("meta")), r"x has device meta, but the parameters of the network have cpu"),
+        (lambda: FeedForward(4, 5)(X), r"x has shape .* dimension 12; the feed-forward network was made for 4"),
+        (lambda: FeedForward(12, 5)(X.double()), r"x has dtype float64, but the parameters of the ffn have float32; .*ffn\.to\(x\.dtype\)"),
+        (lambda: FeedForward(12, 5)(X.to("meta")), r"x has device meta, but the parameters of the ffn have cpu"),
         (lambda: FeedForward(4, 5)(torch.tensor(1.0)), r"x has shape \(\); it must be \(…, 4\)"),
         (lambda: FeedForward(12, 5)(X.int()), r"x has dtype int32"),
         (lambda: Residual(4, norm="middle"), r"norm='middle' is unknown; it must be one of 'pre', 'post'"),
@@ -736,7 +744,7 @@ AS_TORCH = (12, 3, 7)
         (lambda: Residual(12)(X, X), r"sublayer is a Tensor; it must be a layer or a function of x"),
         (lambda: Residual(12, norm="post")(X.int(), lambda x: x), r"x has dtype int32"),
         (lambda: Residual(12, norm="post")([1.0], lambda x: x), r"x is a list"),
-        (lambda: Residual(3, norm="post")(X, lambda x: x), r"12 numbers; the norm was made for 3"),
+        (lambda: Residual(3, norm="post")(X, lambda x: x), r"dimension 12; the norm was made for 3"),
         (lambda: EncoderBlock(12, 5, 7), r"d_model=12 is not divisible by num_heads=5; try num_heads=4 or 6"),
         (lambda: EncoderBlock(12, 3, 0), r"d_ff=0 is below 1"),
         (lambda: EncoderBlock(12, 3, 7, num_kv_heads=2), r"num_heads=3 is not divisible by num_kv_heads=2"),
@@ -752,8 +760,8 @@ AS_TORCH = (12, 3, 7)
         (lambda: ENCODER(X.long()), r"x has dtype int64"),
         (lambda: ENCODER(X, torch.ones(4, 4)), r"mask is float32; it must be a boolean tensor"),
         (lambda: ENCODER(X, torch.ones(4, 3) > 0), r"\(batch, query, key\) = \(2, 4, 4\): key is 3 and not 4 or 1"),
-        (lambda: ENCODER(X, cache=BlockCache(KeyValueCache(), MemoryCache())), r"cache is a BlockCache; it must be a KeyValueCache"),
-        (lambda: ENCODER(X, cache=MemoryCache()), r"cache is a MemoryCache, .*self-attention needs a KeyValueCache"),
+        (lambda: ENCODER(X, cache=BlockCache(KeyValueCache(), CrossAttentionCache())), r"cache is a BlockCache; it must be a KeyValueCache"),
+        (lambda: ENCODER(X, cache=CrossAttentionCache()), r"cache is a CrossAttentionCache, .*self-attention needs a KeyValueCache"),
         (lambda: DECODER(X[0], MEMORY), r"x has shape \(4, 12\); it must be"),
         (lambda: DECODER(X, MEMORY[..., :5]), r"memory has shape \(2, 5, 5\); it must be \(batch, length, 12\)"),
         (lambda: DECODER(X, MEMORY[:1]), r"x has 2 sequences, but memory has 1; they belong together"),
@@ -761,19 +769,18 @@ AS_TORCH = (12, 3, 7)
         (lambda: DECODER(X, None), r"memory is a NoneType; a tensor is needed"),
         (lambda: DECODER(X, MEMORY, None, torch.ones(4, 4) > 0), r"\(batch, query, key\) = \(2, 4, 5\): key is 4 and not 5 or 1"),
         (lambda: DECODER(X, MEMORY, torch.ones(4, 5) > 0), r"\(batch, query, key\) = \(2, 4, 4\): key is 5 and not 4 or 1"),
-        (lambda: DECODER(X, MEMORY, cache=KeyValueCache()), r"cache is a KeyValueCache; it must be BlockCache\(KeyValueCache\(\), MemoryCache\(\)\)"),
-        (lambda: DECODER(X, MEMORY, cache=(KeyValueCache(), MemoryCache())), r"cache is a tuple; it must be BlockCache"),
+        (lambda: DECODER(X, MEMORY, cache=KeyValueCache()), r"cache is a KeyValueCache; it must be BlockCache\(KeyValueCache\(\), CrossAttentionCache\(\)\)"),
+        (lambda: DECODER(X, MEMORY, cache=(KeyValueCache(), CrossAttentionCache())), r"cache is a tuple; it must be BlockCache"),
         (lambda: DECODER(X, MEMORY, cache=BlockCache(KeyValueCache(), KeyValueCache())), r"cache is a BlockCache of a KeyValueCache and a KeyValueCache; it must be"),
-        (lambda: EncoderBlock.from_torch(nn.Linear(2, 2)), r"layer is a Linear; it must be an nn\.TransformerEncoderLayer"),
-        (lambda: EncoderBlock.from_torch(nn.TransformerDecoderLayer(*AS_TORCH)), r"layer is a TransformerDecoderLayer; it must be an nn\.TransformerEncoderLayer"),
-        (lambda: DecoderBlock.from_torch(nn.TransformerEncoderLayer(*AS_TORCH)), r"it must be an nn\.TransformerDecoderLayer"),
-        (lambda: DecoderBlock.from_torch(None), r"layer is a NoneType"),
-        (lambda: EncoderBlock.from_torch(nn.TransformerEncoderLayer(*AS_TORCH, bias=False)), r"made with bias=False; blocks of this course have biases"),
-        (lambda: DecoderBlock.from_torch(nn.TransformerDecoderLayer(*AS_TORCH, bias=False)), r"made with bias=False"),
-        (lambda: EncoderBlock.from_torch(nn.TransformerEncoderLayer(*AS_TORCH, activation=torch.tanh)), r"layer has the activation .*tanh.*; it must be relu or gelu"),
-        (lambda: EncoderBlock.from_torch(nn.TransformerEncoderLayer(*AS_TORCH, activation=nn.GELU("tanh"))), r"activation GELU\(approximate='tanh'\); it must be relu or gelu, exact"),
+        (lambda: from_torch(nn.Linear(2, 2)), r"layer is a Linear; it must be an nn\.MultiheadAttention, nn\.TransformerEncoderLayer, "),
+        (lambda: from_torch(nn.TransformerDecoderLayer(*AS_TORCH), norm="pre"), r"norm is no choice here: an nn\.TransformerDecoderLayer settles everything"),
+        (lambda: from_torch(None), r"layer is a NoneType"),
+        (lambda: from_torch(nn.TransformerEncoderLayer(*AS_TORCH, bias=False)), r"made with bias=False; blocks of this course have biases"),
+        (lambda: from_torch(nn.TransformerDecoderLayer(*AS_TORCH, bias=False)), r"made with bias=False"),
+        (lambda: from_torch(nn.TransformerEncoderLayer(*AS_TORCH, activation=torch.tanh)), r"layer has the activation .*tanh.*; it must be relu or gelu"),
+        (lambda: from_torch(nn.TransformerEncoderLayer(*AS_TORCH, activation=nn.GELU("tanh"))), r"activation GELU\(approximate='tanh'\); it must be relu or gelu, exact"),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_by_name(call, says):
+def test_invalid_input_raises_value_error(call, says):
     with pytest.raises(ValueError, match=says):
         call()

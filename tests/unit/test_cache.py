@@ -42,9 +42,9 @@ def in_steps(layer, x, steps, mask, need_weights=False):
 @pytest.mark.verifies("course_lib.cache.KeyValueCache", against="the full causal pass")
 @pytest.mark.parametrize("need_weights", [True, False])
 @pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (2, 1, 2), (5,), (4, 1), (1, 4)])
-@pytest.mark.parametrize("kv_heads", [1, 3, HEADS])
+@pytest.mark.parametrize("kv_heads", [1, 3, HEADS], ids=["mqa", "gqa", "mha"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_token_by_token_is_the_full_causal_pass(ledger, dtype, kv_heads, steps, need_weights):
+def test_kv_cache_equals_the_full_causal_pass(ledger, dtype, kv_heads, steps, need_weights):
     layer, x = layer_and_tokens(kv_heads, dtype)
     exact = MultiHeadAttention(D_MODEL, HEADS, num_kv_heads=kv_heads).double()
     exact.load_state_dict(layer.state_dict())
@@ -58,14 +58,14 @@ def test_token_by_token_is_the_full_causal_pass(ledger, dtype, kv_heads, steps, 
             ledger.compare(rows, whole.weights[:, :, new, :done], within=ROUNDING[dtype])
 
 
-def test_one_new_token_needs_no_mask():
+def test_kv_cache_with_one_new_token_needs_no_mask():
     layer, x = layer_and_tokens()
     output, _, _ = in_steps(layer, x, [1] * LENGTH, mask=None)
     torch.testing.assert_close(output, layer(x, mask=causal()).output)
 
 
 @pytest.mark.parametrize("axes", [(BATCH,), (BATCH, HEADS)])
-def test_a_mask_per_sequence_or_head_covers_all_that_is_kept(axes):
+def test_kv_cache_with_a_mask_per_sequence_or_head(axes):
     layer, x = layer_and_tokens(kv_heads=2)
     mask = causal() & (torch.rand(*axes, LENGTH, LENGTH) < 0.7)
     output, _, _ = in_steps(layer, x, (2, 1, 2), mask)
@@ -73,7 +73,7 @@ def test_a_mask_per_sequence_or_head_covers_all_that_is_kept(axes):
 
 
 @pytest.mark.verifies("course_lib.cache.KeyValueCache", against="the full causal pass")
-def test_gradients_flow_through_what_is_kept(ledger):
+def test_gradients_flow_through_the_kv_cache(ledger):
     layer, x = layer_and_tokens(kv_heads=3)
     leaves, mix = [x.requires_grad_(), *layer.parameters()], torch.randn(x.shape).double()
     whole = torch.autograd.grad((layer(x, mask=causal()).output * mix).sum(), leaves)
@@ -83,7 +83,7 @@ def test_gradients_flow_through_what_is_kept(ledger):
         ledger.compare(mine, theirs, within=1e-10, backward=True)
 
 
-def test_the_cache_works_under_autocast_and_without_gradients():
+def test_kv_cache_under_autocast_and_no_grad():
     layer, x = layer_and_tokens(dtype=torch.float32)
     plain = layer(x, mask=causal()).output
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
@@ -93,7 +93,7 @@ def test_the_cache_works_under_autocast_and_without_gradients():
     torch.testing.assert_close(output.float(), plain, rtol=0, atol=0.05)
 
 
-# --- what is kept ----------------------------------------------------------------------------
+# --- contents of the cache -------------------------------------------------------------------
 
 
 def pieces(*lengths, heads=HEADS, dtype=torch.float64):
@@ -104,10 +104,10 @@ def pieces(*lengths, heads=HEADS, dtype=torch.float64):
 
 
 @pytest.mark.verifies("course_lib.cache.KeyValueCache", against="an explicit loop over tokens")
-def test_kept_are_the_projected_keys_and_values_in_their_order(ledger):
+def test_kv_cache_holds_the_projected_keys_and_values(ledger):
     layer, x = layer_and_tokens(kv_heads=2)
     _, _, cache = in_steps(layer, x, (1, 3, 1), causal())
-    for kept, project in ((cache.key, layer.key), (cache.value, layer.value)):
+    for kept, project in ((cache.key, layer.k_proj), (cache.value, layer.v_proj)):
         theirs = torch.empty(BATCH, 2, LENGTH, D_HEAD, dtype=torch.float64)
         for b in range(BATCH):
             for place in range(LENGTH):
@@ -118,29 +118,29 @@ def test_kept_are_the_projected_keys_and_values_in_their_order(ledger):
 
 @pytest.mark.verifies("course_lib.cache.KeyValueCache", against="Hugging Face `DynamicCache`")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_cache_keeps_what_that_of_hugging_face_keeps(ledger, dtype):
+def test_kv_cache_equals_hugging_face(ledger, dtype):
     from transformers import DynamicCache
 
     ours, theirs = KeyValueCache(), DynamicCache()
     for key, value in pieces(2, 1, 4, dtype=dtype):
         wanted = theirs.update(key, value, 0)
-        for mine, oracle in zip(ours.extend(key, value), wanted, strict=True):
+        for mine, oracle in zip(ours.update(key, value), wanted, strict=True):
             ledger.compare(mine, oracle, within=0)
         assert ours.length == theirs.get_seq_length()
 
 
-def test_what_is_returned_is_what_is_kept_and_earlier_tensors_stay_as_they_were():
+def test_kv_cache_returns_what_it_holds_and_leaves_earlier_tensors():
     cache, (first, second) = KeyValueCache(), pieces(2, 3)
-    early = cache.extend(*first)
+    early = cache.update(*first)
     copies = [tensor.clone() for tensor in early]
-    late = cache.extend(*second)
+    late = cache.update(*second)
     assert late[0] is cache.key and late[1] is cache.value
     for kept, old, new, copy in zip(late, early, second, copies, strict=True):
         assert torch.equal(old, copy)
         assert torch.equal(kept, torch.cat([copy, new], dim=2))
 
 
-def test_an_empty_cache_keeps_nothing():
+def test_empty_kv_cache():
     cache = KeyValueCache()
     assert (cache.key, cache.value, cache.length, cache.nbytes) == (None, None, 0, 0)
     assert repr(cache) == "KeyValueCache of 0 tokens, 0 bytes"
@@ -149,16 +149,16 @@ def test_an_empty_cache_keeps_nothing():
 @pytest.mark.parametrize(
     ("dtype", "width"), [(torch.float64, 8), (torch.float32, 4), (torch.bfloat16, 2)]
 )
-def test_bytes_are_counted_by_hand(dtype, width):
+def test_kv_cache_nbytes(dtype, width):
     cache = KeyValueCache()
     for key, value in pieces(2, 3, dtype=dtype):
-        cache.extend(key, value)
+        cache.update(key, value)
     assert cache.nbytes == BATCH * HEADS * 5 * (D_HEAD + VALUE_SIZE) * width
     assert repr(cache) == f"KeyValueCache of 5 tokens, {cache.nbytes} bytes"
 
 
-@pytest.mark.parametrize("kv_heads", [1, 2, 3])
-def test_fewer_heads_for_the_keys_take_that_much_less(kv_heads):
+@pytest.mark.parametrize("kv_heads", [1, 2, 3], ids=["mqa", "gqa-2", "gqa-3"])
+def test_kv_cache_nbytes_shrink_with_the_kv_heads(kv_heads):
     sizes = []
     for heads in (kv_heads, HEADS):
         layer, x = layer_and_tokens(heads)
@@ -168,7 +168,7 @@ def test_fewer_heads_for_the_keys_take_that_much_less(kv_heads):
     assert sizes[0] * HEADS == sizes[1] * kv_heads
 
 
-# --- bad input -------------------------------------------------------------------------------
+# --- invalid input ---------------------------------------------------------------------------
 
 K, V = torch.zeros(2, 6, 5, 3), torch.zeros(2, 6, 5, 7)
 ONE_PER = "use one cache per layer and per batch, and a new one for each"
@@ -181,22 +181,22 @@ ONE_PER = "use one cache per layer and per batch, and a new one for each"
         ([1.0], V, r"key is a list; a tensor is needed"),
         (K, V.long(), r"value has dtype int64; .*value\.float\(\)"),
         (K[:, :, :4], V, r"key has shape \(2, 6, 4, 3\) but value has .*4 keys and 5 values; there must be"),
-        (K[:1], V, rf"cache keeps 2 sequences, but the new key has 1; {ONE_PER}"),
-        (K, V[:1], rf"cache keeps 2 sequences, but the new value has 1; {ONE_PER}"),
-        (K[:, :1], V, rf"cache keeps 6 heads, but the new key has 1; {ONE_PER}"),
-        (K, V[:, :3], rf"cache keeps 6 heads, but the new value has 3; {ONE_PER}"),
-        (K[..., :2], V, rf"cache keeps 3 numbers per vector, but the new key has 2; {ONE_PER}"),
-        (K, V[..., :3], rf"cache keeps 7 numbers per vector, but the new value has 3; {ONE_PER}"),
-        (K.double(), V, r"the kept key has dtype float32 but the new key has dtype float64; they must be the same"),
-        (K, V.half(), r"the kept value has dtype float32 but the new value has dtype float16"),
-        (K.to("meta"), V, r"the kept key has device cpu but the new key has device meta"),
+        (K[:1], V, rf"cache has 2 sequences, but the new key has 1; {ONE_PER}"),
+        (K, V[:1], rf"cache has 2 sequences, but the new value has 1; {ONE_PER}"),
+        (K[:, :1], V, rf"cache has 6 heads, but the new key has 1; {ONE_PER}"),
+        (K, V[:, :3], rf"cache has 6 heads, but the new value has 3; {ONE_PER}"),
+        (K[..., :2], V, rf"cache has 3 components per vector, but the new key has 2; {ONE_PER}"),
+        (K, V[..., :3], rf"cache has 7 components per vector, but the new value has 3; {ONE_PER}"),
+        (K.double(), V, r"the cached key has dtype float32 but the new key has dtype float64; they must be the same"),
+        (K, V.half(), r"the cached value has dtype float32 but the new value has dtype float16"),
+        (K.to("meta"), V, r"the cached key has device cpu but the new key has device meta"),
     ],
 )  # fmt: skip
-def test_what_does_not_continue_the_cache_is_refused_and_leaves_it_as_it_was(key, value, says):
+def test_mismatched_update_raises_and_leaves_the_kv_cache(key, value, says):
     cache = KeyValueCache()
-    kept = cache.extend(K, V)
+    kept = cache.update(K, V)
     with pytest.raises(ValueError, match=says):
-        cache.extend(key, value)
+        cache.update(key, value)
     assert cache.key is kept[0] and cache.value is kept[1]
 
 
@@ -211,10 +211,10 @@ def test_what_does_not_continue_the_cache_is_refused_and_leaves_it_as_it_was(key
         (K, V.double(), r"key has dtype float32 but value has dtype float64"),
     ],
 )
-def test_what_cannot_begin_a_cache_leaves_it_empty(key, value, says):
+def test_invalid_first_update_leaves_the_kv_cache_empty(key, value, says):
     cache = KeyValueCache()
     with pytest.raises(ValueError, match=says):
-        cache.extend(key, value)
+        cache.update(key, value)
     assert (cache.key, cache.value, cache.length) == (None, None, 0)
 
 
@@ -227,18 +227,18 @@ M = torch.ones(3, 7) > 0  # four tokens are kept, three are new
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda cache: MultiHeadAttention(18, 6)(X, cache=cache), r"cache keeps 2 heads, but the new key has 6"),
-        (lambda cache: MultiHeadAttention(18, 2)(X, cache=cache), r"cache keeps 3 numbers per vector, but the new key has 9"),
-        (lambda cache: GROUPED(X[:1], cache=cache), r"cache keeps 2 sequences, but the new key has 1"),
-        (lambda cache: MultiHeadAttention(18, 6, num_kv_heads=2).double()(X.double(), cache=cache), r"the kept key has dtype float32 but the new key has dtype float64"),
+        (lambda cache: MultiHeadAttention(18, 6)(X, cache=cache), r"cache has 2 heads, but the new key has 6"),
+        (lambda cache: MultiHeadAttention(18, 2)(X, cache=cache), r"cache has 3 components per vector, but the new key has 9"),
+        (lambda cache: GROUPED(X[:1], cache=cache), r"cache has 2 sequences, but the new key has 1"),
+        (lambda cache: MultiHeadAttention(18, 6, num_kv_heads=2).double()(X.double(), cache=cache), r"the cached key has dtype float32 but the new key has dtype float64"),
         (lambda cache: GROUPED(X, mask=M[:, :3], cache=cache), r"mask has shape \(3, 3\); .*\(batch, query, key\) = \(2, 3, 7\): key is 3 and not 7 or 1$"),
         (lambda cache: GROUPED(X, mask=M[:, :3].expand(2, 6, 3, 3), cache=cache), r"\(batch, heads, query, key\) = \(2, 6, 3, 7\): key is 3 and not 7 or 1$"),
         (lambda cache: GROUPED(X, mask=M.float(), cache=cache), r"mask is float32; it must be a boolean tensor"),
-        (lambda cache: GROUPED(X[..., :5], cache=cache), r"query has .* 5 numbers; the layer was made for 18"),
+        (lambda cache: GROUPED(X[..., :5], cache=cache), r"query has .* dimension 5; the layer was made for 18"),
         (lambda cache: GROUPED(X, X[:, :2], X, cache=cache), r"2 keys and 3 values"),
     ],
 )  # fmt: skip
-def test_a_refused_call_leaves_the_cache_as_it_was(call, says):
+def test_invalid_call_leaves_the_kv_cache(call, says):
     cache = KeyValueCache()
     GROUPED(torch.zeros(2, 4, 18), cache=cache)
     kept = cache.key, cache.value

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.data import Series, nile_series, wave, wave_series
+from course_lib.data import CoastMap, Series, coast_map, nile_series, wave, wave_series
 
 
 @pytest.mark.verifies("course_lib.data.wave", against="Python's `math`")
@@ -74,3 +74,58 @@ def test_bad_settings_are_refused():
         wave_series(count=1)
     with pytest.raises(ValueError, match="noise=-1 is not"):
         wave_series(noise=-1)
+
+
+def distance_on_a_sphere(one, other):
+    """The haversine formula, in km; points are (latitude, longitude) in degrees."""
+    (a, b), (c, d) = (map(math.radians, point) for point in (one, other))
+    chord = math.sin((c - a) / 2) ** 2 + math.cos(a) * math.cos(c) * math.sin((d - b) / 2) ** 2
+    return 2 * 6371 * math.asin(math.sqrt(chord))
+
+
+@pytest.mark.verifies(
+    "course_lib.data.coast_map", against="places in an atlas; haversine distances"
+)
+def test_the_coast_is_that_of_vancouver_island(ledger):
+    coast = coast_map()
+    rows, columns = coast.shape
+    longitude, latitude = (
+        np.linspace(234.0167, 237.9834, columns),
+        np.linspace(49.984, 48.016, rows),
+    )
+
+    def cell(north, west):
+        row, column = abs(latitude - north).argmin(), abs(longitude - (360 - west)).argmin()
+        return row * columns + column
+
+    places = {
+        (49.66, 125.75): 1,  # the Golden Hinde, the highest mountain of the island
+        (48.75, 124.1): 1,  # south of the island
+        (49.75, 122.5): 1,  # mountains on the mainland
+        (49.3, 123.9): 0,  # Strait of Georgia
+        (48.3, 124.0): 0,  # Strait of Juan de Fuca
+        (48.3, 125.7): 0,  # Pacific
+    }
+    found = torch.tensor([coast.labels[cell(*place)].item() for place in places])
+    ledger.compare(found, torch.tensor(list(places.values())), within=0)
+    one, other = (49.66, 125.75), (49.3, 123.9)
+    ours = (coast.positions[cell(*one)] - coast.positions[cell(*other)]).norm()
+    theirs = distance_on_a_sphere(one, other)
+    ledger.compare(
+        ours.double(), torch.tensor(theirs, dtype=torch.float64), within=3
+    )  # cells of 2.4 km
+
+
+@pytest.mark.verifies(
+    "course_lib.data.CoastMap", against="its shapes, and the cells of the picture"
+)
+def test_the_cells_of_the_coast_fill_the_picture_from_north_to_south(ledger):
+    coast = coast_map()
+    assert isinstance(coast, CoastMap) and coast.positions.shape == (91 * 120, 2)
+    assert set(coast.labels.tolist()) == {0, 1} and coast.positions.dtype == torch.float32
+    west, east, south, north = coast.extent
+    grid = coast.positions.reshape(*coast.shape, 2)
+    step = torch.tensor([(east - west) / 120, -(north - south) / 91])
+    first = torch.tensor([west, north]) + step / 2
+    where = torch.stack(torch.meshgrid(torch.arange(120), torch.arange(91), indexing="xy"), dim=-1)
+    ledger.compare(grid, first + step * where, within=1.2)  # rows of a Mercator map

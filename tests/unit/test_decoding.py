@@ -1,7 +1,6 @@
 """Greedy decoding against loops without a cache, and against `generate` of Hugging Face."""
 
 import copy
-import math
 
 import pytest
 import torch
@@ -9,65 +8,27 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from course_lib.decoding import Writer, greedy
+from course_lib.decoding import DecodingSession, greedy
 from course_lib.positions import ENCODINGS
-from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
-
-BATCH, SOURCE = 3, 5  # no two axes are equally long
-TARGETS, SOURCES, PAD, BOS, EOS = 8, 11, 0, 1, 2
-
-
-def sized(**choices):
-    sizes = {
-        "target_vocabulary": TARGETS, "source_vocabulary": SOURCES, "d_model": 12, "num_heads": 3,
-        "encoder_layers": 1, "decoder_layers": 2, "d_ff": 7, "dropout": 0.0, "max_length": 30,
-        "norm": "pre",
-    }  # fmt: skip
-    return TransformerConfig(**(sizes | choices))
-
-
-def wild(layer, dtype=torch.float64):
-    """Matrices so large, and no biases, that different sequences are written differently."""
-    for name, parameter in layer.named_parameters():
-        plain = torch.full(parameter.shape, float(name.endswith("weight")))
-        parameter.data = (torch.randn(parameter.shape) if parameter.dim() > 1 else plain).to(dtype)
-    return layer.eval()
-
-
-def model(made=Transformer, seed=0, **choices):
-    torch.manual_seed(seed)
-    return wild(made(sized(**choices)))
-
-
-def words(vocabulary, length, *padded):
-    tokens = torch.randint(3, vocabulary, (len(padded), length))
-    for row, count in zip(tokens, padded, strict=True):
-        row[length - count :] = PAD
-    return tokens
-
-
-def one_by_one(model, source, max_length, bos=BOS, eos=EOS, pad=PAD):
-    """One sequence at a time, one token at a time, and everything computed anew each time."""
-    lines = []
-    with torch.no_grad():
-        for row in source:
-            row, line = row[row != pad][None], []
-            while len(line) < max_length and line[-1:] != [eos]:
-                if isinstance(model, Transformer):
-                    logits = model(row, torch.tensor([[bos, *line]]))
-                else:
-                    logits = model(torch.cat([row, torch.tensor([line], dtype=torch.int64)], 1))
-                scores = logits[0, -1].tolist()
-                line.append(scores.index(max(scores)))
-            lines.append(line)
-    return lines
-
-
-def rectangle(lines, max_length, pad=PAD):
-    """The first tokens of each line, padded."""
-    lines = [line[:max_length] for line in lines]
-    longest = max(map(len, lines))
-    return torch.tensor([line + [pad] * (longest - len(line)) for line in lines])
+from course_lib.transformer import DecoderOnly, Transformer
+from tests.helpers.decoding import (
+    BATCH,
+    EOS,
+    PAD,
+    SOURCE,
+    SOURCES,
+    TARGETS,
+    always,
+    model,
+    one_by_one,
+    rectangle,
+    sized,
+    wild,
+    words,
+)
+from tests.helpers.encodings import SHIFT_INVARIANT
+from tests.helpers.generate import from_gpt2, gpt2
+from tests.helpers.ids import encoding_id
 
 
 def hold(ledger, model, source, *lengths):
@@ -84,8 +45,8 @@ def hold(ledger, model, source, *lengths):
     "course_lib.decoding.greedy", against="a loop without cache, sequence by sequence"
 )
 @pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize("positions", ENCODINGS)
-def test_greedy_is_a_loop_over_sequences_of_any_length(ledger, positions, norm):
+@pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
+def test_greedy_equals_a_loop_without_kv_cache(ledger, positions, norm):
     one = model(positions=positions, norm=norm, num_kv_heads=1)
     hold(ledger, one, words(SOURCES, SOURCE, 0, 2, 4), 1, 3, 7)
 
@@ -93,7 +54,7 @@ def test_greedy_is_a_loop_over_sequences_of_any_length(ledger, positions, norm):
 @pytest.mark.verifies(
     "course_lib.decoding.greedy", against="a loop without cache, sequence by sequence"
 )
-@pytest.mark.parametrize("positions", ENCODINGS)
+@pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
 def test_greedy_continues_prompts(ledger, positions):
     one = model(DecoderOnly, positions=positions)
     hold(ledger, one, words(TARGETS, SOURCE, 0, 0, 0), 1, 3, 7)
@@ -102,8 +63,10 @@ def test_greedy_continues_prompts(ledger, positions):
 @pytest.mark.verifies(
     "course_lib.decoding.greedy", against="a loop without cache, sequence by sequence"
 )
-@pytest.mark.parametrize("positions", ["none", "shaw", "t5", "rotary", "alibi"])
-def test_prompts_of_unequal_length_are_padded_in_front(ledger, positions):
+@pytest.mark.parametrize(
+    "positions", [name for name in ENCODINGS if name in SHIFT_INVARIANT], ids=encoding_id
+)
+def test_greedy_with_left_padded_prompts(ledger, positions):
     one = model(DecoderOnly, positions=positions)
     prompt = words(TARGETS, SOURCE, 0, 0, 0)
     prompt[1, :2] = prompt[2, :4] = PAD
@@ -138,72 +101,26 @@ def test_greedy_with_any_special_tokens(ledger, seed, tokens, batch, max_length)
     "course_lib.decoding.greedy", against="Hugging Face `GPT2LMHeadModel.generate`"
 )
 @pytest.mark.parametrize("seed", range(4))
-def test_greedy_is_that_of_hugging_face(ledger, seed):
-    from transformers import GPT2Config, GPT2LMHeadModel
-
+def test_greedy_equals_hugging_face(ledger, seed):
     torch.manual_seed(seed)
-    config = GPT2Config(
-        vocab_size=TARGETS, n_positions=30, n_embd=12, n_layer=2, n_head=3, n_inner=7,
-        activation_function="gelu", bos_token_id=BOS, eos_token_id=EOS, pad_token_id=PAD,
-    )  # fmt: skip
-    theirs = wild(GPT2LMHeadModel(config))
-    with torch.no_grad():  # padding is never written: theirs would look at it afterwards
+    theirs = wild(
+        gpt2(vocab_size=TARGETS, n_positions=30, n_embd=12, n_layer=2, n_head=3, n_inner=7)
+    )
+    with torch.no_grad():  # padding is never generated: theirs would attend to it afterwards
         theirs.transformer.ln_f.bias.fill_(1.0)
         theirs.transformer.wte.weight[PAD] = -1.0
-    ours = DecoderOnly(sized(positions="learned", activation="gelu")).double()
-    state = theirs.transformer.state_dict()
-    made = {
-        "input.embedding.table.weight": state["wte.weight"] / math.sqrt(12),
-        "input.positions.table": state["wpe.weight"],
-        "out.weight": state["wte.weight"],
-    }
-    names = {
-        "attention.out": "attn.c_proj",
-        "network.wider": "mlp.c_fc",
-        "network.back": "mlp.c_proj",
-    }
-    for what in ("weight", "bias"):
-        made[f"norm.{what}"] = state[f"ln_f.{what}"]
-        for place in range(2):
-            thirds = state[f"h.{place}.attn.c_attn.{what}"].chunk(3, -1)
-            for part, third in zip(("query", "key", "value"), thirds, strict=True):
-                made[f"blocks.{place}.attention.{part}.{what}"] = (
-                    third.T if third.dim() == 2 else third
-                )
-            for mine, hers in names.items():
-                tensor = state[f"h.{place}.{hers}.{what}"]
-                made[f"blocks.{place}.{mine}.{what}"] = tensor.T if tensor.dim() == 2 else tensor
-            for number in (0, 1):
-                made[f"blocks.{place}.residuals.{number}.norm.{what}"] = state[f"h.{place}.ln_{number + 1}.{what}"]  # fmt: skip
-    ours.load_state_dict(made)
+    ours = from_gpt2(theirs)
     prompt = words(TARGETS, SOURCE, 0, 0, 0, 0)
     generated = theirs.generate(
         prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=12, do_sample=False
     )
-    mine = greedy(ours.eval(), prompt, max_length=12)
+    mine = greedy(ours, prompt, max_length=12)
     assert all(EOS in line[: line.index(PAD)] for line in mine.tolist() if PAD in line)
     assert torch.equal(mine, generated[:, SOURCE:])
     ledger.holds()
 
 
-def always(*tokens, made=Transformer, **choices):
-    """A model that writes these tokens one after the other, whatever the source, then the last for ever.
-
-    Its blocks change nothing, and position p alone decides.
-    """
-    one = made(sized(positions="learned", norm="pre", final_norm=False, **choices)).double().eval()
-    with torch.no_grad():
-        for parameter in one.parameters():
-            parameter.zero_()
-        part = one.target_input if made is Transformer else one.input
-        for place in range(30):
-            token = tokens[min(place, len(tokens) - 1)]
-            part.positions.table[place, token] = 1.0
-        one.out.weight.copy_(torch.eye(TARGETS, 12))
-    return one
-
-
-def test_greedy_stops_at_the_end_and_not_before():
+def test_greedy_stops_at_eos():
     source = words(SOURCES, SOURCE, 0, 1)
     assert greedy(always(5, 4, 7, EOS, 6), source).tolist() == [[5, 4, 7, EOS]] * 2
     assert greedy(always(5, EOS), source, eos_id=5).tolist() == [[5]] * 2
@@ -215,13 +132,13 @@ def test_greedy_stops_at_the_end_and_not_before():
     assert greedy(always(3, max_length=60), source).shape == (2, 50)
 
 
-def test_greedy_of_prompts_begins_behind_them():
+def test_greedy_output_starts_after_the_prompt():
     prompt = words(TARGETS, SOURCE, 0, 0)
     one = always(3, 3, 3, 3, 6, 7, EOS, made=DecoderOnly)  # position 4 is the last of the prompt
     assert greedy(one, prompt).tolist() == [[6, 7, EOS]] * 2
 
 
-def test_behind_the_end_stands_padding_while_others_go_on():
+def test_greedy_pads_finished_sequences():
     """The token that ends them is one that some sequence writes early and another one late or never."""
     early = 0
     for seed in range(4):
@@ -235,7 +152,7 @@ def test_behind_the_end_stands_padding_while_others_go_on():
     assert early > 1
 
 
-def test_greedy_takes_the_model_as_it_is_and_leaves_it_so():
+def test_greedy_does_not_change_the_model():
     one = model(dropout=0.5).train()
     source, before = words(SOURCES, SOURCE, *[0] * 40), copy.deepcopy(one.state_dict())
     first, again = greedy(one, source, max_length=8), greedy(one, source, max_length=8)
@@ -250,16 +167,17 @@ def test_greedy_takes_the_model_as_it_is_and_leaves_it_so():
     assert torch.equal(greedy(plain, source), greedy(plain.eval(), source))
 
 
-def test_no_graph_is_built_and_gradients_stay_switched_on():
+def test_decoding_builds_no_graph():
     one, source = model(), words(SOURCES, SOURCE, 0, 2)
-    writer = Writer(one, source)
-    assert not writer.logits.requires_grad and not writer.write(torch.tensor([3, 4])).requires_grad
-    assert not any(kept.key.requires_grad for block in writer.cache.blocks for kept in block)
-    assert not writer._memory.vectors.requires_grad
+    session = DecodingSession(one, source)
+    assert not session.logits.requires_grad
+    assert not session.step(torch.tensor([3, 4])).requires_grad
+    assert not any(kept.key.requires_grad for block in session.state.cache.blocks for kept in block)
+    assert not session.state.memory.vectors.requires_grad
     assert torch.is_grad_enabled() and one(source, source % TARGETS).requires_grad
 
 
-def test_what_is_written_is_whole_numbers():
+def test_greedy_returns_int64_tokens():
     one, source = model(), words(SOURCES, SOURCE, 0, 2)
     assert greedy(one, source).dtype == torch.int64
     assert torch.equal(greedy(one, source.int()).long(), greedy(one, source))
@@ -269,49 +187,51 @@ def test_what_is_written_is_whole_numbers():
         assert greedy(model().float(), source).shape[0] == 2
 
 
-# --- the writer ------------------------------------------------------------------------------
+# --- the session -----------------------------------------------------------------------------
 
 
 @pytest.mark.verifies(
-    "course_lib.decoding.Writer", against="the whole sequence anew at every token"
+    "course_lib.decoding.DecodingSession", against="the whole sequence anew at every token"
 )
-@pytest.mark.parametrize("positions", ENCODINGS)
-def test_the_writer_has_the_logits_of_what_would_come_next(ledger, positions):
+@pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
+def test_incremental_decoding_equals_the_full_pass(ledger, positions):
     reader, alone = (model(made, positions=positions) for made in (Transformer, DecoderOnly))
     source, prompt = words(SOURCES, SOURCE, 0, 2, 4), words(TARGETS, SOURCE, 0, 0, 0)
     tokens = words(TARGETS, 6, 0, 0, 0)
-    writers = Writer(reader, source, bos_id=4), Writer(alone, prompt)
+    sessions = DecodingSession(reader, source, bos_id=4), DecodingSession(alone, prompt)
     for place in range(7):
         start = torch.full((BATCH, 1), 4)
         whole = (
             reader(source, torch.cat([start, tokens[:, :place]], 1)),
             alone(torch.cat([prompt, tokens[:, :place]], 1)),
         )
-        for writer, theirs in zip(writers, whole, strict=True):
-            ledger.compare(writer.logits, theirs[:, -1], within=1e-10)
+        for session, theirs in zip(sessions, whole, strict=True):
+            ledger.compare(session.logits, theirs[:, -1], within=1e-10)
             if place < 6:
-                assert writer.write(tokens[:, place]) is writer.logits
-    assert (writers[0].cache.length, writers[1].cache.length) == (7, SOURCE + 6)
+                assert session.step(tokens[:, place]) is session.logits
+    assert [session.state.cache.length for session in sessions] == [7, SOURCE + 6]
 
 
-@pytest.mark.verifies("course_lib.decoding.Writer", against="the chosen sequences written anew")
+@pytest.mark.verifies(
+    "course_lib.decoding.DecodingSession", against="the chosen sequences decoded anew"
+)
 @pytest.mark.parametrize("rows", [[2, 0], [1, 1, 0, 2], [0]])
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
-def test_the_writer_goes_on_with_some_of_the_sequences(ledger, made, rows):
+def test_incremental_decoding_after_reordering(ledger, made, rows):
     one, rows = model(made), torch.tensor(rows)
     source = words(SOURCES, SOURCE, 0, 2, 4) if made is Transformer else words(TARGETS, SOURCE, 0, 0, 0)  # fmt: skip
     tokens, later = words(TARGETS, 2, 0, 0, 0), words(TARGETS, 2, *[0] * len(rows))
-    writer, anew = Writer(one, source), Writer(one, source[rows])
+    session, anew = DecodingSession(one, source), DecodingSession(one, source[rows])
     for place in range(2):
-        writer.write(tokens[:, place])
-        anew.write(tokens[rows, place])
-    writer.select(rows)
-    ledger.compare(writer.logits, anew.logits, within=1e-12)
+        session.step(tokens[:, place])
+        anew.step(tokens[rows, place])
+    session.reorder(rows)
+    ledger.compare(session.logits, anew.logits, within=1e-12)
     for place in range(2):
-        ledger.compare(writer.write(later[:, place]), anew.write(later[:, place]), within=1e-10)
+        ledger.compare(session.step(later[:, place]), anew.step(later[:, place]), within=1e-10)
 
 
-# --- bad input -------------------------------------------------------------------------------
+# --- invalid input ---------------------------------------------------------------------------
 
 S = torch.tensor([[3, 4, 5, 0], [6, 7, 8, 9]])
 P = torch.tensor([[3, 4, 5, 6], [6, 7, 3, 4]])
@@ -326,8 +246,8 @@ ONE_EACH = r"it must be whole numbers \(int64 or int32\) of shape \(2,\), one pe
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: greedy(nn.Linear(2, 2), S), r"model is a Linear; it must be a Transformer or a DecoderOnly"),
-        (lambda: greedy(Transformer, S), r"model is a type; it must be"),
+        (lambda: greedy(nn.Linear(2, 2), S), r"model is a Linear without prefill, decode_step, vocabulary_size, pad_id; it must be an IncrementalDecoder, such as a Transformer, a DecoderOnly or a Seq2Seq"),
+        (lambda: greedy(Transformer, S), r"model is the class Transformer; give an instance, such as Transformer\(config\)"),
         (lambda: greedy(READER, S, max_length=0), r"max_length=0 is below 1"),
         (lambda: greedy(READER, S, max_length=2.0), r"max_length=2\.0 is a float"),
         (lambda: greedy(READER, S, bos_id=8), r"bos_id=8, but the vocabulary has 8 tokens, 0 to 7"),
@@ -343,25 +263,25 @@ ONE_EACH = r"it must be whole numbers \(int64 or int32\) of shape \(2,\), one pe
         (lambda: greedy(ALONE, P + 2), r"source holds 9; the vocabulary has 8 tokens, 0 to 7"),
         (lambda: greedy(ALONE, [[3, 4]]), r"source is a list"),
         (lambda: greedy(ALONE, P[0]), r"source has shape \(4,\)"),
-        (lambda: greedy(ALONE, S % 8), r"source\[0\] ends in padding \(pad_id=0\), and a DecoderOnly continues behind the last token; pad in front"),
+        (lambda: greedy(ALONE, S % 8), r"source\[0\] ends in padding \(pad_id=0\), and a DecoderOnly continues after the last token; pad on the left"),
         (lambda: greedy(FREE, S[:1]), r"source\[0\] ends in padding"),
         (lambda: greedy(ALONE, FRONT), r"source\[1\] holds padding \(pad_id=0\), which moves its tokens .* positions='sinusoidal' counts them from the start"),
         (lambda: greedy(SHORT, S, max_length=7, eos_id=99), r"target reaches position 6, but the model was made with max_length=6"),
-        (lambda: Writer(READER, S).write(torch.tensor([3])), rf"token has shape \(1,\) and dtype int64; {ONE_EACH}"),
-        (lambda: Writer(READER, S).write(torch.tensor([[3], [4]])), rf"token has shape \(2, 1\) and dtype int64; {ONE_EACH}"),
-        (lambda: Writer(READER, S).write(torch.tensor(3)), rf"token has shape \(\) and dtype int64; {ONE_EACH}"),
-        (lambda: Writer(READER, S).write(torch.tensor([3.0, 4.0])), rf"token has shape \(2,\) and dtype float32; {ONE_EACH}"),
-        (lambda: Writer(READER, S).write([3, 4]), rf"token is a list; {ONE_EACH}"),
-        (lambda: Writer(READER, S).write(torch.tensor([3, 8])), r"token holds 8; the vocabulary has 8 tokens"),
-        (lambda: Writer(ALONE, P).write(torch.tensor([3, -1])), r"token holds -1"),
-        (lambda: Writer(READER, S).select([0]), r"rows is a list; it must be a tensor of whole numbers"),
-        (lambda: Writer(READER, S).select(torch.tensor([2])), r"rows holds 2; the batch has 2 sequences, 0 to 1"),
+        (lambda: DecodingSession(READER, S).step(torch.tensor([3])), rf"token has shape \(1,\) and dtype int64; {ONE_EACH}"),
+        (lambda: DecodingSession(READER, S).step(torch.tensor([[3], [4]])), rf"token has shape \(2, 1\) and dtype int64; {ONE_EACH}"),
+        (lambda: DecodingSession(READER, S).step(torch.tensor(3)), rf"token has shape \(\) and dtype int64; {ONE_EACH}"),
+        (lambda: DecodingSession(READER, S).step(torch.tensor([3.0, 4.0])), rf"token has shape \(2,\) and dtype float32; {ONE_EACH}"),
+        (lambda: DecodingSession(READER, S).step([3, 4]), rf"token is a list; {ONE_EACH}"),
+        (lambda: DecodingSession(READER, S).step(torch.tensor([3, 8])), r"token holds 8; the vocabulary has 8 tokens"),
+        (lambda: DecodingSession(ALONE, P).step(torch.tensor([3, -1])), r"token holds -1"),
+        (lambda: DecodingSession(READER, S).reorder([0]), r"rows is a list; it must be a tensor of whole numbers"),
+        (lambda: DecodingSession(READER, S).reorder(torch.tensor([2])), r"rows holds 2; the batch has 2 sequences, 0 to 1"),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_by_name(call, says):
+def test_invalid_input_raises_value_error(call, says):
     with pytest.raises(ValueError, match=says):
         call()
 
 
-def test_padding_in_front_is_no_hindrance_where_positions_are_relative():
+def test_left_padding_is_accepted_with_relative_positions():
     assert greedy(FREE.eval(), FRONT, max_length=3).shape[0] == 2

@@ -24,8 +24,8 @@ from course_lib.widgets import (
     next_token_explorer,
 )
 from course_lib.widgets.search_tree import grow
-from tests.unit.explorers import move, moved_at_random
-from tests.unit.test_table_model import TABLE
+from tests.helpers.decoding import TABLE
+from tests.helpers.explorers import move, moved_at_random
 
 TEXT = "are you tired?"
 
@@ -54,7 +54,7 @@ def flat(steps=1):
 
 
 def by_hand(z, temperature, top_k, top_p):
-    """Probabilities before and after, in float64 and in order of rank; 0 where ruled out."""
+    """Probabilities before and after, in float64 and in order of rank; 0 where removed."""
     z = z.double().numpy()
     before = np.exp(z) / np.exp(z).sum()
     after = np.exp(z / temperature)
@@ -80,25 +80,29 @@ def test_bars_are_the_probabilities_before_and_after():
     given = flat(3)
     explorer = next_token_explorer(given)
     (bars,) = panels(explorer)
-    for place, (temperature, top_k, top_p) in zip(itertools.cycle(range(3)), FILTERS):
-        move(explorer, place=place, temperature=temperature, top_k=top_k, top_p=top_p)
-        before, after = by_hand(given.logits[place], temperature, top_k, top_p)
+    for position, (temperature, top_k, top_p) in zip(itertools.cycle(range(3)), FILTERS):
+        move(explorer, position=position, temperature=temperature, top_k=top_k, top_p=top_p)
+        before, after = by_hand(given.logits[position], temperature, top_k, top_p)
         most = np.argsort(-before, kind="stable")[:12]
         assert bars.names == [NAMES[n] for n in most]
         np.testing.assert_allclose(bars.before, before[most], atol=1e-6)
         np.testing.assert_allclose(bars.values, after[most], atol=1e-6)
-        np.testing.assert_array_equal(bars.out, after[most] == 0)
+        np.testing.assert_array_equal(bars.removed, after[most] == 0)
         region = bars.hover()
         np.testing.assert_allclose(values_of(region)[:, 0], after[most], atol=1e-6)
         assert region["rows"][0] == f"{NAMES[most[0]]}, before {before[most[0]]:.4g}"
-        written, first, nats, left = facts(explorer)
+        generated, processors, first, nats, left = facts(explorer)
+        assert processors == (
+            f"logits processors temperature {temperature:g}, top-k {top_k or 'off'}, "
+            f"top-p {'off' if top_p == 1 else f'{top_p:g}'}"
+        )
         assert (
-            written
+            generated
             == (
-                "written nothing yet",
-                "written 1 token, 'a'",
-                "written 2 tokens, 'a b'",
-            )[place]
+                "generated nothing yet",
+                "generated 1 token, 'a'",
+                "generated 2 tokens, 'a b'",
+            )[position]
         )
         assert first == (
             f"most probable {NAMES[most[0]]!r}, {before[most[0]]:.3f} before, {after[most[0]]:.3f} after"
@@ -117,10 +121,10 @@ def test_what_is_improbable_is_not_said_to_be_impossible():
     )
     (bars,) = panels(explorer)
     notes = [word for word in bars._words.words if "→" in word]
-    assert notes == ["0.999 → 0.999", "0.0009 → 0.0009", "<0.0001 → out"]
+    assert notes == ["0.999 → 0.999", "0.0009 → 0.0009", "<0.0001 → removed"]
 
 
-def test_ruled_out_bars_are_hatched_and_the_others_pale_and_filled():
+def test_removed_bars_are_hatched_and_the_others_pale_and_filled():
     explorer = next_token_explorer(flat(), top_k=5)
     (bars,) = panels(explorer)
     lengths = [
@@ -132,9 +136,9 @@ def test_ruled_out_bars_are_hatched_and_the_others_pale_and_filled():
     np.testing.assert_allclose(lengths[2], bars.values[:5])
     assert bars._crossed.get_hatch() and not bars._pale.get_hatch()
     words = bars._words.words
-    assert words[0] == "written: …" and words[1:13] == bars.names
+    assert words[0] == "generated: …" and words[1:13] == bars.names
     assert words[13] == f"{bars.before[0]:.3f} → {bars.values[0]:.3f}"
-    assert words[18] == f"{bars.before[5]:.3f} → out"
+    assert words[18] == f"{bars.before[5]:.3f} → removed"
 
 
 def test_a_translator_shows_the_distributions_behind_what_it_writes():
@@ -144,16 +148,16 @@ def test_a_translator_shows_the_distributions_behind_what_it_writes():
     explorer = next_token_explorer(translator, TEXT)
     (bars,) = panels(explorer)
     source = translator.source.encode(words)[None]
-    for place in range(len(french) + 1):
-        move(explorer, place=place)
-        start = [1, *translator.target.encode(french[:place]).tolist()] if place else [1]
+    for position in range(len(french) + 1):
+        move(explorer, position=position)
+        start = [1, *translator.target.encode(french[:position]).tolist()] if position else [1]
         with torch.no_grad():
             logits = translator.model(source, torch.tensor([start]))[0, -1]
         p = logits.softmax(-1).sort(descending=True).values[:12]
         np.testing.assert_allclose(bars.before, p, atol=1e-5)
-        assert bars.names[0] == [*french, "<eos>"][place], "what greedy writes"
+        assert bars.names[0] == [*french, "<eos>"][position], "what greedy decoding generates"
     last = explorer.picture.png
-    assert move(explorer, place=16).picture.png == last, (
+    assert move(explorer, position=16).picture.png == last, (
         "the slider may reach further than the text"
     )
     assert facts(explorer)[0] == f"text {TEXT!r}"
@@ -190,9 +194,9 @@ def test_logits_are_left_as_they_are_and_may_rule_out_tokens():
     logits = torch.tensor([[1.0, -math.inf, 0.0]], requires_grad=True)
     explorer = next_token_explorer(NextTokens("abc", logits))
     (bars,) = panels(explorer)
-    assert bars.names == ["a", "c", "b"] and bars.out.tolist() == [False, False, True]
+    assert bars.names == ["a", "c", "b"] and bars.removed.tolist() == [False, False, True]
     assert facts(explorer)[-1] == "left 2 of 3 tokens"
-    assert "place" not in explorer.controls and logits.grad is None
+    assert "position" not in explorer.controls and logits.grad is None
 
 
 # --- models by prefix ------------------------------------------------------------------------
@@ -207,14 +211,14 @@ def test_a_translator_by_prefix_searches_as_the_translator_does(seed):
         for beam_size, penalty in ((1, 1.0), (4, 0.0), (5, 1.5)):
             steps = []
             best = beam_search(
-                translator.model, source, beam_size, penalty, max_length=24, watch=steps.append
+                translator.model, source, beam_size, penalty, max_length=24, callback=steps.append
             )
             explorer = beam_explorer(translator, text, beam_size=beam_size, length_penalty=penalty)
             said = dict(line.split(" ", 1) for line in facts(explorer) if line.startswith("step"))
             assert said["step"] == f"{len(steps)} of {len(steps)}"
             words = " ".join([*translator.target.decode(best.tokens[0, 0]), "<eos>"])
-            (line,) = [one for one in facts(explorer) if one.startswith("best finished")]
-            assert line.startswith(f"best finished {words!r} (")
+            (line,) = [one for one in facts(explorer) if one.startswith("best complete hypothesis")]
+            assert line.startswith(f"best complete hypothesis {words!r} (")
             score = float(line.split("score ")[1])
             assert score == pytest.approx(best.scores[0, 0].item(), abs=6e-4)
 
@@ -234,7 +238,7 @@ def tree_by_hand(table, beam_size, length_penalty, longest):
         kinds, going_on = {}, []
         for rank, text in enumerate(ranked):
             if text[-1] == "<eos>":
-                kinds[text] = "finished" if rank < beam_size else "dropped"
+                kinds[text] = "complete" if rank < beam_size else "dropped"
                 if rank < beam_size:
                     done.append(math.log(candidates[text]) / length**length_penalty)
             else:
@@ -279,15 +283,15 @@ def test_the_tree_is_that_of_a_search_by_hand(beam_size, penalty, monkeypatch):
             step, row = seen["columns"][node], seen["rows"][node]
             assert len(text(node)) == step
             found[step - 1][text(node)] = (seen["values"][node], seen["kinds"][node], row)
-        finished = {}
+        complete = {}
         for number, (mine, theirs) in enumerate(zip(found, wanted[:last], strict=True), 1):
             assert set(mine) == set(theirs)
             for rank, (line, (p, kind)) in enumerate(theirs.items()):
                 assert mine[line][0] == pytest.approx(math.log(p), abs=1e-5)
                 assert mine[line][1:] == (kind, rank)
-                if kind == "finished":
-                    finished[line] = math.log(p) / number**penalty
-        best = max(finished, key=finished.get) if finished else ()
+                if kind == "complete":
+                    complete[line] = math.log(p) / number**penalty
+        best = max(complete, key=complete.get) if complete else ()
         assert [seen["words"][node] for node in sorted(seen["path"])] == list(best)
         shares = [
             p / (wanted[len(line) - 2][line[:-1]][0] if len(line) > 1 else 1)
@@ -310,16 +314,21 @@ def test_the_length_penalty_decides_between_short_and_long():
         ("b", "c"): {"d": 0.9, "y": 0.1},
     }
     explorer = beam_explorer(table, beam_size=2, length_penalty=0.0)
-    (line,) = [one for one in facts(explorer) if one.startswith("best finished")]
-    assert line == "best finished 'a <eos>' (0.500), log-probability -0.693, score -0.693"
+    (line,) = [one for one in facts(explorer) if one.startswith("best complete hypothesis")]
+    assert (
+        line == "best complete hypothesis 'a <eos>' (0.500), log-probability -0.693, score -0.693"
+    )
     before = explorer.picture.png
     move(explorer, length_penalty=1.0)
-    (line,) = [one for one in facts(explorer) if one.startswith("best finished")]
-    assert line == "best finished 'b c d <eos>' (0.405), log-probability -0.904, score -0.226"
+    (line,) = [one for one in facts(explorer) if one.startswith("best complete hypothesis")]
+    assert (
+        line
+        == "best complete hypothesis 'b c d <eos>' (0.405), log-probability -0.904, score -0.226"
+    )
     assert explorer.picture.png != before
 
 
-def test_equally_probable_beginnings_keep_their_own_children():
+def test_equally_probable_prefixes_keep_their_own_children():
     even = {
         (): {word: 0.25 for word in "abcd"},
         **{(word,): {f"{word}{n}": 0.5 for n in (1, 2)} for word in "abcd"},
@@ -327,23 +336,23 @@ def test_equally_probable_beginnings_keep_their_own_children():
     for beam_size in range(1, 6):
         model, vocabulary = table_model(even)
         steps = []
-        beam_search(model, torch.tensor([[1]]), beam_size, watch=steps.append)
+        beam_search(model, torch.tensor([[1]]), beam_size, callback=steps.append)
         nodes = grow(steps, vocabulary.tokens)
         for node in nodes:
             if node.step == 2:
                 assert node.token[0] == nodes[node.parent].token, beam_size
 
 
-def test_looks_tell_what_is_kept_dropped_finished_and_best():
+def test_looks_tell_what_is_kept_dropped_complete_and_best():
     explorer = beam_explorer(TABLE, beam_size=2, length_penalty=0.0)
     (panel,) = panels(explorer)
     words = panel._words.words
     nodes = words[: len(panel.columns)]
     assert nodes == "start the a one bird cat dog bird <eos> <eos>".split()
     fills = [tuple(np.round(colour, 3)) for colour in panel._nodes.get_facecolor()]
-    kept, dropped, finished = fills[1], fills[3], fills[-1]
-    assert dropped == (1, 1, 1, 1) and len({kept, dropped, finished}) == 3
-    assert fills == [kept] * 3 + [dropped] + [kept] * 2 + [dropped] * 2 + [finished] * 2
+    kept, dropped, complete = fills[1], fills[3], fills[-1]
+    assert dropped == (1, 1, 1, 1) and len({kept, dropped, complete}) == 3
+    assert fills == [kept] * 3 + [dropped] + [kept] * 2 + [dropped] * 2 + [complete] * 2
     corners = [len(np.unique(path.vertices, axis=0)) for path in panel._nodes.get_paths()]
     assert corners == [8] * 8 + [4] * 2
     wide = np.array(panel._nodes.get_linewidth()) > 2
@@ -367,8 +376,8 @@ def test_no_more_than_forty_are_drawn_and_each_with_its_parent():
         assert panel.columns.min() == first, "the last eight columns"
         orphans = len(panel.columns) - len(panel._lines.get_segments())
         assert orphans == np.count_nonzero(panel.columns == first)
-        (line,) = [one for one in facts(explorer) if one.startswith("drawn")]
-        assert line.startswith(f"drawn {count} of ")
+        (line,) = [one for one in facts(explorer) if one.startswith("shown")]
+        assert line.startswith(f"shown {count} of ")
         newest = panel.columns == panel.columns.max()
         assert newest.sum() == 10, "all candidates of the newest step"
 
@@ -456,7 +465,7 @@ def test_bleu_is_drawn_as_the_library_and_a_count_by_hand_have_it(candidate, ref
         assert score == pytest.approx(brevity * np.prod(bars.values[:4]) ** 0.25)
     said = facts(explorer)
     assert said[3] == "precisions " + ", ".join(f"{p:.3f}" for p in bars.values[:4])
-    assert said[4] == f"brevity penalty {brevity:.3f}, {len(words)} tokens against {nearest}"
+    assert said[4] == f"brevity penalty {brevity:.3f}, {len(words)} tokens, reference {nearest}"
     assert said[5].startswith(f"BLEU {score:.3f}")
     assert said[5].endswith("because a precision is 0") == (min(bars.values[:4]) == 0)
     np.testing.assert_allclose(values_of(bars.hover())[:, 0], bars.values, rtol=1e-6)
@@ -542,7 +551,7 @@ MOVED = {
         lambda **settings: next_token_explorer(phrase_translator(), **{"text": TEXT} | settings),
         {
             "text": ("the cat sleeps", "does she see the red house?", TEXT),
-            "place": range(4),
+            "position": range(4),
             "temperature": (0.5, 1.0, 3.0),
             "top_k": (0, 2, 20),
             "top_p": (0.1, 0.9, 1.0),
@@ -609,13 +618,17 @@ def test_odd_words_are_drawn(word):
 
 def test_trained_numbers_are_compared_by_the_title_alone():
     for make, source in ((next_token_explorer, flat()), (beam_explorer, TABLE)):
-        assert make(source, measured=True).measured and not make(source).measured
+        assert make(source, approximate=True).approximate and not make(source).approximate
 
 
 PAIR = NextTokens("ab", torch.zeros(1, 2))
 BAD = {
-    "place": (next_token_explorer, {"source": flat(2), "place": 2}, "place=2 must be at most 1"),
-    "place below": (next_token_explorer, {"source": PAIR, "place": -1}, "place=-1"),
+    "position": (
+        next_token_explorer,
+        {"source": flat(2), "position": 2},
+        "position=2 must be at most 1",
+    ),
+    "position below": (next_token_explorer, {"source": PAIR, "position": -1}, "position=-1"),
     "cold": (next_token_explorer, {"source": PAIR, "temperature": 0}, "temperature=0"),
     "hot": (next_token_explorer, {"source": PAIR, "temperature": 4}, "temperature=4 must be"),
     "k": (next_token_explorer, {"source": PAIR, "top_k": 21}, "top_k=21 must be at most 20"),
@@ -632,7 +645,7 @@ BAD = {
     "short": (
         next_token_explorer,
         {"source": NextTokens("ab", torch.zeros(3, 2), ["a"])},
-        "written holds 1 tokens, but logits has 3 steps",
+        "generated holds 1 tokens, but logits has 3 steps",
     ),
     "nothing": (
         next_token_explorer,
@@ -647,9 +660,13 @@ BAD = {
     "beam text": (beam_explorer, {"source": TABLE, "text": "a"}, "text needs source"),
     "no beam text": (beam_explorer, {"source": phrase_translator()}, "give a text"),
     "no start": (beam_explorer, {"source": {("a",): {"b": 1.0}}}, r"no entry for \(\)"),
-    "beginning": (beam_explorer, {"source": {(): {"b": 1.0}, "b": {"c": 1.0}}}, "beginning 'b'"),
-    "sum": (beam_explorer, {"source": {(): {"b": 0.5}}}, r"behind \(\) add up to 0.5"),
-    "negative": (beam_explorer, {"source": {(): {"b": 2.0, "c": -1.0}}}, "numbers from 0 up"),
+    "beginning": (beam_explorer, {"source": {(): {"b": 1.0}, "b": {"c": 1.0}}}, "prefix 'b'"),
+    "sum": (beam_explorer, {"source": {(): {"b": 0.5}}}, r"after \(\) sum to 0.5"),
+    "negative": (
+        beam_explorer,
+        {"source": {(): {"b": 2.0, "c": -1.0}}},
+        "probabilities must be 0 or more",
+    ),
     "n": (bleu_explorer, {"n": 5}, "n=5 must be at most 4"),
     "n below": (bleu_explorer, {"n": 0}, "n=0"),
     "empty": (bleu_explorer, {"candidate": " "}, "candidate ' ' has 0 tokens"),

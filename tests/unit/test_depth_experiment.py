@@ -1,4 +1,4 @@
-"""The experiment behind the depth explorer: towers, their gradients, and what was recorded of them."""
+"""The experiment behind the depth explorer: deep stacks, their gradients, and what was recorded of them."""
 
 import itertools
 import json
@@ -11,13 +11,13 @@ import torch.nn.functional as F
 from course_lib.experiments.depth import (
     RECORD,
     SYMBOLS,
-    Tower,
-    climb,
+    DeepStack,
     gradient_norms,
     name_of,
     recorded,
     task_batches,
     task_loss,
+    train_stack,
 )
 
 DEPTHS, NORMS, WARMUPS = (2, 4, 6, 9, 12, 18), ("pre", "post"), (0, 30, 100)
@@ -25,13 +25,13 @@ SEEN = (0, 10, 30, 100, 300)
 
 
 def loss_by_hand(model, tokens):
-    """The mean over the places that have a token three places back."""
+    """The mean over the positions that have a token three positions back."""
     said = model(tokens)[:, 3:].log_softmax(-1)
     return -said.gather(-1, tokens[:, :-3, None]).mean()
 
 
-def test_the_loss_asks_for_the_token_three_places_back():
-    tokens, model = next(task_batches(4)), Tower(2, "pre")
+def test_the_loss_asks_for_the_token_three_positions_back():
+    tokens, model = next(task_batches(4)), DeepStack(2, "pre")
     assert torch.allclose(task_loss(model, tokens), loss_by_hand(model, tokens), atol=1e-6)
 
 
@@ -48,14 +48,14 @@ def test_batches_are_endless_and_come_again():
 
 
 @pytest.mark.parametrize(("depth", "norm"), [(2, "pre"), (2, "post"), (7, "pre"), (7, "post")])
-def test_a_tower_is_made_of_so_many_blocks_and_ends_as_its_norm_asks(depth, norm):
-    model = Tower(depth, norm)
+def test_a_stack_is_made_of_so_many_blocks_and_ends_as_its_norm_asks(depth, norm):
+    model = DeepStack(depth, norm)
     names = [name for name, _ in model.named_parameters()]
     assert {int(name.split(".")[1]) for name in names if name.startswith("blocks.")} == set(
         range(depth)
     )
     assert any(name.startswith("norm.") for name in names) is (norm == "pre")
-    without = Tower(depth, "pre", final_norm=False)
+    without = DeepStack(depth, "pre", final_norm=False)
     assert not any(name.startswith("norm.") for name, _ in without.named_parameters())
     assert model(next(task_batches())).shape == (32, 16, 16)
     assert not [one for one in model.modules() if getattr(one, "rate", 0.0) or getattr(one, "p", 0)]
@@ -63,7 +63,7 @@ def test_a_tower_is_made_of_so_many_blocks_and_ends_as_its_norm_asks(depth, norm
 
 @pytest.mark.parametrize(("depth", "norm"), [(1, "pre"), (4, "pre"), (5, "post")])
 def test_gradient_norms_are_those_of_backward(depth, norm):
-    model, tokens = Tower(depth, norm), next(task_batches(3))
+    model, tokens = DeepStack(depth, norm), next(task_batches(3))
     before = {name: one.clone() for name, one in model.state_dict().items()}
     found = gradient_norms(model, tokens)
     assert all(one.grad is None for one in model.parameters()), "nothing is left behind"
@@ -82,10 +82,10 @@ def test_gradient_norms_are_those_of_backward(depth, norm):
 
 
 @pytest.mark.parametrize(("norm", "warmup"), [("pre", 0), ("post", 4)])
-def test_climbing_is_adam_by_hand(norm, warmup):
-    losses, seen = climb(2, norm, warmup=warmup, seed=3, steps=10, rate=2e-3)
+def test_training_is_adam_by_hand(norm, warmup):
+    losses, seen = train_stack(2, norm, warmup=warmup, seed=3, steps=10, lr=2e-3)
     torch.manual_seed(3)
-    model, batches, probe = Tower(2, norm), task_batches(3), next(task_batches(12345))
+    model, batches, probe = DeepStack(2, norm), task_batches(3), next(task_batches(12345))
     assert seen[0] == pytest.approx(gradient_norms(model, probe), rel=1e-4)
     adam = torch.optim.Adam(model.parameters())
     for step in range(1, 11):
@@ -99,12 +99,12 @@ def test_climbing_is_adam_by_hand(norm, warmup):
     assert seen[10] == pytest.approx(gradient_norms(model, probe), rel=1e-2)
 
 
-def test_climbing_again_is_the_same_and_another_seed_is_not():
-    one, again, other = (climb(2, "post", seed=seed, steps=2) for seed in (0, 0, 1))
+def test_training_again_is_the_same_and_another_seed_is_not():
+    one, again, other = (train_stack(2, "post", seed=seed, steps=2) for seed in (0, 0, 1))
     assert one == again and one[0] != other[0] and one[1] != other[1]
 
 
-def test_every_tower_is_recorded():
+def test_every_stack_is_recorded():
     record = recorded()
     assert record == json.loads(RECORD.read_text(encoding="utf-8"))
     assert list(record) == [
@@ -127,7 +127,7 @@ def test_every_tower_is_recorded():
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("norm", NORMS)
 def test_before_training_there_was_no_warm_up(depth, norm):
-    """The three entries of a tower start from the same weights."""
+    """The three entries of a stack start from the same weights."""
     starts = [recorded()[f"{depth} {norm} {warmup}"]["gradients"]["0"] for warmup in WARMUPS]
     assert starts[0] == starts[1] == starts[2]
 
@@ -136,15 +136,15 @@ def test_before_training_there_was_no_warm_up(depth, norm):
 @pytest.mark.parametrize("norm", NORMS)
 def test_the_recorded_gradients_before_training_come_again(depth, norm):
     torch.manual_seed(2)
-    model, probe = Tower(depth, norm), next(task_batches(12345))
+    model, probe = DeepStack(depth, norm), next(task_batches(12345))
     wanted = recorded()[f"{depth} {norm} 0"]["gradients"]["0"][2]
     assert gradient_norms(model, probe) == pytest.approx(wanted, rel=0.03)
 
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize(("depth", "warmup", "seed"), [(2, 0, 0), (6, 30, 1)])
-def test_the_recorded_climbs_begin_as_they_do_here(depth, norm, warmup, seed):
-    losses, seen = climb(depth, norm, warmup=warmup, seed=seed, steps=10)
+def test_the_recorded_runs_begin_as_they_do_here(depth, norm, warmup, seed):
+    losses, seen = train_stack(depth, norm, warmup=warmup, seed=seed, steps=10)
     entry = recorded()[f"{depth} {norm} {warmup}"]
     assert losses[4::5] == pytest.approx(entry["losses"][seed][:2], rel=0.02)
     assert seen[10] == pytest.approx(entry["gradients"]["10"][seed], rel=0.1)
@@ -161,13 +161,13 @@ def test_the_recorded_climbs_begin_as_they_do_here(depth, norm, warmup, seed):
         ({"warmup": 1.5}, "warmup=1.5 is a float"),
     ],
 )
-def test_what_cannot_be_climbed_is_refused_by_name(settings, words, without_annotations):
+def test_what_cannot_be_trained_is_refused_by_name(settings, words, without_annotations):
     with pytest.raises(ValueError, match=words):
-        climb(**{"depth": 2, "norm": "pre", "steps": 2} | settings)
+        train_stack(**{"depth": 2, "norm": "pre", "steps": 2} | settings)
 
 
 def test_what_the_notebook_says_of_the_record_holds():
-    """Guessing is ln 16; without warm-up tall post-norm towers stay there, and pre-norm ones learn."""
+    """Guessing is ln 16; without warm-up deep post-norm stacks stay there, and pre-norm ones learn."""
 
     def ends(depth, norm, warmup):
         return [losses[-1] for losses in recorded()[f"{depth} {norm} {warmup}"]["losses"]]

@@ -10,7 +10,7 @@ import pytest
 
 from course_lib.experiments import depth as experiment
 from course_lib.widgets import depth_explorer
-from tests.unit.explorers import moved_at_random
+from tests.helpers.explorers import moved_at_random
 
 DEPTHS, NORMS, WARMUPS = (2, 4, 6, 9, 12, 18), ("pre", "post"), (0, 30, 100)
 AFTER = (0, 10, 30, 100, 300)
@@ -78,7 +78,7 @@ def test_the_lines_are_the_means_of_the_record(moved, depth, warmup):
             blocks, drawn = vertices(gradients, name)
             np.testing.assert_array_equal(blocks, np.arange(1, 19))
             np.testing.assert_allclose(drawn[:depth], wanted, rtol=1e-6)
-            assert np.isnan(drawn[depth:]).all(), "there is nothing behind the last block"
+            assert np.isnan(drawn[depth:]).all(), "there is nothing after the last block"
             np.testing.assert_array_equal(gradients.data()[name], drawn)
             steps, drawn = vertices(losses, name)
             np.testing.assert_array_equal(steps, np.arange(5, 301, 5))
@@ -96,14 +96,14 @@ def test_the_summary_says_what_the_record_says(moved, depth):
         assert said[:3] == [f"norm {norm}", f"depth {depth}", f"warm-up {warmup} steps"]
         first, last, losses = said[3:]
         name, _, number = first.rpartition(" ")
-        assert name == f"gradient of block 1 after {after} steps"
+        assert name == f"gradient norm of block 1 after {after} steps"
         assert float(number) == pytest.approx(means[0], rel=0.0501)
         name, _, number = last.rpartition(" ")
         assert name == f"of block {depth}"
         assert float(number) == pytest.approx(means[-1], rel=0.0501)
-        assert losses.startswith("last losses of three seeds ")
+        assert losses.startswith("final losses of three seeds ")
         numbers = [
-            float(one) for one in losses.removeprefix("last losses of three seeds ").split(", ")
+            float(one) for one in losses.removeprefix("final losses of three seeds ").split(", ")
         ]
         assert numbers == pytest.approx(ends, rel=0.0501)
 
@@ -117,8 +117,8 @@ def test_some_numbers_are_those_of_the_file_read_by_eye():
         * runs["gradients"]["10"][1][0]
         * runs["gradients"]["10"][2][0]
     ) ** (1 / 3)
-    assert f"gradient of block 1 after 10 steps {first:.2g}" in explorer.summary
-    assert explorer.summary.endswith("last losses of three seeds 2.7, 2.8, 2.8")
+    assert f"gradient norm of block 1 after 10 steps {first:.2g}" in explorer.summary
+    assert explorer.summary.endswith("final losses of three seeds 2.7, 2.8, 2.8")
 
 
 def test_every_combination_of_controls_has_a_picture_of_its_own(moved):
@@ -225,7 +225,7 @@ def test_after_any_moves_the_picture_is_that_of_a_full_drawing(turns):
 def test_what_a_page_without_a_kernel_shows_says_the_same():
     explorer = depth_explorer(depth=2, after=0)
     words = explorer._repr_mimebundle_()[0]["text/plain"]
-    assert words.startswith(explorer.summary + "\ngradients by depth: pre ")
+    assert words.startswith(explorer.summary + "\ngradient norm by block: pre ")
     low, high = min(geometric_means(2, "pre", 0, 0)), max(geometric_means(2, "pre", 0, 0))
     assert f"pre {low:.3g} to {high:.3g}, " in words, "what is not there does not count"
     assert "training: pre " in words

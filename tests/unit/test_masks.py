@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn.attention.bias import causal_lower_right
 
+from course_lib.attention import Attention
 from course_lib.masks import (
     causal_mask,
     combine_masks,
     from_additive,
     masked_softmax,
     padding_mask,
+    padding_mask_from_tokens,
     to_additive,
-    token_mask,
 )
-from course_lib.scoring import AdditiveScore, Attention, GaussianScore, ScaledDotScore
+from course_lib.scoring import AdditiveScore, GaussianScore, ScaledDotScore
 
 DTYPES = [torch.float64, torch.float32]
 ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-5}
@@ -29,7 +30,7 @@ COLLECTS = settings(
 )
 
 
-def yes(*shape):
+def all_true(*shape):
     return torch.ones(shape, dtype=torch.bool)
 
 
@@ -37,7 +38,7 @@ def yes(*shape):
 
 
 def by_scipy(scores, mask, dim, upstream):
-    """SciPy's softmax of what each row may see, and the gradient w (g - Σ w g), row by row."""
+    """SciPy's softmax of the entries that are not masked, and the gradient w (g - Σ w g), row by row."""
     scores, upstream = (t.detach().double().movedim(dim, -1).numpy() for t in (scores, upstream))
     visible = np.moveaxis(
         np.broadcast_to(mask.numpy(), np.moveaxis(scores, -1, dim).shape), dim, -1
@@ -71,7 +72,7 @@ def cases(draw):
 @pytest.mark.parametrize("dtype", DTYPES)
 @COLLECTS
 @given(case=cases(), offset=st.sampled_from([0.0, 1000.0, -1000.0]))
-def test_masked_softmax_is_a_softmax_of_what_each_row_may_see(ledger, dtype, case, offset):
+def test_masked_softmax_equals_scipy(ledger, dtype, case, offset):
     scores, mask, dim, upstream = case
     scores = (scores + offset).to(dtype).requires_grad_()  # exp(1000) is infinity
     ours = masked_softmax(scores, mask, dim)
@@ -85,11 +86,11 @@ def test_masked_softmax_is_a_softmax_of_what_each_row_may_see(ledger, dtype, cas
 @pytest.mark.verifies("course_lib.masks.masked_softmax", against="PyTorch `torch.masked.softmax`")
 @pytest.mark.parametrize("dim", [-1, 1, 0])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_masked_softmax_is_that_of_pytorch_where_every_row_sees_something(ledger, dtype, dim):
+def test_masked_softmax_equals_pytorch(ledger, dtype, dim):
     scores = torch.randn(3, 5, 7, dtype=dtype, requires_grad=True)
     exact = scores.detach().double().requires_grad_()
     mask = torch.rand(3, 5, 7) < 0.6
-    mask.select(dim, 0).fill_(True)  # PyTorch's own is NaN in a row that sees nothing
+    mask.select(dim, 0).fill_(True)  # PyTorch's own is NaN in a fully masked row
     upstream = torch.randn(3, 5, 7, dtype=torch.float64)
     ours = masked_softmax(scores, mask, dim)
     theirs = torch.masked.softmax(exact, dim, mask=mask).masked_fill(~mask, 0.0)
@@ -100,18 +101,18 @@ def test_masked_softmax_is_that_of_pytorch_where_every_row_sees_something(ledger
 
 
 @pytest.mark.parametrize("dim", [-1, 0, 1])
-def test_without_a_mask_it_is_the_usual_softmax_along_that_axis(dim):
+def test_masked_softmax_without_mask_is_softmax(dim):
     scores = torch.randn(3, 5, 7, dtype=torch.float64)
     theirs = torch.from_numpy(scipy.special.softmax(scores.numpy(), axis=dim))
-    for mask in (None, yes(), yes(3, 5, 7)):
+    for mask in (None, all_true(), all_true(3, 5, 7)):
         torch.testing.assert_close(masked_softmax(scores, mask, dim), theirs)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("dim", [-1, 0])
-def test_a_row_that_sees_nothing_gets_zeros_and_no_gradient(dtype, dim):
+def test_masked_softmax_of_a_fully_masked_row_is_zero(dtype, dim):
     scores = torch.randn(4, 6, dtype=dtype, requires_grad=True)
-    mask = yes(4, 6)
+    mask = all_true(4, 6)
     rows = 1 + dim  # the axis that tells the rows apart: the one along which nothing is shared
     mask.select(rows, 2).fill_(False)
     weights = masked_softmax(scores, mask, dim)
@@ -125,8 +126,8 @@ def test_a_row_that_sees_nothing_gets_zeros_and_no_gradient(dtype, dim):
 
 
 @pytest.mark.parametrize("junk", [torch.nan, torch.inf, -torch.inf, 3e38])
-@pytest.mark.parametrize("mask", [torch.arange(24).reshape(4, 6) % 3 > 0, ~yes(6)])
-def test_what_stands_in_a_hidden_place_has_no_influence(junk, mask):
+@pytest.mark.parametrize("mask", [torch.arange(24).reshape(4, 6) % 3 > 0, ~all_true(6)])
+def test_masked_softmax_ignores_masked_scores(junk, mask):
     clean, upstream = torch.randn(2, 4, 6), torch.randn(2, 4, 6)
     results = []
     for scores in (clean, clean.masked_fill(~mask, junk)):
@@ -139,19 +140,28 @@ def test_what_stands_in_a_hidden_place_has_no_influence(junk, mask):
     assert (results[1][1][:, ~mask.expand(4, 6)] == 0).all()
 
 
-def test_a_hidden_place_gets_nothing_however_low_the_others_are():
+def test_a_mask_may_have_one_entry_for_all_keys():
+    """It then masks whole rows."""
+    scores = torch.randn(2, 4, 6, requires_grad=True)
+    mask = torch.tensor([True, False, True, True])[:, None]
+    weights = masked_softmax(scores, mask)
+    theirs = torch.softmax(scores.detach(), -1) * mask
+    torch.testing.assert_close(weights, theirs, rtol=0, atol=0)
+
+
+def test_masked_softmax_with_very_low_scores():
     scores = torch.tensor([-3e38, 0.0, -3e38, 3e38])  # below any "large negative number"
     mask = torch.tensor([True, False, True, False])
     assert masked_softmax(scores, mask).tolist() == [0.5, 0, 0.5, 0]
 
 
-def test_a_nan_in_a_visible_place_is_not_hushed_up():
-    scores, mask = torch.tensor([[torch.nan, 1.0, 2.0], [0.0, 1.0, 2.0]]), yes(2, 3).tril(1)
+def test_masked_softmax_passes_on_nan():
+    scores, mask = torch.tensor([[torch.nan, 1.0, 2.0], [0.0, 1.0, 2.0]]), all_true(2, 3).tril(1)
     for weights in (masked_softmax(scores), masked_softmax(scores, mask)):
         assert weights[0, :2].isnan().all() and weights[1].sum() == 1
 
 
-def test_scores_and_mask_are_left_as_they_were():
+def test_masked_softmax_does_not_change_its_inputs():
     scores, mask = torch.randn(4, 6), torch.rand(4, 6) < 0.5
     before = scores.clone(), mask.clone()
     masked_softmax(scores, mask)
@@ -165,23 +175,25 @@ def test_scores_and_mask_are_left_as_they_were():
 @COLLECTS
 @given(
     lengths=st.lists(st.integers(0, 6), min_size=1, max_size=5),
-    room=st.none() | st.integers(0, 3),
+    extra=st.none() | st.integers(0, 3),
     dtype=st.sampled_from([torch.int64, torch.int32, torch.int8]),
 )
-def test_padding_mask_shows_the_first_keys_of_every_sequence(ledger, lengths, room, dtype):
-    width = max(lengths) + (room or 0)
+def test_padding_mask_equals_a_double_loop(ledger, lengths, extra, dtype):
+    width = max(lengths) + (extra or 0)
     theirs = [[[key < length for key in range(width)]] for length in lengths]
-    ours = padding_mask(torch.tensor(lengths, dtype=dtype), None if room is None else width)
+    ours = padding_mask(torch.tensor(lengths, dtype=dtype), None if extra is None else width)
     assert ours.dtype == torch.bool and ours.shape == (len(lengths), 1, width)
     assert ours.tolist() == theirs
     ledger.holds()
 
 
-@pytest.mark.verifies("course_lib.masks.token_mask", against="an explicit double loop")
+@pytest.mark.verifies(
+    "course_lib.masks.padding_mask_from_tokens", against="an explicit double loop"
+)
 @pytest.mark.parametrize("pad_id", [0, 3, -100])
-def test_token_mask_hides_padding_wherever_it_stands(ledger, pad_id):
+def test_padding_mask_from_tokens_equals_a_double_loop(ledger, pad_id):
     tokens = torch.tensor([[pad_id, 5, 0, 3], [7, pad_id, 1, pad_id], [4, 4, 4, 4]])
-    ours = token_mask(tokens, pad_id)
+    ours = padding_mask_from_tokens(tokens, pad_id)
     assert ours.dtype == torch.bool
     assert ours.tolist() == [[[token != pad_id for token in row]] for row in tokens.tolist()]
     ledger.holds()
@@ -189,18 +201,18 @@ def test_token_mask_hides_padding_wherever_it_stands(ledger, pad_id):
 
 @pytest.mark.verifies("course_lib.masks.causal_mask", against="an explicit double loop")
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (4, 4), (3, 7), (1, 5), (5, None)])
-def test_causal_mask_shows_the_key_at_the_own_place_and_those_before(ledger, queries, keys):
+def test_causal_mask_equals_a_double_loop(ledger, queries, keys):
     ours = causal_mask(queries, keys)
     keys = queries if keys is None else keys
-    places = range(keys - queries, keys)  # of the queries: they are the last of the keys
+    positions = range(keys - queries, keys)  # of the queries: they are the last of the keys
     assert ours.dtype == torch.bool
-    assert ours.tolist() == [[key <= place for key in range(keys)] for place in places]
+    assert ours.tolist() == [[key <= position for key in range(keys)] for position in positions]
     ledger.holds()
 
 
 @pytest.mark.verifies("course_lib.masks.causal_mask", against="PyTorch `causal_lower_right`")
 @pytest.mark.parametrize(("queries", "keys"), [(4, 4), (3, 7), (1, 5)])
-def test_causal_mask_is_the_lower_right_bias_of_pytorch(ledger, queries, keys):
+def test_causal_mask_equals_pytorch_causal_lower_right(ledger, queries, keys):
     query, key = torch.randn(1, queries, 3).double(), torch.randn(1, keys, 3).double()
     value = torch.eye(keys, dtype=torch.float64)[None]  # the output is the weights
     theirs = F.scaled_dot_product_attention(query, key, value, causal_lower_right(queries, keys))
@@ -209,14 +221,14 @@ def test_causal_mask_is_the_lower_right_bias_of_pytorch(ledger, queries, keys):
     assert torch.equal(causal_mask(queries, keys), theirs[0] > 0)
 
 
-def test_the_causal_mask_is_made_where_it_is_asked_for():
+def test_causal_mask_device():
     assert causal_mask(3, device="meta").device.type == "meta"
     assert causal_mask(3).device.type == "cpu"
 
 
 @pytest.mark.verifies("course_lib.masks.combine_masks", against="an explicit double loop")
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0)])
-def test_combined_masks_allow_what_every_mask_allows(ledger, order):
+def test_combine_masks_equals_a_double_loop(ledger, order):
     padding, causal, drawn = padding_mask(torch.tensor([5, 3])), causal_mask(5), torch.rand(5) < 0.8
     ours = combine_masks(*((padding, None, causal, drawn)[i] for i in order))
     theirs = [
@@ -230,12 +242,12 @@ def test_combined_masks_allow_what_every_mask_allows(ledger, order):
     ledger.holds()
 
 
-def test_no_mask_at_all_combines_to_none():
+def test_combine_masks_of_none_is_none():
     assert combine_masks() is None and combine_masks(None, None) is None
-    assert torch.equal(combine_masks(None, yes(3)), yes(3))
+    assert torch.equal(combine_masks(None, all_true(3)), all_true(3))
 
 
-# --- masks that are added --------------------------------------------------------------------
+# --- additive masks --------------------------------------------------------------------------
 
 ADDABLE = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 
@@ -247,7 +259,7 @@ def square(length, dtype):
 @pytest.mark.verifies("course_lib.masks.to_additive", against="an explicit double loop")
 @pytest.mark.parametrize("dtype", ADDABLE)
 @pytest.mark.parametrize("shape", [(5,), (4, 5), (2, 3, 4, 5), ()])
-def test_an_additive_mask_is_0_where_the_mask_allows_and_else_minus_infinity(ledger, shape, dtype):
+def test_to_additive_is_zero_or_minus_infinity(ledger, shape, dtype):
     mask = torch.rand(shape) < 0.5
     ours = to_additive(mask, dtype)
     assert ours.dtype == dtype and ours.shape == shape
@@ -264,7 +276,7 @@ def test_an_additive_mask_is_0_where_the_mask_allows_and_else_minus_infinity(led
     "course_lib.masks.from_additive", against="PyTorch `generate_square_subsequent_mask`"
 )
 @pytest.mark.parametrize("dtype", ADDABLE)
-def test_additive_causal_masks_are_those_of_pytorch(ledger, dtype):
+def test_additive_causal_mask_equals_pytorch(ledger, dtype):
     assert torch.equal(to_additive(causal_mask(6), dtype), square(6, dtype))
     ours = from_additive(square(6, dtype))
     assert ours.dtype == torch.bool
@@ -275,7 +287,7 @@ def test_additive_causal_masks_are_those_of_pytorch(ledger, dtype):
 @pytest.mark.verifies(
     "course_lib.masks.to_additive", against="PyTorch `F.scaled_dot_product_attention`"
 )
-def test_adding_does_to_attention_what_the_mask_does(ledger):
+def test_additive_mask_equals_boolean_mask_in_attention(ledger):
     query, key = torch.randn(2, 4, 3).double(), torch.randn(2, 5, 3).double()
     value = torch.eye(5, dtype=torch.float64).expand(2, -1, -1)  # the output is the weights
     mask = (torch.rand(2, 4, 5) < 0.5) | (torch.arange(5) == 2)
@@ -288,7 +300,7 @@ def test_adding_does_to_attention_what_the_mask_does(ledger):
 @pytest.mark.verifies("course_lib.masks.from_additive", against="the weights that adding leaves")
 @pytest.mark.parametrize("low", [-np.inf, -1e9, -1e4, "lowest"])
 @pytest.mark.parametrize("dtype", ADDABLE)
-def test_whatever_a_program_writes_for_minus_infinity_hides(ledger, dtype, low):
+def test_from_additive_accepts_large_negative_numbers(ledger, dtype, low):
     low = torch.finfo(dtype).min if low == "lowest" else low
     added = torch.zeros(4, 5, dtype=dtype)
     added[1, 3], added[2, 0], added[3, 4] = low, low, -np.inf
@@ -297,13 +309,13 @@ def test_whatever_a_program_writes_for_minus_infinity_hides(ledger, dtype, low):
     ledger.holds()
 
 
-def test_an_additive_mask_has_float32_where_no_dtype_is_asked_for_and_stays_where_it_was():
-    assert to_additive(yes(3)).dtype == torch.float32
-    assert to_additive(yes(3).to("meta")).device.type == "meta"
-    assert (from_additive(torch.tensor([-0.0, 0.0])) == yes(2)).all()
+def test_to_additive_default_dtype_and_device():
+    assert to_additive(all_true(3)).dtype == torch.float32
+    assert to_additive(all_true(3).to("meta")).device.type == "meta"
+    assert (from_additive(torch.tensor([-0.0, 0.0])) == all_true(2)).all()
 
 
-# --- what the masks do to attention ----------------------------------------------------------
+# --- masks in attention ----------------------------------------------------------------------
 
 SCORES = {
     "scaled": ScaledDotScore,
@@ -314,26 +326,26 @@ SCORES = {
 
 @pytest.mark.verifies("course_lib.masks.padding_mask", against="every sequence alone, unpadded")
 @pytest.mark.parametrize("score", SCORES)
-@pytest.mark.parametrize("room", [0, 1, 9])
-def test_padding_however_long_never_changes_what_attention_returns(ledger, score, room):
+@pytest.mark.parametrize("extra", [0, 1, 9])
+def test_length_of_padding_has_no_effect_on_attention(ledger, score, extra):
     attention = Attention(SCORES[score]()).double()
     lengths, query = torch.tensor([5, 1, 3]), torch.randn(3, 2, 4).double()
-    key, value = (torch.randn(3, 5 + room, size).double() for size in (4, 6))
-    behind = ~padding_mask(lengths, 5 + room)[:, 0]  # (batch, key)
-    key[behind], value[behind] = 1e3, -1e6
+    key, value = (torch.randn(3, 5 + extra, size).double() for size in (4, 6))
+    padding = ~padding_mask(lengths, 5 + extra)[:, 0]  # (batch, key)
+    key[padding], value[padding] = 1e3, -1e6
     key.requires_grad_()
-    padded = attention(query, key, value, padding_mask(lengths, 5 + room))
+    padded = attention(query, key, value, padding_mask(lengths, 5 + extra))
     for b, length in enumerate(lengths.tolist()):
         alone = attention(query[b], key[b, :length], value[b, :length])
         ledger.compare(padded.output[b], alone.output, within=1e-12)
         ledger.compare(padded.weights[b, :, :length], alone.weights, within=1e-12)
     (gradient,) = torch.autograd.grad(padded.output.sum(), key)
-    assert (gradient[behind] == 0).all()
+    assert (gradient[padding] == 0).all()
 
 
 @pytest.mark.verifies("course_lib.masks.causal_mask", against="every prefix alone")
 @pytest.mark.parametrize("score", SCORES)
-def test_the_future_never_changes_the_past(ledger, score):
+def test_causal_mask_hides_future_tokens(ledger, score):
     attention = Attention(SCORES[score]()).double()
     tokens = torch.randn(6, 4, dtype=torch.float64)
     whole = attention(tokens, tokens, tokens, causal_mask(6)).output
@@ -346,7 +358,7 @@ def test_the_future_never_changes_the_past(ledger, score):
     assert not torch.equal(attention(tokens, tokens, tokens).output, whole)
 
 
-def test_no_gradient_flows_from_the_past_into_the_future():
+def test_causal_mask_stops_gradients_to_future_tokens():
     attention = Attention(ScaledDotScore())
     tokens = torch.randn(5, 4, requires_grad=True)
 
@@ -355,6 +367,40 @@ def test_no_gradient_flows_from_the_past_into_the_future():
 
     reach = torch.autograd.functional.jacobian(sums, tokens).abs().sum(-1)  # (output, input)
     assert torch.equal(reach > 0, torch.ones(5, 5).tril() > 0)
+
+
+# --- compiled --------------------------------------------------------------------------------
+
+SCORED, TOKENS = torch.randn(2, 3, 4, 5), torch.tensor([[4, 7, 0], [3, 0, 0]])
+COMPILED = {
+    "padding_mask": (padding_mask, torch.tensor([5, 3, 0]), 6),
+    "padding_mask_from_tokens": (padding_mask_from_tokens, TOKENS, 0),
+    "causal_mask": (causal_mask, 4, 6),
+    "combine_masks": (combine_masks, causal_mask(5), None, padding_mask(torch.tensor([5, 3]))),
+    "to_additive": (to_additive, causal_mask(5), torch.float16),
+    "from_additive": (from_additive, to_additive(causal_mask(5))),
+    "masked_softmax without a mask": (masked_softmax, SCORED),
+    "masked_softmax, causal": (masked_softmax, SCORED, causal_mask(4, 5)),
+    "masked_softmax, padding": (masked_softmax, SCORED, padding_mask(torch.tensor([4, 0]), 5)[:, None]),
+    "masked_softmax along another axis": (masked_softmax, SCORED, padding_mask(torch.tensor([4]), 5), 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compile_masks_as_one_graph(as_one_graph, name):
+    function, *arguments = COMPILED[name]
+    assert torch.equal(as_one_graph(function)(*arguments), function(*arguments))
+
+
+def test_compile_masked_softmax_with_its_gradient(as_one_graph):
+    mask = padding_mask(torch.tensor([4, 0]), 5)[:, None]  # a fully masked sequence
+    scores = SCORED.masked_fill(~mask, torch.nan).requires_grad_()
+    upstream = torch.randn_like(SCORED)
+    gradients = [
+        torch.autograd.grad(function(scores, mask), scores, upstream)[0]
+        for function in (as_one_graph(masked_softmax), masked_softmax)
+    ]
+    assert torch.equal(*gradients) and gradients[0].isfinite().all()
 
 
 # --- bad input -------------------------------------------------------------------------------
@@ -376,31 +422,32 @@ A = torch.zeros(2, 3)
         (lambda: padding_mask(torch.tensor([2, -1])), r"lengths holds -1; a length is 0 or more"),
         (
             lambda: padding_mask(torch.tensor([2, 7]), 5),
-            r"lengths holds 7, but max_length=5; there would be no room for the last 2 keys",
+            r"lengths holds 7, but max_length=5; the last 2 keys would not fit",
         ),
         (lambda: padding_mask(torch.tensor([2]), 2.0), r"max_length=2.0 is a float; .*whole number"),
         (lambda: padding_mask(torch.tensor([0]), -1), r"max_length=-1 is below 0"),
-        (lambda: token_mask([[4, 0]], 0), r"tokens is a list; it must be a tensor of whole numbers"),
-        (lambda: token_mask(torch.tensor([4, 0]), 0), r"tokens has shape \(2,\) .*\(batch, key\)"),
-        (lambda: token_mask(A, 0), r"tokens has shape \(2, 3\) and dtype float32; .*whole numbers"),
-        (lambda: token_mask(A.long(), None), r"pad_id=None is a NoneType; it must be a whole number"),
-        (lambda: token_mask(A.long(), 0.5), r"pad_id=0.5 is a float; it must be a whole number"),
+        (lambda: padding_mask_from_tokens([[4, 0]], 0), r"tokens is a list; it must be a tensor of whole numbers"),
+        (lambda: padding_mask_from_tokens(torch.tensor([4, 0]), 0), r"tokens has shape \(2,\) .*\(batch, key\)"),
+        (lambda: padding_mask_from_tokens(A, 0), r"tokens has shape \(2, 3\) and dtype float32; .*whole numbers"),
+        (lambda: padding_mask_from_tokens(A.long(), None), r"pad_id=None is a NoneType; it must be a whole number"),
+        (lambda: padding_mask_from_tokens(A.long(), 0.5), r"pad_id=0.5 is a float; it must be a whole number"),
         (lambda: causal_mask(0), r"query_length=0 is below 1"),
         (lambda: causal_mask(3, 0), r"key_length=0 is below 1"),
         (lambda: causal_mask(2.0), r"query_length=2.0 is a float; it must be a whole number"),
         (lambda: causal_mask(3, 2), r"key_length=2 is below query_length=3; .* at least as many keys"),
-        (lambda: combine_masks(yes(3), A), r"mask is float32; it must be a boolean tensor where True"),
+        (lambda: combine_masks(all_true(3), A), r"mask is float32; it must be a boolean tensor where True"),
         (lambda: combine_masks(None, [True]), r"mask is list; it must be a boolean tensor"),
         (
-            lambda: combine_masks(yes(2, 3), None, yes(2, 4)),
+            lambda: combine_masks(all_true(2, 3), None, all_true(2, 4)),
             r"masks have shapes \(2, 3\) and \(2, 4\); they must broadcast to each other",
         ),
+        (lambda: combine_masks(all_true(3), all_true(3).to("meta")), r"masks are on cpu and meta; they must be on one device"),
         (lambda: to_additive(A), r"mask is float32; it must be a boolean tensor where True means"),
         (lambda: to_additive([True]), r"mask is list; it must be a boolean tensor"),
-        (lambda: to_additive(yes(3), torch.int64), r"dtype=torch\.int64 must be a floating-point dtype, e\.g\. torch\.float32"),
-        (lambda: to_additive(yes(3), torch.bool), r"dtype=torch\.bool must be a floating-point dtype"),
-        (lambda: to_additive(yes(3), float), r"dtype=<class 'float'> must be a floating-point dtype"),
-        (lambda: from_additive(yes(3)), r"mask has dtype bool; a floating-point tensor is needed"),
+        (lambda: to_additive(all_true(3), torch.int64), r"dtype=torch\.int64 must be a floating-point dtype, e\.g\. torch\.float32"),
+        (lambda: to_additive(all_true(3), torch.bool), r"dtype=torch\.bool must be a floating-point dtype"),
+        (lambda: to_additive(all_true(3), float), r"dtype=<class 'float'> must be a floating-point dtype"),
+        (lambda: from_additive(all_true(3)), r"mask has dtype bool; a floating-point tensor is needed"),
         (lambda: from_additive(A.long()), r"mask has dtype int64; a floating-point tensor is needed"),
         (lambda: from_additive([0.0]), r"mask is a list; a tensor is needed"),
         (lambda: from_additive(torch.tensor([0.0, -torch.inf, -2.5])), r"mask holds -2\.5; an additive mask holds 0 and minus infinity \(or numbers of -10000 and below\)"),
@@ -416,12 +463,12 @@ A = torch.zeros(2, 3)
         (lambda: masked_softmax(A, A), r"mask is float32; it must be a boolean .*True means 'may attend"),
         (lambda: masked_softmax(A, A.long()), r"mask is int64; it must be a boolean .*mask == 1 for"),
         (
-            lambda: masked_softmax(A, yes(3, 2)),
+            lambda: masked_softmax(A, all_true(3, 2)),
             r"mask has shape \(3, 2\); it must broadcast to the shape of scores = \(2, 3\)",
         ),
-        (lambda: masked_softmax(A, yes(1, 2, 3)), r"mask has shape \(1, 2, 3\); it must broadcast"),
+        (lambda: masked_softmax(A, all_true(1, 2, 3)), r"mask has shape \(1, 2, 3\); it must broadcast"),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_by_name(call, says):
+def test_invalid_input_raises_value_error(call, says):
     with pytest.raises(ValueError, match=says):
         call()

@@ -8,10 +8,10 @@ from safetensors import safe_open
 
 from course_lib.checkpoints import HERE, date_translator
 from course_lib.data import date_vocabularies, written_dates
-from course_lib.measure import milliseconds, peak_memory
+from course_lib.profiling import milliseconds, peak_memory
 
 
-@pytest.mark.verifies("course_lib.measure.peak_memory", against="sizes counted by hand")
+@pytest.mark.verifies("course_lib.profiling.peak_memory", against="sizes counted by hand")
 @pytest.mark.parametrize(
     ("function", "wanted"),
     [
@@ -38,7 +38,7 @@ def test_peak_memory_sees_what_autograd_keeps():
     assert peak_memory(lambda: x.exp().sin().cos().sum()) == 3 * 4000 + 4
 
 
-@pytest.mark.verifies("course_lib.measure.milliseconds", against="Python's `time.sleep`")
+@pytest.mark.verifies("course_lib.profiling.milliseconds", against="Python's `time.sleep`")
 def test_milliseconds_is_the_time_of_one_call(ledger):
     took = milliseconds(lambda: time.sleep(0.02), seconds=0.1)
     assert 20 <= took < 40

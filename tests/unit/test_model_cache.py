@@ -8,10 +8,12 @@ import weakref
 import pytest
 import torch
 
-from course_lib.cache import BlockCache, KeyValueCache, MemoryCache, ModelCache
+from course_lib.cache import BlockCache, CrossAttentionCache, KeyValueCache, ModelCache
 from course_lib.multihead import MultiHeadAttention
 from course_lib.positions import ENCODINGS
 from course_lib.transformer import DecoderOnly, Memory, Transformer, TransformerConfig
+from tests.helpers.ids import encoding_id
+from tests.helpers.transformer import randomized, words
 
 # No two axes are equally long, so that none can be taken for another.
 BATCH, HEADS, KV_HEADS, D_HEAD, SOURCE, TARGET = 3, 4, 2, 6, 5, 7
@@ -26,20 +28,6 @@ def sized(**choices):
         "d_ff": 9, "dropout": 0.0, "max_length": 12, "norm": "pre",
     }  # fmt: skip
     return TransformerConfig(**(sizes | choices))
-
-
-def wild(layer, dtype=torch.float64):
-    """Weights and biases large enough that every part matters."""
-    for parameter in layer.parameters():
-        parameter.data = 0.3 * torch.randn(parameter.shape).to(dtype)
-    return layer
-
-
-def words(vocabulary, length, *padded):
-    tokens = torch.randint(1, vocabulary, (len(padded), length))
-    for row, count in zip(tokens, padded, strict=True):
-        row[length - count :] = PAD
-    return tokens
 
 
 def source_and_target():
@@ -71,7 +59,11 @@ def continued(model, tokens, chunks=None, cache=None):
 
 
 CHUNKS = [(1,) * TARGET, (3, 1, 3), (1, 6)]
-CASES = [(name, *how) for name in ENCODINGS for how in (("pre", KV_HEADS), ("post", HEADS))]
+CASES = [
+    pytest.param(name, norm, kv_heads, id=f"{encoding_id(name)}-{norm}-{kind}")
+    for name in ENCODINGS
+    for norm, kv_heads, kind in (("pre", KV_HEADS, "gqa"), ("post", HEADS, "mha"))
+]
 
 
 def near(ours, theirs):
@@ -84,8 +76,8 @@ def near(ours, theirs):
 @pytest.mark.verifies("course_lib.cache.ModelCache", against="the whole target at once")
 @pytest.mark.verifies("course_lib.cache.BlockCache", against="the whole target at once")
 @pytest.mark.parametrize(("positions", "norm", "kv_heads"), CASES)
-def test_token_by_token_is_the_whole_target_at_once(ledger, positions, norm, kv_heads):
-    model = wild(Transformer(sized(positions=positions, norm=norm, num_kv_heads=kv_heads)))
+def test_kv_cache_of_a_transformer_equals_the_full_pass(ledger, positions, norm, kv_heads):
+    model = randomized(Transformer(sized(positions=positions, norm=norm, num_kv_heads=kv_heads)))
     source, target = source_and_target()
     memory, whole = model.encode(source), model(source, target)
     for chunks in CHUNKS:
@@ -96,8 +88,8 @@ def test_token_by_token_is_the_whole_target_at_once(ledger, positions, norm, kv_
     "course_lib.cache.ModelCache", against="the whole sequence at once, decoder-only"
 )
 @pytest.mark.parametrize(("positions", "norm", "kv_heads"), CASES)
-def test_a_decoder_alone_writes_as_it_reads(ledger, positions, norm, kv_heads):
-    model = wild(DecoderOnly(sized(positions=positions, norm=norm, num_kv_heads=kv_heads)))
+def test_kv_cache_of_decoder_only_equals_the_full_pass(ledger, positions, norm, kv_heads):
+    model = randomized(DecoderOnly(sized(positions=positions, norm=norm, num_kv_heads=kv_heads)))
     _, tokens = source_and_target()
     whole = model(tokens)
     for chunks in CHUNKS:
@@ -106,15 +98,15 @@ def test_a_decoder_alone_writes_as_it_reads(ledger, positions, norm, kv_heads):
 
 @pytest.mark.verifies("course_lib.cache.ModelCache", against="the whole target at once")
 @pytest.mark.parametrize("training", [True, False])
-def test_a_cache_serves_in_single_precision_in_training_and_in_evaluation(ledger, training):
+def test_kv_cache_in_float32_in_training_and_evaluation(ledger, training):
     model = Transformer(sized()).train(training)
     source, target = source_and_target()
     ledger.compare(written(model, target, model.encode(source)), model(source, target), within=1e-5)
 
 
 @pytest.mark.verifies("course_lib.cache.ModelCache", against="the whole target at once")
-def test_gradients_flow_through_a_cache(ledger):
-    model, (source, target) = wild(Transformer(sized(positions="t5"))), source_and_target()
+def test_gradients_flow_through_the_kv_cache(ledger):
+    model, (source, target) = randomized(Transformer(sized(positions="t5"))), source_and_target()
     whole, ours = model(source, target), written(model, target, model.encode(source), (2, 1, 4))
     mix, leaves = torch.randn(whole.shape).double(), list(model.parameters())
     slopes, mine = (torch.autograd.grad(one, leaves, mix) for one in (whole, ours))
@@ -123,20 +115,20 @@ def test_gradients_flow_through_a_cache(ledger):
         ledger.compare(one / scale, slope / scale, within=1e-10, backward=True)
 
 
-def test_without_a_cache_nothing_is_kept_between_calls():
+def test_decode_without_kv_cache_is_stateless():
     model, (source, target) = Transformer(sized()), source_and_target()
     memory = model.encode(source)
     assert torch.equal(model.decode(target, memory), model.decode(target, memory))
 
 
-# --- what is projected, and what is kept -----------------------------------------------------
+# --- projections and contents ----------------------------------------------------------------
 
 
 def lengths_projected(model, run):
     """How many tokens went through each projection, call by call."""
     seen, hooks = {}, []
     for name, layer in model.named_modules():
-        if name.endswith((".key", ".value")):
+        if name.endswith((".k_proj", ".v_proj")):
             seen[name] = []
             hook = lambda _, args, __, name=name: seen[name].append(args[0].shape[1])  # noqa: E731
             hooks.append(layer.register_forward_hook(hook))
@@ -146,12 +138,14 @@ def lengths_projected(model, run):
     return seen
 
 
-@pytest.mark.verifies("course_lib.cache.MemoryCache", against="counted projections of the memory")
-def test_the_memory_is_projected_once_and_every_token_once(ledger):
+@pytest.mark.verifies(
+    "course_lib.cache.CrossAttentionCache", against="counted projections of the memory"
+)
+def test_kv_cache_projects_the_memory_and_every_token_once(ledger):
     model, (source, target) = Transformer(sized()), source_and_target()
     seen = lengths_projected(model, lambda: written(model, target, model.encode(source), (3, 1, 3)))
     for place in range(DECODER):
-        for part in ("key", "value"):
+        for part in ("k_proj", "v_proj"):
             assert seen[f"decoder.{place}.cross_attention.{part}"] == [SOURCE]
             assert seen[f"decoder.{place}.self_attention.{part}"] == [3, 1, 3]
     ledger.holds()
@@ -160,10 +154,10 @@ def test_the_memory_is_projected_once_and_every_token_once(ledger):
     assert len(seen) == 2 * DECODER and all(lengths == [4, 2, 1] for lengths in seen.values())
 
 
-@pytest.mark.verifies("course_lib.cache.MemoryCache", against="slices of the projections")
+@pytest.mark.verifies("course_lib.cache.CrossAttentionCache", against="slices of the projections")
 @pytest.mark.verifies("course_lib.cache.BlockCache", against="slices of the projections")
-def test_kept_are_projections_and_not_what_came_in(ledger):
-    model, (source, target) = wild(Transformer(sized())), source_and_target()
+def test_kv_cache_holds_projections(ledger):
+    model, (source, target) = randomized(Transformer(sized())), source_and_target()
     cache, memory, inputs = model.new_cache(), model.encode(source), {}
     for place, block in enumerate(model.decoder):
         block.self_attention.register_forward_pre_hook(lambda _, args, place=place: inputs.setdefault(place, []).append(args[0]))  # fmt: skip
@@ -171,40 +165,51 @@ def test_kept_are_projections_and_not_what_came_in(ledger):
     for place, (block, kept) in enumerate(zip(model.decoder, cache.blocks, strict=True)):
         for part in ("key", "value"):
             for attention, one, came in (
-                (block.self_attention, kept.written, torch.cat(inputs[place], 1)),
-                (block.cross_attention, kept.memory, memory.vectors),
+                (block.self_attention, kept.self_attention, torch.cat(inputs[place], 1)),
+                (block.cross_attention, kept.cross_attention, memory.vectors),
             ):
-                layer = getattr(attention, part)
+                layer = {"key": attention.k_proj, "value": attention.v_proj}[part]
                 projected = came @ layer.weight.T + layer.bias
                 for head in range(KV_HEADS):
                     wanted = projected[..., head * D_HEAD : (head + 1) * D_HEAD]
                     ledger.compare(getattr(one, part)[:, head], wanted, within=1e-12)
 
 
-def test_length_bytes_and_words_are_counted_by_hand():
+def test_kv_cache_length_nbytes_and_repr():
     model, (source, target) = Transformer(sized()), source_and_target()
     cache, memory = model.new_cache(), model.encode(source)
-    assert (cache.length, cache.nbytes, cache.real, len(cache.blocks)) == (0, 0, None, DECODER)
+    assert (cache.length, cache.nbytes, cache.padding_mask, len(cache.blocks)) == (
+        0,
+        0,
+        None,
+        DECODER,
+    )
     assert repr(cache) == "ModelCache of 2 blocks, 0 tokens, 0 bytes"
     model.decode(target[:, :4], memory, cache=cache)
     one = 2 * BATCH * KV_HEADS * D_HEAD * 4  # bytes of a key and a value of each sequence
     assert cache.length == 4 and cache.nbytes == DECODER * one * (4 + SOURCE)
     model.decode(target[:, 4:6], memory, cache=cache)
     assert cache.length == 6 and cache.nbytes == DECODER * one * (6 + SOURCE)
-    assert torch.equal(cache.real, (target[:, None, :6] != PAD))
+    assert torch.equal(cache.padding_mask, (target[:, None, :6] != PAD))
     assert repr(cache) == f"ModelCache of 2 blocks, 6 tokens, {cache.nbytes} bytes"
     for block in cache.blocks:
-        assert isinstance(block, BlockCache) and block._fields == ("written", "memory")
-        assert (block.written.length, block.memory.length) == (6, SOURCE)
-        assert type(block.written) is KeyValueCache and type(block.memory) is MemoryCache
+        assert isinstance(block, BlockCache) and block._fields == (
+            "self_attention",
+            "cross_attention",
+        )
+        assert (block.self_attention.length, block.cross_attention.length) == (6, SOURCE)
+        assert (
+            type(block.self_attention) is KeyValueCache
+            and type(block.cross_attention) is CrossAttentionCache
+        )
     alone = DecoderOnly(sized())
     cache = alone.new_cache()
     alone(target, cache=cache)
     assert cache.nbytes == DECODER * one * TARGET and isinstance(cache, ModelCache)
 
 
-def test_two_caches_of_one_model_do_not_meet():
-    model, (source, target) = wild(Transformer(sized())), source_and_target()
+def test_two_kv_caches_of_one_model_are_independent():
+    model, (source, target) = randomized(Transformer(sized())), source_and_target()
     memory, whole = model.encode(source), model(source, target)
     first, second = model.new_cache(), model.new_cache()
     written(model, target[:, :3], memory, cache=first)
@@ -212,8 +217,8 @@ def test_two_caches_of_one_model_do_not_meet():
     near(written(model, target[:, 3:], memory, cache=first), whole[:, 3:])
 
 
-def test_a_copy_of_a_cache_goes_its_own_way():
-    model, (_, target) = wild(DecoderOnly(sized())), source_and_target()
+def test_deepcopy_of_a_kv_cache_is_independent():
+    model, (_, target) = randomized(DecoderOnly(sized())), source_and_target()
     cache = model.new_cache()
     with torch.no_grad():  # PyTorch copies no tensor that has a graph
         model(target[:, :3], cache=cache)
@@ -223,7 +228,7 @@ def test_a_copy_of_a_cache_goes_its_own_way():
     assert (cache.length, twin.length) == (5, TARGET)
 
 
-def test_a_cache_keeps_no_model_alive():
+def test_kv_cache_keeps_no_model_alive():
     model = DecoderOnly(sized())
     cache, alive = model.new_cache(), weakref.ref(model)
     del model
@@ -233,8 +238,8 @@ def test_a_cache_keeps_no_model_alive():
         DecoderOnly(sized())(torch.tensor([[1]]), cache=cache)
 
 
-@pytest.mark.parametrize("positions", ENCODINGS)
-def test_a_cache_works_under_autocast_and_in_half_precision(positions):
+@pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
+def test_kv_cache_under_autocast_and_in_half_precision(positions):
     model, (source, target) = Transformer(sized(positions=positions)), source_and_target()
     whole = model(source, target)
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
@@ -246,46 +251,50 @@ def test_a_cache_works_under_autocast_and_in_half_precision(positions):
         torch.testing.assert_close(logits.float(), whole, rtol=0, atol=0.3)
 
 
-# --- some of the sequences -------------------------------------------------------------------
+# --- reordering ------------------------------------------------------------------------------
 
 ROWS = [[2, 0], [1, 1, 0, 2, 1]]
 
 
 @pytest.mark.verifies("course_lib.cache.ModelCache", against="the chosen sequences written anew")
 @pytest.mark.verifies("course_lib.cache.KeyValueCache", against="the chosen sequences written anew")
-@pytest.mark.verifies("course_lib.cache.MemoryCache", against="the chosen sequences written anew")
+@pytest.mark.verifies(
+    "course_lib.cache.CrossAttentionCache", against="the chosen sequences written anew"
+)
 @pytest.mark.parametrize("rows", ROWS)
-@pytest.mark.parametrize("positions", ENCODINGS)
-def test_chosen_sequences_go_on_as_if_they_had_been_alone(ledger, positions, rows):
+@pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
+def test_reordered_kv_cache_equals_decoding_from_the_start(ledger, positions, rows):
     rows, (source, target) = torch.tensor(rows), source_and_target()
-    model, alone = (wild(made(sized(positions=positions))) for made in (Transformer, DecoderOnly))
+    model, alone = (
+        randomized(made(sized(positions=positions))) for made in (Transformer, DecoderOnly)
+    )
     memory, later = model.encode(source), words(TARGETS, 3, *[0] * len(rows))
     anew = torch.cat([target[rows], later], 1)
     cache = model.new_cache()
     written(model, target, memory, (4, 3), cache)
-    cache.select(rows)
-    assert cache.length == TARGET and torch.equal(cache.real, (target != PAD)[rows, None])
+    cache.reorder(rows)
+    assert cache.length == TARGET and torch.equal(cache.padding_mask, (target != PAD)[rows, None])
     ours = written(model, later, Memory(*(part[rows] for part in memory)), (1, 2), cache)
     ledger.compare(ours, model(source[rows], anew)[:, TARGET:], within=1e-10)
     cache = alone.new_cache()
     continued(alone, target, (4, 3), cache)
-    cache.select(rows)
+    cache.reorder(rows)
     ours = continued(alone, later, (2, 1), cache)
     ledger.compare(ours, alone(anew)[:, TARGET:], within=1e-10)
 
 
-def test_choosing_of_an_empty_cache_changes_nothing():
-    for cache in (KeyValueCache(), MemoryCache(), DecoderOnly(sized()).new_cache()):
-        cache.select(torch.tensor([0, 5]))
+def test_reordering_an_empty_kv_cache_changes_nothing():
+    for cache in (KeyValueCache(), CrossAttentionCache(), DecoderOnly(sized()).new_cache()):
+        cache.reorder(torch.tensor([0, 5]))
         assert (cache.length, cache.nbytes) == (0, 0)
 
 
-def test_choosing_keeps_earlier_tensors_as_they_were():
+def test_reordering_leaves_earlier_tensors():
     cache = KeyValueCache()
     key, value = torch.randn(3, 2, 4, 5), torch.randn(3, 2, 4, 6)
-    cache.extend(key, value)
+    cache.update(key, value)
     before = key.clone(), value.clone()
-    cache.select(torch.tensor([2, 2, 0, 1], dtype=torch.int32))
+    cache.reorder(torch.tensor([2, 2, 0, 1], dtype=torch.int32))
     assert torch.equal(cache.key, torch.stack([key[2], key[2], key[0], key[1]]))
     assert torch.equal(cache.value, torch.stack([value[2], value[2], value[0], value[1]]))
     cache.key.zero_()
@@ -294,13 +303,13 @@ def test_choosing_keeps_earlier_tensors_as_they_were():
 
 @pytest.mark.parametrize("grad", [True, False])
 @pytest.mark.parametrize("reads", [True, False])
-def test_choosing_twice_and_then_going_on(grad, reads):
+def test_reordering_a_kv_cache_twice(grad, reads):
     """What is chosen is copied late; no order of choosing, reading and going on may show it."""
     cache, key, value = KeyValueCache(), torch.randn(3, 2, 4, 5), torch.randn(3, 2, 4, 6)
-    cache.extend(key, value)
+    cache.update(key, value)
     for rows in ([2, 0, 0, 1], [3, 3, 0]):
         rows = torch.tensor(rows)
-        cache.select(rows)
+        cache.reorder(rows)
         assert cache.batch == len(rows) and cache.length == 4
         if reads:
             assert (
@@ -308,32 +317,32 @@ def test_choosing_twice_and_then_going_on(grad, reads):
             )
         rows.zero_()  # the caller's own
     new = torch.randn(3, 2, 2, 5), torch.randn(3, 2, 2, 6)
-    with pytest.raises(ValueError, match="cache keeps 3 sequences, but the new key has 4"):
-        cache.extend(*(torch.cat([one, one[:1]]) for one in new))
+    with pytest.raises(ValueError, match="cache has 3 sequences, but the new key has 4"):
+        cache.update(*(torch.cat([one, one[:1]]) for one in new))
     with torch.set_grad_enabled(grad):
-        kept = cache.extend(*new)
+        kept = cache.update(*new)
     for ours, kept_before, behind in zip(kept, (key, value), new, strict=True):
         assert torch.equal(ours, torch.cat([kept_before[[1, 1, 2]], behind], dim=-2))
     assert cache.key is kept[0] and cache.value is kept[1] and cache.length == 6
 
 
-def test_a_gradient_reaches_what_was_chosen():
+def test_gradients_flow_through_a_reordered_kv_cache():
     cache, key = KeyValueCache(), torch.randn(3, 2, 4, 5, requires_grad=True)
-    cache.extend(key, key)
-    cache.select(torch.tensor([2, 2, 0]))
-    cache.extend(torch.randn(3, 2, 1, 5), torch.randn(3, 2, 1, 5))[0][:, :, :4].sum().backward()
+    cache.update(key, key)
+    cache.reorder(torch.tensor([2, 2, 0]))
+    cache.update(torch.randn(3, 2, 1, 5), torch.randn(3, 2, 1, 5))[0][:, :, :4].sum().backward()
     assert torch.equal(key.grad.mean((1, 2, 3)), torch.tensor([1.0, 0.0, 2.0]))
 
 
-# --- one layer with a memory -----------------------------------------------------------------
+# --- cross-attention cache -------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.cache.MemoryCache", against="the layer without a cache")
-@pytest.mark.parametrize("kv_heads", [1, 2, HEADS])
+@pytest.mark.verifies("course_lib.cache.CrossAttentionCache", against="the layer without a cache")
+@pytest.mark.parametrize("kv_heads", [1, 2, HEADS], ids=["mqa", "gqa", "mha"])
 @pytest.mark.parametrize("need_weights", [True, False])
-def test_a_layer_looks_at_a_kept_memory_as_at_a_new_one(ledger, kv_heads, need_weights):
-    layer = wild(MultiHeadAttention(D_MODEL, HEADS, num_kv_heads=kv_heads))
-    memory, cache = torch.randn(BATCH, SOURCE, D_MODEL).double(), MemoryCache()
+def test_cross_attention_cache_equals_the_layer_without_cache(ledger, kv_heads, need_weights):
+    layer = randomized(MultiHeadAttention(D_MODEL, HEADS, num_kv_heads=kv_heads))
+    memory, cache = torch.randn(BATCH, SOURCE, D_MODEL).double(), CrossAttentionCache()
     mask = torch.rand(BATCH, 1, SOURCE) < 0.7
     for queries in (1, 4, 2):
         x = torch.randn(BATCH, queries, D_MODEL).double()
@@ -343,17 +352,17 @@ def test_a_layer_looks_at_a_kept_memory_as_at_a_new_one(ledger, kv_heads, need_w
         if need_weights:
             ledger.compare(ours.weights, theirs.weights, within=1e-12)
         assert cache.length == SOURCE and cache.key.shape[1] == kv_heads
-    assert repr(cache) == f"MemoryCache of {SOURCE} tokens, {cache.nbytes} bytes"
+    assert repr(cache) == f"CrossAttentionCache of {SOURCE} tokens, {cache.nbytes} bytes"
 
 
-def test_what_is_kept_of_a_memory_is_given_back_as_it_is():
-    cache = MemoryCache()
-    kept = cache.extend(torch.randn(2, 3, 5, 4), torch.randn(2, 3, 5, 6))
-    recalled = cache.recall(torch.randn(2, 5, 9))
+def test_cross_attention_cache_returns_what_it_holds():
+    cache = CrossAttentionCache()
+    kept = cache.update(torch.randn(2, 3, 5, 4), torch.randn(2, 3, 5, 6))
+    recalled = cache.get()
     assert recalled[0] is kept[0] and recalled[1] is kept[1] and cache.length == 5
 
 
-# --- bad input -------------------------------------------------------------------------------
+# --- invalid input ---------------------------------------------------------------------------
 
 S, T = torch.tensor([[3, 4, 5, 0], [6, 7, 8, 9]]), torch.tensor([[1, 2, 3], [1, 4, 0]])
 MODEL, TWIN = Transformer(sized()), Transformer(sized())
@@ -380,26 +389,26 @@ def state(cache):
         (MODEL, lambda c: copy.deepcopy(MODEL).decode(T, MODEL.encode(S), cache=c), ANOTHER),
         (ALONE, lambda c: ALONE_TWIN(T, cache=c), ANOTHER),
         (ALONE, lambda c: MODEL.decode(T, MODEL.encode(S), cache=c), ANOTHER),
-        (MODEL, lambda c: MODEL.decode(T[:1], MODEL.encode(S[:1]), cache=c), r"cache keeps a memory of 2 sequences, but memory has 1; use a new cache for each batch of sources"),
-        (MODEL, lambda c: MODEL.decode(T, MODEL.encode(S[:, :3]), cache=c), r"cache keeps a memory of 4 tokens, but memory has 3; use a new cache"),
+        (MODEL, lambda c: MODEL.decode(T[:1], MODEL.encode(S[:1]), cache=c), r"cache has 2 sequences, but the new tokens are of 1; use a new cache for each batch"),
+        (MODEL, lambda c: MODEL.decode(T, MODEL.encode(S[:, :3]), cache=c), r"cache has a memory of 4 tokens, but memory has 3; use a new cache"),
         (MODEL, lambda c: MODEL.decode(T + 9, MODEL.encode(S), cache=c), r"target holds 13; the vocabulary has 11 tokens"),
         (MODEL, lambda c: MODEL.decode(T.float(), MODEL.encode(S), cache=c), r"target has .* dtype float32"),
-        (ALONE, lambda c: ALONE(T[:1], cache=c), r"cache keeps 2 sequences, but the new tokens are of 1; use a new cache for each batch"),
+        (ALONE, lambda c: ALONE(T[:1], cache=c), r"cache has 2 sequences, but the new tokens are of 1; use a new cache for each batch"),
         (ALONE, lambda c: ALONE(T - 1, cache=c), r"tokens holds -1"),
         (SHORT, lambda c: SHORT.decode(T[:, :2], SHORT.encode(S), cache=c), r"target reaches position 4, but the model was made with max_length=4: learned positions end at 3"),
         (SHORT_ALONE, lambda c: SHORT_ALONE(T[:, :2], cache=c), r"tokens reaches position 4, but the model was made with max_length=4"),
-        (MODEL, lambda c: c.select([0, 1]), rf"rows is a list; {ROWS_MUST}"),
-        (MODEL, lambda c: c.select(torch.tensor(0)), rf"rows has shape \(\) and dtype int64; {ROWS_MUST}"),
-        (MODEL, lambda c: c.select(torch.tensor([[0]])), rf"rows has shape \(1, 1\) and dtype int64; {ROWS_MUST}"),
-        (MODEL, lambda c: c.select(torch.tensor([0.0])), rf"rows has shape \(1,\) and dtype float32; {ROWS_MUST}"),
-        (MODEL, lambda c: c.select(torch.tensor([True, False])), rf"rows has shape \(2,\) and dtype bool; {ROWS_MUST}"),
-        (MODEL, lambda c: c.select(torch.tensor([], dtype=torch.int64)), rf"rows has shape \(0,\) .*; {ROWS_MUST}"),
-        (MODEL, lambda c: c.select(torch.tensor([0, 2])), r"rows holds 2; the batch has 2 sequences, 0 to 1"),
-        (MODEL, lambda c: c.select(torch.tensor([-1])), r"rows holds -1; the batch has 2 sequences"),
-        (MODEL, lambda c: c.blocks[0].written.select(torch.tensor([7])), r"rows holds 7; the batch has 2"),
+        (MODEL, lambda c: c.reorder([0, 1]), rf"rows is a list; {ROWS_MUST}"),
+        (MODEL, lambda c: c.reorder(torch.tensor(0)), rf"rows has shape \(\) and dtype int64; {ROWS_MUST}"),
+        (MODEL, lambda c: c.reorder(torch.tensor([[0]])), rf"rows has shape \(1, 1\) and dtype int64; {ROWS_MUST}"),
+        (MODEL, lambda c: c.reorder(torch.tensor([0.0])), rf"rows has shape \(1,\) and dtype float32; {ROWS_MUST}"),
+        (MODEL, lambda c: c.reorder(torch.tensor([True, False])), rf"rows has shape \(2,\) and dtype bool; {ROWS_MUST}"),
+        (MODEL, lambda c: c.reorder(torch.tensor([], dtype=torch.int64)), rf"rows has shape \(0,\) .*; {ROWS_MUST}"),
+        (MODEL, lambda c: c.reorder(torch.tensor([0, 2])), r"rows holds 2; the batch has 2 sequences, 0 to 1"),
+        (MODEL, lambda c: c.reorder(torch.tensor([-1])), r"rows holds -1; the batch has 2 sequences"),
+        (MODEL, lambda c: c.blocks[0].self_attention.reorder(torch.tensor([7])), r"rows holds 7; the batch has 2"),
     ],
 )  # fmt: skip
-def test_what_is_refused_leaves_the_cache_as_it_was(made, call, says):
+def test_invalid_call_leaves_the_kv_cache(made, call, says):
     cache = made.new_cache()
     if isinstance(made, Transformer):
         made.decode(T, made.encode(S), cache=cache)
@@ -420,7 +429,7 @@ LAYER, X = MultiHeadAttention(D_MODEL, HEADS), torch.zeros(2, 3, D_MODEL)
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: LAYER(X, cache=MemoryCache()), r"cache is a MemoryCache, which keeps a sequence that does not grow; self-attention needs a KeyValueCache"),
+        (lambda: LAYER(X, cache=CrossAttentionCache()), r"cache is a CrossAttentionCache, for a sequence that does not grow; self-attention needs a KeyValueCache"),
         (lambda: LAYER(X, cache=MODEL.new_cache()), r"cache is a ModelCache; it must be a KeyValueCache, or None"),
         (lambda: LAYER(X, cache=KeyValueCache), r"cache is a type; it must be a KeyValueCache"),
         (lambda: MODEL.decode(T, MODEL.encode(S), cache=3), r"cache is a int; it must be what model\.new_cache\(\) returns"),
@@ -428,17 +437,17 @@ LAYER, X = MultiHeadAttention(D_MODEL, HEADS), torch.zeros(2, 3, D_MODEL)
         (lambda: ALONE(T, cache=KeyValueCache()), r"cache is a KeyValueCache; it must be what model\.new_cache"),
     ],
 )  # fmt: skip
-def test_what_is_no_cache_here_is_refused(call, says):
+def test_cache_of_the_wrong_type_raises_value_error(call, says):
     with pytest.raises(ValueError, match=says):
         call()
 
 
 @pytest.mark.usefixtures("without_annotations")
-def test_a_layer_refuses_another_memory_than_it_kept():
-    cache, memory = MemoryCache(), torch.zeros(2, 5, D_MODEL)
+def test_cross_attention_cache_refuses_another_memory():
+    cache, memory = CrossAttentionCache(), torch.zeros(2, 5, D_MODEL)
     LAYER(X, memory, cache=cache)
-    with pytest.raises(ValueError, match="cache keeps a memory of 5 tokens, but memory has 4"):
+    with pytest.raises(ValueError, match="cache has a memory of 5 tokens, but memory has 4"):
         LAYER(X, memory[:, :4], cache=cache)
-    with pytest.raises(ValueError, match="cache keeps a memory of 2 sequences, but memory has 1"):
+    with pytest.raises(ValueError, match="cache has a memory of 2 sequences, but memory has 1"):
         LAYER(X[:1], memory[:1], cache=cache)
     assert cache.length == 5

@@ -1,7 +1,6 @@
 """What a notebook's first cell does, and what it says where something is missing."""
 
 import random
-import re
 import subprocess
 import sys
 from importlib import metadata
@@ -11,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib import environment, texts
+from course_lib import environment, messages
 from course_lib.lab.__main__ import NOTEBOOKS, command
 from course_lib.lab.__main__ import environment as lab_environment
-from course_lib.notebook import agree, show, show_bars, show_source, show_table, start
-from course_lib.plots import LinesPanel, figure
+from course_lib.notebook import agree, show, show_bars, show_source, start
+from course_lib.plots import figure
 from course_lib.pooling import NadarayaWatson
 
 
@@ -34,7 +33,7 @@ def test_start_seeds_everything_and_says_that_all_is_there(capsys):
         start(seed=3)
         draws.append((random.random(), np.random.rand(), torch.rand(1).item()))
     assert draws[0] == draws[1]
-    assert set(capsys.readouterr().out.splitlines()) == {texts.ENVIRONMENT_READY}
+    assert set(capsys.readouterr().out.splitlines()) == {messages.ENVIRONMENT_READY}
 
 
 def test_start_says_in_plain_words_what_is_missing(monkeypatch, capsys):
@@ -94,30 +93,18 @@ def test_a_source_is_shown_whole_but_for_its_docstrings(capsys):
 
 def test_a_still_figure_says_what_it_shows(capsys):
     drawn, axes = figure(3, 2)
-    show(drawn, [LinesPanel(axes, [0, 1], {"line": [2, 4]}, title="rising")], "A line.")
+    axes.plot([0, 1], [2, 4])
+    show(drawn, "A line.")
     assert "A line." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("measured", [False, True])
-def test_bars_say_their_numbers_unless_these_were_measured(monkeypatch, measured):
+@pytest.mark.parametrize("approximate", [False, True])
+def test_bars_say_their_numbers_unless_these_are_approximate(monkeypatch, approximate):
     shown = []
     monkeypatch.setattr("course_lib.notebook.display", shown.append)
-    show_bars({"one": 0.25, "two": 1.0}, "Two of 2.", measured=measured)
+    show_bars({"one": 0.25, "two": 1.0}, "Two of 2.", approximate=approximate)
     said = shown[0]._repr_mimebundle_()[0]["text/plain"]
-    assert "Two of 2." in said and ("value 0.25 to 1" in said) is not measured
-
-
-def test_a_table_is_read_as_it_is_and_compared_by_its_summary(monkeypatch):
-    shown = []
-    monkeypatch.setattr("course_lib.notebook.display", shown.append)
-    show_table(("text", "BLEU"), [("<eos> & more", 0.5)], "One text.")
-    (table,) = shown
-    assert table._repr_mimebundle_()["text/plain"] == "One text."
-    assert re.findall(r"<t[hd] [^>]*>(.*?)</t", table.value) == [
-        "text", "BLEU", "&lt;eos&gt; &amp; more", "0.5"
-    ]  # fmt: skip
-    with pytest.raises(ValueError, match=r"rows\[1\] holds 1 entries, but header has 2"):
-        show_table(("text", "BLEU"), [("a", 1), ("b",)], "Two.")
+    assert "Two of 2." in said and ("value 0.25 to 1, mean 0.625" in said) is not approximate
 
 
 def test_the_launcher_opens_the_first_notebook_and_asks_the_network_nothing():

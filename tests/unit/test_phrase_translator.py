@@ -4,9 +4,9 @@ import pytest
 import torch
 from safetensors import safe_open
 
-from course_lib.attention import AttentionMap, record_attention
 from course_lib.checkpoints import HERE, phrase_translator
 from course_lib.data import alignment_error_rate, pad, phrases, strongest_links
+from course_lib.inspection import AttentionMap, record_attention
 
 HELD_OUT = phrases(1000, split="held out")
 
@@ -45,7 +45,7 @@ def test_the_best_head_finds_the_word_that_is_translated():
 @pytest.mark.verifies(
     "course_lib.translator.PhraseTranslator", against="the model, called by hand on the same tokens"
 )
-@pytest.mark.verifies("course_lib.attention.AttentionMap", against="Python's tuple unpacking")
+@pytest.mark.verifies("course_lib.inspection.AttentionMap", against="Python's tuple unpacking")
 def test_the_maps_are_what_the_model_computes_and_their_sides_are_the_words(ledger):
     translator = phrase_translator()
     text, words = "do we like the black cats?", ["do", "we", "like", "the", "black", "cats", "?"]
@@ -87,7 +87,7 @@ def test_a_translation_of_several_is_that_of_each_alone():
 
 def test_words_it_has_not_learned_are_named_with_near_ones():
     translator = phrase_translator()
-    with pytest.raises(ValueError, match="'dragon' is not among the .* near are"):
+    with pytest.raises(ValueError, match="'dragon' is not among the .* similar words are"):
         translator("the dragon sleeps")
     with pytest.raises(ValueError, match="'catz'.*'cat'"):
         translator.maps("the catz sleep")

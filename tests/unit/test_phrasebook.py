@@ -11,18 +11,16 @@ import torch
 from course_lib.data import (
     Phrase,
     alignment_error_rate,
+    detokenize,
     english_words,
     held_out_pairs,
     phrasebook_vocabularies,
     phrases,
     strongest_links,
-    written,
 )
-from course_lib.data.phrasebook.adjectives import ADJECTIVES
-from course_lib.data.phrasebook.clauses import Clause, NounPhrase
-from course_lib.data.phrasebook.nouns import NOUNS
-from course_lib.data.phrasebook.phrases import phrase_of
-from course_lib.data.phrasebook.verbs import INTRANSITIVE, TRANSITIVE
+from course_lib.data.phrasebook.alignment import aligned_phrase
+from course_lib.data.phrasebook.grammar import Clause, NounPhrase
+from course_lib.data.phrasebook.lexicon import ADJECTIVES, INTRANSITIVE, NOUNS, TRANSITIVE
 
 VERBS = {verb.name: verb for verb in (*TRANSITIVE, *INTRANSITIVE)}
 PLURALS = {noun.english[1]: noun for noun in NOUNS.values()}
@@ -120,7 +118,7 @@ def says(subject, verb, complement=None, form="statement", adverb="", setting=No
         complement = noun_phrase(complement)
     if setting:
         setting = (setting[0], noun_phrase(setting[1]))
-    return phrase_of(Clause(subject, VERBS.get(verb), complement, form, adverb, setting))
+    return aligned_phrase(Clause(subject, VERBS.get(verb), complement, form, adverb, setting))
 
 
 NOT, ASK = "negation", "question"
@@ -460,7 +458,7 @@ def test_sure_links_join_words_that_mean_the_same(both):
     assert seen == set(DICTIONARY)
 
 
-# --- the draw and its splits -----------------------------------------------------------------
+# --- sampling and its splits  -----------------------------------------------------------------
 
 
 def test_every_english_sentence_has_one_french_sentence(train, held_out):
@@ -593,7 +591,7 @@ def test_every_sentence_reads_back_as_its_own_tokens(both):
         assert english_words(text.capitalize()) == list(phrase.english)
 
 
-@pytest.mark.verifies("course_lib.data.written", against="sentences written by hand")
+@pytest.mark.verifies("course_lib.data.detokenize", against="sentences written by hand")
 @pytest.mark.parametrize(
     ("tokens", "text"),
     [
@@ -606,8 +604,8 @@ def test_every_sentence_reads_back_as_its_own_tokens(both):
     ],
 )
 def test_tokens_become_readable_text(ledger, tokens, text):
-    assert written(tokens.split()) == text
-    assert written(tuple(tokens.split())) == text
+    assert detokenize(tokens.split()) == text
+    assert detokenize(tuple(tokens.split())) == text
     ledger.holds()
 
 
@@ -622,10 +620,10 @@ def test_tokens_become_readable_text(ledger, tokens, text):
         (lambda: english_words(" \n"), "has no words"),
         (lambda: english_words("?!"), "has no words"),
         (lambda: english_words(3), "text is a int"),
-        (lambda: english_words("He sleeps. She sleeps."), "goes on behind its first '.'"),
-        (lambda: english_words("Does he sleep?!"), "goes on behind its first '[?]'"),
-        (lambda: written("le chat"), "tokens='le chat' is a string"),
-        (lambda: written(["le", 3]), "tokens holds 3, a int"),
+        (lambda: english_words("He sleeps. She sleeps."), "continues after its first '.'"),
+        (lambda: english_words("Does he sleep?!"), "continues after its first '[?]'"),
+        (lambda: detokenize("le chat"), "tokens='le chat' is a string"),
+        (lambda: detokenize(["le", 3]), "tokens holds 3, a int"),
         (lambda: phrasebook_vocabularies()[0].encode(["zebra"]), "zebra"),
     ],
 )

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from sklearn.neighbors import KernelDensity, RadiusNeighborsRegressor
 from statsmodels.nonparametric.kernel_regression import KernelReg
 
+from course_lib import pooling
+from course_lib.masks import masked_softmax
+from course_lib.outputs import AttentionOutput
 from course_lib.pooling import (
     KERNELS,
-    Attended,
     NadarayaWatson,
     attention_pooling,
     boxcar_kernel,
@@ -223,11 +225,11 @@ def test_a_far_query_gets_the_value_of_the_nearest_key_and_never_nan():
     assert far.output.tolist() == [7.0, 5.0]
 
 
-def test_a_query_without_a_key_in_reach_has_zero_weights_and_zero_gradient():
+def test_a_query_whose_keys_are_all_masked_or_out_of_reach_has_zero_weights_and_zero_gradient():
     queries = torch.tensor([0.0, 9.0], requires_grad=True)
     keys, values = torch.tensor([0.0, 1.0]), torch.tensor([5.0, 6.0])
-    nobody = torch.zeros(2, 2, dtype=torch.bool)
-    for kernel, mask in (("gaussian", nobody), ("boxcar", None), ("epanechnikov", None)):
+    no_key = torch.zeros(2, 2, dtype=torch.bool)
+    for kernel, mask in (("gaussian", no_key), ("boxcar", None), ("epanechnikov", None)):
         pooled = attention_pooling(queries, keys, values, kernel=kernel, mask=mask)
         assert pooled.weights[1].tolist() == [0, 0] and pooled.output[1] == 0
         pooled.output.sum().backward() if pooled.output.requires_grad else None
@@ -278,22 +280,28 @@ def test_half_precision_works(dtype):
     torch.testing.assert_close(pooled.output.double(), exact.output, rtol=0, atol=0.05)
 
 
-@pytest.mark.usefixtures("without_annotations")  # the checker itself cannot be compiled
-def test_it_compiles():
+@pytest.mark.parametrize("kernel", [*KERNELS, lambda u: torch.exp(-u.abs())])
+@pytest.mark.parametrize("masked", [False, True])
+def test_compile_pooling_as_one_graph(as_one_graph, kernel, masked):
     tensors = sample(dtype=torch.float32)
-    compiled = torch.compile(attention_pooling, backend="eager")
-    torch.testing.assert_close(
-        compiled(*tensors, bandwidth=0.5), attention_pooling(*tensors, bandwidth=0.5)
-    )
+    settings = {"kernel": kernel, "bandwidth": 0.5}
+    settings["mask"] = torch.rand(7, 11) < 0.6 if masked else None
+    ours = as_one_graph(attention_pooling)(*tensors, **settings)
+    torch.testing.assert_close(ours, attention_pooling(*tensors, **settings))
+
+
+def test_compile_the_learned_layer_as_one_graph(as_one_graph):
+    layer, tensors = NadarayaWatson(0.6), sample(dtype=torch.float32)
+    torch.testing.assert_close(as_one_graph(layer)(*tensors), layer(*tensors))
 
 
 @pytest.mark.verifies(
-    "course_lib.pooling.Attended", against="NumPy: output = weights @ values, rows sum to 1"
+    "course_lib.outputs.AttentionOutput", against="NumPy: output = weights @ values, rows sum to 1"
 )
 def test_attended_holds_output_and_weights_in_this_order(ledger):
     queries, keys, values = sample(value_size=2)
     output, weights = attended = attention_pooling(queries, keys, values)
-    assert isinstance(attended, Attended) and attended._fields == ("output", "weights")
+    assert isinstance(attended, AttentionOutput) and attended._fields == ("output", "weights")
     ledger.compare(output, weights.numpy() @ values.numpy(), within=1e-14)
     ledger.compare(weights.sum(-1), np.ones(7), within=1e-14)
 
@@ -352,7 +360,7 @@ def test_leave_one_out_is_refitting_without_each_point(ledger, bandwidth):
     "course_lib.pooling.leave_one_out_error", against="PyTorch `F.scaled_dot_product_attention`"
 )
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_leave_one_out_is_fused_attention_with_the_diagonal_hidden(ledger, dtype):
+def test_leave_one_out_is_fused_attention_with_the_diagonal_masked(ledger, dtype):
     _, keys, values = sample(dtype=dtype)
     bandwidth = torch.tensor(0.6, dtype=dtype, requires_grad=True)
     ours = leave_one_out_error(keys, values, bandwidth=bandwidth)
@@ -397,7 +405,7 @@ X, Y = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([1.0, 2.0, 3.0])
         (([0.0], X, Y), {}, r"queries is a list; a tensor is needed"),
         ((X, X.double(), Y), {}, r"queries has dtype float32 but keys has dtype float64"),
         ((X[None], X, Y), {}, r"queries has shape \(1, 3\); it must be \(query,\)"),
-        ((X, X, Y[:, None, None]), {}, r"it must be \(key,\) or \(key, value_size\)"),
+        ((X, X, Y[:, None, None]), {}, r"it must be \(key,\) or \(key, d_value\)"),
         (
             (X, X, Y),
             {"kernel": "gausian"},
@@ -441,6 +449,28 @@ def test_bad_input_is_refused_by_the_others_too():
 def test_a_kernel_of_your_own_that_cannot_work_is_refused(kernel, says):
     with pytest.raises(ValueError, match=says):
         attention_pooling(X, X, Y, kernel=kernel)
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize("call", ["attention_pooling", "leave_one_out_error"])
+def test_inside_a_kernel_of_your_own_calls_are_checked(call):
+    def kernel(u):
+        return masked_softmax(u, torch.ones(u.shape))  # the mask is not boolean
+
+    arguments = {"attention_pooling": (X, X, Y), "leave_one_out_error": (X, Y)}[call]
+    with pytest.raises(ValueError, match="mask is float32; it must be a boolean tensor"):
+        getattr(pooling, call)(*arguments, kernel=kernel)
+
+
+@pytest.mark.usefixtures("without_annotations")
+def test_leaving_one_out_refuses_what_pooling_refuses():
+    for wrong, says in (
+        ({"kernel": "gausian"}, r"kernel='gausian' is unknown.*Did you mean 'gaussian'\?"),
+        ({"kernel": torch.sin}, "kernel returned a negative number"),
+        ({"bandwidth": 0}, "bandwidth=0 is not a finite number above 0"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            leave_one_out_error(X, Y, **wrong)
 
 
 def test_a_kernel_of_your_own_may_return_booleans():

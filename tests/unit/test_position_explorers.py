@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+from course_lib.experiments import positions
 from course_lib.experiments.positions import (
+    ARMS,
+    LABELS,
+    LEARNING_RATES,
     LENGTHS,
+    MASKS,
+    SEEDS,
     SYMBOLS,
     TASKS,
     TRAINED,
@@ -18,14 +24,12 @@ from course_lib.experiments.positions import (
     recorded,
     trained,
 )
-from course_lib.plots import figure, interval_grid
 from course_lib.plots.grid import SIGNED
-from course_lib.plots.intervals import IntervalsPanel
 from course_lib.plots.style import COLOURS
-from course_lib.positions import ENCODINGS, alibi_bias
+from course_lib.positions import ENCODINGS, AlibiBias, alibi_bias
 from course_lib.widgets import bias_explorer, rotary_explorer, sinusoid_explorer
 from course_lib.widgets.positions import BASES
-from tests.unit.explorers import move, moved_at_random, pixels
+from tests.helpers.explorers import move, moved_at_random, pixels
 
 SINUSOIDS = (
     "table",
@@ -33,18 +37,18 @@ SINUSOIDS = (
     "wavelengths",
     "position",
     "dot product with its neighbour",
-    "with the farthest",
-    "least",
+    "dot product with the farthest row",
+    "smallest dot product",
 )
-ROTARY = ("query at", "key at", "distance", "angles between the hands", "product")
+ROTARY = ("query at", "key at", "relative position", "angles", "dot product")
 ADDED = (
     "encoding",
     "head",
     "query",
     "largest",
-    "added to itself",
-    "to the first key",
-    "to the last",
+    "bias at offset 0",
+    "bias of the first key",
+    "bias of the last key",
 )
 
 
@@ -116,7 +120,14 @@ def test_the_table_drawn_is_the_closed_formula(length, d_model, base, position):
     on_a_row = np.isclose(where, share * (length - 1))
     np.testing.assert_allclose(drawn["dot product"][on_a_row], likeness[where[on_a_row]], atol=5e-6)
     assert on_a_row[[0, -1]].all()
-    assert drawn["marker at"].item() == pytest.approx(position / (length - 1))
+    assert drawn["marker at"].item() == pytest.approx(position)
+    labels = [str(round(x * (length - 1) / 4)) for x in range(5)]
+    for panel in (waves, alike):
+        assert np.allclose(
+            np.array(panel.static_state(), float), np.array(labels, float), atol=0.51
+        )
+        hover = panel.hover()
+        assert (hover["x"][0], hover["x"][-1]) == (0, length - 1)
     assert drawn["height"].item() == pytest.approx(likeness[position])
 
     said = facts(explorer, SINUSOIDS)
@@ -131,8 +142,8 @@ def test_the_table_drawn_is_the_closed_formula(length, d_model, base, position):
     neighbour = float(said["dot product with its neighbour"])
     assert neighbour == pytest.approx(likeness[beside], **rounded)
     farthest = likeness[np.abs(far).argmax()]
-    assert float(said["with the farthest"]) == pytest.approx(farthest, **rounded)
-    assert float(said["least"]) == pytest.approx(likeness.min(), **rounded)
+    assert float(said["dot product with the farthest row"]) == pytest.approx(farthest, **rounded)
+    assert float(said["smallest dot product"]) == pytest.approx(likeness.min(), **rounded)
 
 
 def test_the_farthest_row_is_at_the_other_end():
@@ -141,7 +152,7 @@ def test_the_farthest_row_is_at_the_other_end():
         said = explorer._update(length=16, d_model=4, base=100, position=position)
         far = max(position, 15 - position)
         wanted = (math.cos(far) + math.cos(far / 10)) / 2
-        said = float(said["with the farthest"])
+        said = float(said["dot product with the farthest row"])
         assert said == pytest.approx(wanted, abs=0.000501), position
 
 
@@ -162,7 +173,7 @@ def test_each_control_changes_what_it_should():
     then = shown()
     assert np.array_equal(first[0], then[0]) and table.data()["row"] == [41]
     assert all(np.array_equal(first[1][name], then[1][name]) for name in first[1])
-    assert not np.allclose(first[2], then[2]) and then[3] == pytest.approx(41 / 63)
+    assert not np.allclose(first[2], then[2]) and then[3] == pytest.approx(41)
     move(explorer, base=10)  # the first wave stays: its length is 2π with any base
     other = shown()
     assert np.array_equal(then[1]["first sine"], other[1]["first sine"])
@@ -186,7 +197,7 @@ def test_a_position_beyond_the_table_is_its_last_row():
     explorer = move(sinusoid_explorer(length=512, position=300), length=16)
     assert facts(explorer, SINUSOIDS)["position"] == "15"
     table, _, alike = explorer.picture.figure.panels
-    assert table.data()["row"] == [15] and alike.data()["marker at"].item() == 1
+    assert table.data()["row"] == [15] and alike.data()["marker at"].item() == pytest.approx(15)
     assert explorer.picture.png == sinusoid_explorer(length=16, position=15).picture.png
     move(explorer, length=512)
     assert facts(explorer, SINUSOIDS)["position"] == "300", "the slider has kept its place"
@@ -213,10 +224,10 @@ def test_no_part_of_a_curve_is_cut_off():
                 assert low <= np.min(line) and np.max(line) <= high, (length, base, d_model, name)
 
 
-# --- rotary clocks ---------------------------------------------------------------------------
+# --- rotary embedding ------------------------------------------------------------------------
 
 
-def hands_of(explorer):
+def pairs_of(explorer):
     """The query's and the key's pairs as complex numbers."""
     drawn = explorer.picture.figure.panels[0].data()
     return (drawn[name][:, 0] + 1j * drawn[name][:, 1] for name in ("blue", "orange"))
@@ -232,71 +243,71 @@ PLACES = (
 
 
 @pytest.mark.parametrize(("query_position", "key_position", "base", "seed"), PLACES)
-def test_hands_turn_as_complex_numbers_do(query_position, key_position, base, seed):
-    query, key = hands_of(rotary_explorer(query_position=0, key_position=0, seed=seed))
-    assert np.allclose(np.abs([query, key]), 1), "every pair has length 1"
+def test_pairs_rotate_as_complex_numbers_do(query_position, key_position, base, seed):
+    query, key = pairs_of(rotary_explorer(query_position=0, key_position=0, seed=seed))
+    assert np.allclose(np.abs([query, key]), 1), "every pair has norm 1"
     explorer = rotary_explorer(
         query_position=query_position, key_position=key_position, base=base, seed=seed
     )
 
     speeds = np.array([base ** (-2 * i / 8) for i in range(4)])
     turned = query * np.exp(1j * query_position * speeds), key * np.exp(1j * key_position * speeds)
-    for drawn, wanted in zip(hands_of(explorer), turned, strict=True):
+    for drawn, wanted in zip(pairs_of(explorer), turned, strict=True):
         np.testing.assert_allclose(drawn, wanted, atol=2e-6)
 
     said = facts(explorer, ROTARY)
     distance = key_position - query_position
     assert said["query at"] == str(query_position) and said["key at"] == str(key_position)
-    assert said["distance"] == str(distance)
-    clocks, curve = explorer.picture.figure.panels
+    assert said["relative position"] == str(distance)
+    rotations, curve = explorer.picture.figure.panels
     degrees = np.degrees(np.abs(np.angle(turned[1] / turned[0])))
-    words = said["angles between the hands"].split(", ")
-    for word, angle, note in zip(words, degrees, clocks._notes, strict=True):
+    words = said["angles"].split(", ")
+    for word, angle, note in zip(words, degrees, rotations._notes, strict=True):
         assert float(word.removesuffix("°")) == pytest.approx(angle, abs=0.501)
-        assert note.get_text() == f"{word} apart"
+        assert note.get_text() == f"angle {word}"
 
     product = (query * (key * np.exp(1j * distance * speeds)).conj()).real.sum()
     assert product == pytest.approx(np.cos(np.radians(degrees)).sum())
-    assert float(said["product"]) == pytest.approx(product, abs=0.00501)
+    assert float(said["dot product"]) == pytest.approx(product, abs=0.00501)
     drawn = curve.data()
     assert drawn["marker at"].item() == distance
     assert drawn["height"].item() == pytest.approx(product, abs=1e-5)
     np.testing.assert_array_equal(curve.x, np.arange(-64, 65))
     turns = np.exp(1j * curve.x[:, None] * speeds)
     wanted = (query * (key * turns).conj()).real.sum(axis=1)
-    np.testing.assert_allclose(drawn["product"], wanted, atol=1e-5)
-    assert drawn["product"][distance + 64] == pytest.approx(drawn["height"].item(), abs=1e-5)
+    np.testing.assert_allclose(drawn["dot product"], wanted, atol=1e-5)
+    assert drawn["dot product"][distance + 64] == pytest.approx(drawn["height"].item(), abs=1e-5)
 
 
-def test_the_product_depends_on_the_distance_alone():
+def test_the_dot_product_depends_on_the_relative_position_alone():
     explorer, found = rotary_explorer(base=100), []
     for distance in (0, 6, -12, 40):
-        products, hands = [], []
+        products, pairs = [], []
         for start in (max(0, -distance), 14, 20, 64 - max(0, distance)):
             explorer._update(query_position=start, key_position=start + distance, base=100)
             products.append(explorer.picture.figure.panels[1].data()["height"].item())
-            hands.append(next(hands_of(explorer)))
+            pairs.append(next(pairs_of(explorer)))
         assert np.ptp(products) < 1e-5
-        for one in hands[1:]:
-            assert not np.allclose(one, hands[0], atol=0.1), "the hands do turn"
+        for one in pairs[1:]:
+            assert not np.allclose(one, pairs[0], atol=0.1), "the pairs do rotate"
         found.append(products[0])
-    assert np.diff(np.sort(found)).min() > 0.01, "other distances, other products"
+    assert np.diff(np.sort(found)).min() > 0.01, "other relative positions, other products"
 
 
-def test_the_base_leaves_the_first_clock_as_it_is():
+def test_the_base_leaves_the_first_pair_as_it_is():
     explorer = rotary_explorer(query_position=5, key_position=30)
-    first = [*hands_of(explorer)]
+    first = [*pairs_of(explorer)]
     move(explorer, base=10)
-    for before, after in zip(first, hands_of(explorer), strict=True):
+    for before, after in zip(first, pairs_of(explorer), strict=True):
         assert np.isclose(before[0], after[0]) and not np.isclose(before[1:], after[1:]).any()
 
 
-def test_blue_hands_are_the_query_and_orange_ones_the_key():
+def test_blue_pairs_are_the_query_and_orange_ones_the_key():
     explorer = rotary_explorer(query_position=10, key_position=33)
     axes = explorer.picture.figure.panels[0].axes
     centres = 2.4 * np.arange(4)
-    for hands, name in zip(hands_of(explorer), ("main", "second"), strict=True):
-        drawn = at(explorer, axes, centres + 0.75 * hands.real, 0.75 * hands.imag)
+    for pairs, name in zip(pairs_of(explorer), ("main", "second"), strict=True):
+        drawn = at(explorer, axes, centres + 0.75 * pairs.real, 0.75 * pairs.imag)
         np.testing.assert_allclose(drawn, np.tile(colour(name), (4, 1)), atol=0.12)
 
 
@@ -343,9 +354,9 @@ def test_planes_and_rows_are_those_handed_in():
             assert said["query"] == str(query)
             assert float(said["largest"]) == pytest.approx(largest, rel=5.1e-3, abs=1e-8)
             for fact, value in (
-                ("added to itself", itself),
-                ("to the first key", bias[there, query, 0]),
-                ("to the last", bias[there, query, -1]),
+                ("bias at offset 0", itself),
+                ("bias of the first key", bias[there, query, 0]),
+                ("bias of the last key", bias[there, query, -1]),
             ):
                 assert float(said[fact]) == pytest.approx(value, abs=0.000501)
 
@@ -396,13 +407,13 @@ def test_equal_planes_on_another_scale_are_drawn_anew():
 
 def test_with_more_keys_the_queries_are_the_last_of_them():
     explorer = bias_explorer({"alibi": alibi_bias(2, 2, 5)}, query=1)
-    assert float(facts(explorer, ADDED)["added to itself"]) == 0
+    assert float(facts(explorer, ADDED)["bias at offset 0"]) == 0
     assert explorer.picture.figure.panels[2].data()["marker at"].item() == 4
 
 
 def test_what_was_trained_is_compared_by_its_title_alone():
-    assert bias_explorer(planes(), measured=True).measured
-    assert not bias_explorer(planes()).measured
+    assert bias_explorer(planes(), approximate=True).approximate
+    assert not bias_explorer(planes()).approximate
 
 
 # --- all three -------------------------------------------------------------------------------
@@ -475,54 +486,6 @@ def test_what_cannot_be_drawn_is_named(what, without_annotations):
         make(**settings)
 
 
-# --- several runs ----------------------------------------------------------------------------
-
-RUNS = [[0.9, 0.5, None, 0.1], [1.0, 0.7, None, 0.2], [0.8, 0.3, None, 0.6]]
-
-
-def column(reduced, number):
-    return reduced(run[number] for run in RUNS)
-
-
-def test_intervals_are_the_mean_and_the_extremes_and_nothing_where_there_is_none():
-    numbers = np.array(RUNS, dtype=float)
-    _, axes = figure(4, 3)
-    panel = IntervalsPanel(axes, [16, 32, 64, 128], {"one": numbers, "two": 1 - numbers})
-    _, (grown,) = interval_grid([16, 32, 64, 128], {"name": {"one": RUNS}})
-    for data in (panel.data(), grown.data()):
-        for place in (0, 1, 3):
-            mean = column(lambda some: math.fsum(some) / 3, place)
-            assert data["one mean"][place] == pytest.approx(mean)
-            assert data["one lowest"][place] == column(min, place)
-            assert data["one highest"][place] == column(max, place)
-        assert all(np.isnan(data[f"one {what}"][2]) for what in ("mean", "lowest", "highest"))
-    assert panel.data()["two lowest"][0] == pytest.approx(0)
-    assert panel.data()["two highest"][3] == pytest.approx(0.9)
-    line = axes.get_lines()[0]
-    np.testing.assert_array_equal(line.get_ydata(), panel.data()["one mean"])
-    bars = [bar.tolist() for bar in axes.collections[0].get_segments() if np.isfinite(bar).any()]
-    assert bars == [
-        [[x, column(min, place)], [x, column(max, place)]]
-        for place, x in ((0, 16), (1, 32), (3, 128))
-    ]
-    name, means = panel.hover()["lines"][0]
-    assert name == "one" and means == [0.9, 0.5, None, 0.3]
-    assert panel.hover()["x"] == [16, 32, 64, 128]
-
-
-def test_a_grid_has_a_panel_for_each_group_on_one_scale():
-    groups = {title: {"a": RUNS, "b": RUNS[:1]} for title in "pqrst"}
-    drawn, panels = interval_grid([*LENGTHS], groups, x_label="tokens", columns=3)
-    assert [panel.axes.get_title("left") or panel.axes.get_title() for panel in panels] == [
-        *"pqrst"
-    ]
-    assert len(drawn.axes) == 6 and not drawn.axes[5].axison
-    assert {panel.axes.get_ylim() for panel in panels} == {(0.0, 1.08)}
-    assert {panel.axes.get_xscale() for panel in panels} == {"log"}
-    assert [panel.axes.get_xlabel() for panel in panels[3:]] == ["tokens"] * 2
-    assert len(drawn.axes[0].get_legend().get_texts()) == 2
-
-
 # --- the experiment --------------------------------------------------------------------------
 
 
@@ -573,17 +536,47 @@ def test_the_second_half_of_fresh_sequences_is_counted():
 
 def test_every_run_is_recorded():
     record = recorded()
-    assert list(record) == list(TASKS) and LENGTHS == (16, 32, 64, 128)
-    for task, encodings in record.items():
-        assert list(encodings) == [*ENCODINGS, "none, causal", "alibi, causal"]
-        for encoding, runs in encodings.items():
-            assert len(runs) == 5, (task, encoding)
-            for run in runs:
-                assert len(run) == 4
-                if encoding == "learned":
-                    assert run[1:] == [None] * 3
-                    run = run[:1]
-                assert all(0 <= share <= 1 for share in run)
+    assert list(record) == list(MASKS) and LENGTHS == (16, 32, 64, 128)
+    assert set(ENCODINGS) - set(ARMS) == {"learned"} and list(LABELS) == list(ENCODINGS)
+    for mask, tasks in record.items():
+        assert list(tasks) == list(TASKS)
+        for task, arms in tasks.items():
+            missing = set(ARMS) - set(arms)
+            command = f"python -m course_lib.experiments.positions {' '.join(missing)}"
+            assert not missing, f"run: {command}"
+            assert list(arms) == list(ARMS)
+            for encoding, arm in arms.items():
+                assert arm["lr"] in LEARNING_RATES and len(arm["accuracy"]) == len(SEEDS)
+                for run in arm["accuracy"]:
+                    assert len(run) == 4
+                    assert all(0 <= share <= 1 for share in run), (mask, task, encoding)
+
+
+def test_an_arm_keeps_the_learning_rate_with_the_lowest_loss(monkeypatch, without_annotations):
+    made, better = [], {1e-3: 0.3, 3e-3: 0.1, 1e-2: 0.2}
+
+    def trained(encoding, task, *, seed, steps, lr, causal):
+        made.append((seed, lr))
+        return seed, lr
+
+    monkeypatch.setattr(positions, "trained", trained)
+    monkeypatch.setattr(positions, "held_out_loss", lambda model, task: better[model[1]])
+    monkeypatch.setattr(positions, "accuracies", lambda model, task, count: list(model))
+    arm = positions._arm("t5", "the first", True)
+    assert arm == {"lr": 3e-3, "accuracy": [[0, 3e-3], [1, 3e-3], [2, 3e-3]]}
+    assert made == [(0, 1e-3), (0, 3e-3), (0, 1e-2), (1, 3e-3), (2, 3e-3)]
+
+
+def test_an_encoding_of_a_learner_can_be_tried():
+    model = SmallModel(lambda: AlibiBias(4), causal=True)
+    first, second = (layer.positions for layer in model.attention)
+    assert isinstance(first, AlibiBias) and first is not second, "one for each layer"
+    assert model.position_embedding is None
+    other = SmallModel("alibi", causal=True)
+    other.load_state_dict(model.state_dict())
+    tokens = torch.randint(SYMBOLS, (2, 9))
+    with torch.no_grad():
+        assert torch.equal(model(tokens), other(tokens))
 
 
 def test_rotary_soon_finds_three_back_and_nothing_does_not(without_annotations):

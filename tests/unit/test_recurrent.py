@@ -9,17 +9,16 @@ import pytest
 import torch
 from torch import nn
 
+from course_lib.outputs import DecoderOutput, EncoderOutput
 from course_lib.recurrent import (
     BahdanauDecoder,
-    Decoded,
-    Encoded,
+    DecoderStep,
     FixedContextDecoder,
+    GenerationOutput,
     GRUCell,
     GRUEncoder,
     LuongDecoder,
     Seq2Seq,
-    Step,
-    Translated,
 )
 from course_lib.recurrent.readout import MaxoutReadout
 
@@ -35,6 +34,7 @@ DECODERS = {
     "dot": lambda: LuongDecoder(VOCABULARY, EMBEDDING, MEMORY, MEMORY, "dot"),
     "general": lambda: LuongDecoder(VOCABULARY, EMBEDDING, HIDDEN, MEMORY, "general"),
     "concat": lambda: LuongDecoder(VOCABULARY, EMBEDDING, HIDDEN, MEMORY, "concat"),
+    "feeding": lambda: LuongDecoder(VOCABULARY, EMBEDDING, HIDDEN, MEMORY, input_feeding=True),
 }
 ATTENDING = [kind for kind in DECODERS if kind != "fixed"]
 SOURCE = torch.tensor([[3, 8, 1, 4], [5, 2, 0, 0], [7, 0, 0, 0]])  # 4, 2 and 1 real tokens
@@ -69,8 +69,8 @@ def encoded(dtype=torch.float64):
     mask = SOURCE.ne(0)[:, None, :]
     memory = torch.randn(3, 4, MEMORY, generator=random)
     memory = memory.masked_fill(~mask.mT, 99.0).to(dtype).requires_grad_()
-    summary = torch.randn(3, MEMORY, generator=random).to(dtype).requires_grad_()
-    return Encoded(memory, summary, mask)
+    final = torch.randn(3, MEMORY, generator=random).to(dtype).requires_grad_()
+    return EncoderOutput(memory, final, mask)
 
 
 # --- the equations ---------------------------------------------------------------------------
@@ -109,11 +109,11 @@ def start(p, x):
     return np.tanh(p["start.weight"] @ x + p["start.bias"])
 
 
-def bahdanau_start(p, summary):
-    return start(p, summary[len(summary) // 2 :])
+def bahdanau_start(p, final):
+    return start(p, final[len(final) // 2 :])
 
 
-def bahdanau_step(p, token, s, memory, summary):
+def bahdanau_step(p, token, s, memory, final):
     W, U, v = (p[f"attention.score.{name}.weight"] for name in "WUv")
     y = p["embedding.weight"][token]
     alpha, c = look(np.array([v[0] @ np.tanh(W @ s + U @ h) for h in memory]), memory)
@@ -121,14 +121,14 @@ def bahdanau_step(p, token, s, memory, summary):
     return maxout(p, s, y, c), s, alpha
 
 
-def fixed_step(p, token, s, memory, summary):
+def fixed_step(p, token, s, memory, final):
     y = p["embedding.weight"][token]
-    s = cell(p, np.concatenate([y, summary]), s)
-    return maxout(p, s, y, summary), s, None
+    s = cell(p, np.concatenate([y, final]), s)
+    return maxout(p, s, y, final), s, None
 
 
 def luong_step(score):
-    def step(p, token, s, memory, summary):
+    def step(p, token, s, memory, final):
         s = cell(p, p["embedding.weight"][token], s)
         alpha, c = look(np.array([score(p, s, h) for h in memory]), memory)
         attentional = np.tanh(p["combine.weight"] @ np.concatenate([c, s]))
@@ -137,23 +137,38 @@ def luong_step(score):
     return step
 
 
+def feeding_step(p, token, s, memory, final):
+    """Input feeding, section 3.3: the state is followed by the attentional state of the step before."""
+    s, before = s[:HIDDEN], s[HIDDEN:]
+    s = cell(p, np.concatenate([p["embedding.weight"][token], before]), s)
+    alpha, c = look(np.array([s @ p["attention.score.W.weight"] @ h for h in memory]), memory)
+    attentional = np.tanh(p["combine.weight"] @ np.concatenate([c, s]))
+    return p["readout.weight"] @ attentional, np.concatenate([s, attentional]), alpha
+
+
+def feeding_start(p, final):
+    return np.concatenate([start(p, final), np.zeros(HIDDEN)])
+
+
 def concat_score(p, s, h):
     W, v = p["attention.score.W.weight"], p["attention.score.v.weight"]
     return v[0] @ np.tanh(W @ np.concatenate([s, h]))
 
 
-STARTS = {kind: start for kind in DECODERS} | {"bahdanau": bahdanau_start}
+STARTS = {kind: start for kind in DECODERS}
+STARTS |= {"bahdanau": bahdanau_start, "feeding": feeding_start}
 STEPS = {
     "bahdanau": bahdanau_step,
     "fixed": fixed_step,
     "dot": luong_step(lambda p, s, h: s @ h),
     "general": luong_step(lambda p, s, h: s @ p["attention.score.W.weight"] @ h),
     "concat": luong_step(concat_score),
+    "feeding": feeding_step,
 }
 
 
 def read(p, tokens):
-    """The encoder, for one sequence without padding: states per token, and the summary."""
+    """The encoder, for one sequence without padding: the hidden state of each token, and the final state."""
     x = p["embedding.weight"][tokens]
     states = {}
     for way, places in (("", range(len(x))), ("_reverse", reversed(range(len(x))))):
@@ -166,11 +181,11 @@ def read(p, tokens):
     return memory, np.concatenate([states["", len(x) - 1], states["_reverse", 0]])
 
 
-def write(kind, p, tokens, memory, summary):
+def write(kind, p, tokens, memory, final):
     """Teacher forcing for one sequence: logits, states and weights of every step."""
-    s, steps = STARTS[kind](p, summary), []
+    s, steps = STARTS[kind](p, final), []
     for token in tokens:
-        steps.append(STEPS[kind](p, token, s, memory, summary))
+        steps.append(STEPS[kind](p, token, s, memory, final))
         s = steps[-1][1]
     return [list(column) for column in zip(*steps, strict=True)]
 
@@ -273,11 +288,11 @@ def test_the_cell_takes_any_axes_in_front():
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_encoder_reads_each_sequence_as_if_it_were_alone(ledger, dtype):
     ours = encoder(dtype)
-    memory, summary, mask = ours(SOURCE)
+    memory, final, mask = ours(SOURCE)
     p, sources = arrays(ours), [row.tolist() for row in rows(SOURCE, LENGTHS)]
     theirs = [read(p, tokens) for tokens in sources]
     for mine, (states, last), length in zip(
-        zip(memory, summary, strict=True), theirs, LENGTHS, strict=True
+        zip(memory, final, strict=True), theirs, LENGTHS, strict=True
     ):
         ledger.compare(mine[0][:length], np.stack(states), within=ROUNDING[dtype])
         ledger.compare(mine[1], last, within=ROUNDING[dtype])
@@ -296,7 +311,7 @@ def test_the_encoder_reads_each_sequence_as_if_it_were_alone(ledger, dtype):
 
     value = sum(
         (states * torch.tensor(mix[0])).sum() + (last * torch.tensor(mix[1])).sum()
-        for states, last, mix in zip(rows(memory, LENGTHS), summary, mixes, strict=True)
+        for states, last, mix in zip(rows(memory, LENGTHS), final, mixes, strict=True)
     )
     oracle = complex_steps(mixed, p)
     mine = torch.autograd.grad(value, [*ours.parameters()])
@@ -304,11 +319,13 @@ def test_the_encoder_reads_each_sequence_as_if_it_were_alone(ledger, dtype):
         ledger.compare(gradient, oracle[name], within=10 * ROUNDING[dtype], backward=True)
 
 
-@pytest.mark.verifies("course_lib.recurrent.Encoded", against="PyTorch `nn.GRU`, both directions")
+@pytest.mark.verifies(
+    "course_lib.outputs.EncoderOutput", against="PyTorch `nn.GRU`, both directions"
+)
 def test_encoded_holds_memory_summary_and_mask_in_this_order(ledger):
     ours, source = encoder(), SOURCE[:1]
-    result = memory, summary, mask = ours(source)
-    assert isinstance(result, Encoded) and result._fields == ("memory", "summary", "mask")
+    result = memory, final, mask = ours(source)
+    assert isinstance(result, EncoderOutput) and result._fields == ("memory", "final_state", "mask")
     x = ours.embedding(source)
     forward, backward = (nn.GRU(SOURCE_EMBEDDING, MEMORY // 2).double() for _ in range(2))
     for way, suffix in ((forward, ""), (backward, "_reverse")):
@@ -317,7 +334,7 @@ def test_encoded_holds_memory_summary_and_mask_in_this_order(ledger):
     there, last_there = forward(x[0])
     back, last_back = backward(x[0].flip(0))
     ledger.compare(memory[0], torch.cat([there, back.flip(0)], -1), within=1e-12)
-    ledger.compare(summary[0], torch.cat([last_there[0], last_back[0]]), within=1e-12)
+    ledger.compare(final[0], torch.cat([last_there[0], last_back[0]]), within=1e-12)
     assert mask.shape == (1, 1, 4) and mask.all()
 
 
@@ -328,22 +345,22 @@ def test_longer_padding_changes_nothing(kind):
     before, after = model.encoder(SOURCE), model.encoder(longer)
     real = SOURCE.ne(0)
     torch.testing.assert_close(after.memory[:, :4][real], before.memory[real])
-    torch.testing.assert_close(after.summary, before.summary)
+    torch.testing.assert_close(after.final_state, before.final_state)
     logits, weights = model(SOURCE, TARGET)
     logits_after, weights_after = model(longer, TARGET)
     torch.testing.assert_close(logits_after, logits)
     if weights is not None:
         torch.testing.assert_close(weights_after[..., :4], weights)
         assert (weights_after[~longer.ne(0)[:, None].expand_as(weights_after)] == 0).all()
-    assert torch.equal(model.translate(longer, 6).tokens, model.translate(SOURCE, 6).tokens)
+    assert torch.equal(model.generate(longer, 6).tokens, model.generate(SOURCE, 6).tokens)
 
 
 def test_padding_may_be_another_token():
     ours = wild(GRUEncoder(SOURCE_VOCABULARY, SOURCE_EMBEDDING, 2, pad_id=6))
     padded = torch.tensor([[3, 0, 1], [5, 6, 6]])
-    memory, summary, mask = ours(padded)
+    memory, final, mask = ours(padded)
     torch.testing.assert_close(memory[1:, :1], ours(padded[1:, :1]).memory)
-    torch.testing.assert_close(summary[1:], ours(padded[1:, :1]).summary)
+    torch.testing.assert_close(final[1:], ours(padded[1:, :1]).final_state)
     assert mask[:, 0].tolist() == [[True] * 3, [True, False, False]]
 
 
@@ -351,20 +368,20 @@ def test_padding_may_be_another_token():
 
 
 def check_decoder(ledger, kind, dtype):
-    """Logits, states, weights and every gradient, those of memory and summary too."""
+    """Logits, states, weights and every gradient, those of memory and final state too."""
     ours, source = wild(DECODERS[kind](), dtype), encoded(dtype)
     result = logits, weights = ours(TARGET, source)
-    assert isinstance(result, Decoded)
+    assert isinstance(result, DecoderOutput)
     random = np.random.default_rng(1)
     mix = random.normal(size=logits.shape)
     mix_weights = random.normal(size=(3, 3, 4))
     p = arrays(ours)
     p |= {"memory": source.memory.detach().double().numpy()}
-    p |= {"summary": source.summary.detach().double().numpy()}
+    p |= {"final": source.final_state.detach().double().numpy()}
 
     def steps(p, row):
         memory = p["memory"][row][: LENGTHS[row]]
-        return write(kind, p, TARGET[row].tolist(), memory, p["summary"][row])
+        return write(kind, p, TARGET[row].tolist(), memory, p["final"][row])
 
     def mixed(p):
         value = 0
@@ -387,13 +404,13 @@ def check_decoder(ledger, kind, dtype):
     value = (logits * torch.tensor(mix)).sum()
     if weights is not None:
         value = value + (weights * torch.tensor(mix_weights)).sum()
-    leaves = dict(ours.named_parameters()) | {"memory": source.memory, "summary": source.summary}
+    leaves = dict(ours.named_parameters()) | {"memory": source.memory, "final": source.final_state}
     mine = torch.autograd.grad(value, [*leaves.values()], materialize_grads=True)
     oracle = complex_steps(mixed, p)
     for name, gradient in zip(leaves, mine, strict=True):
         ledger.compare(gradient, oracle[name], within=100 * ROUNDING[dtype], backward=True)
-    hidden = ~source.mask[:, 0]
-    assert (mine[[*leaves].index("memory")][hidden] == 0).all()
+    masked = ~source.mask[:, 0]
+    assert (mine[[*leaves].index("memory")][masked] == 0).all()
 
 
 @pytest.mark.verifies(
@@ -408,7 +425,7 @@ def test_bahdanaus_decoder_is_the_papers(ledger, dtype):
     "course_lib.recurrent.LuongDecoder", against="the paper's equations, step by step in NumPy"
 )
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("score", ["dot", "general", "concat"])
+@pytest.mark.parametrize("score", ["dot", "general", "concat", "feeding"])
 def test_luongs_decoder_is_the_papers(ledger, score, dtype):
     check_decoder(ledger, score, dtype)
 
@@ -423,19 +440,19 @@ def test_the_decoder_with_a_fixed_context_is_the_papers(ledger, dtype):
 
 
 @pytest.mark.verifies(
-    "course_lib.recurrent.Step", against="the papers' equations, step by step in NumPy"
+    "course_lib.recurrent.DecoderStep", against="the papers' equations, step by step in NumPy"
 )
 @pytest.mark.parametrize("kind", DECODERS)
 def test_a_step_holds_logits_the_next_state_and_weights(ledger, kind):
     ours, source = wild(DECODERS[kind]()), encoded()
-    p, memory, summary = arrays(ours), *(tensor.detach().numpy()[0] for tensor in source[:2])
-    theirs = write(kind, p, TARGET[0].tolist(), memory, summary)
-    state = ours.first_state(source)
-    ledger.compare(state[0], STARTS[kind](p, summary), within=1e-12)
+    p, memory, final = arrays(ours), *(tensor.detach().numpy()[0] for tensor in source[:2])
+    theirs = write(kind, p, TARGET[0].tolist(), memory, final)
+    state = ours.initial_state(source)
+    ledger.compare(state[0], STARTS[kind](p, final), within=1e-12)
     for token, *oracle in zip(TARGET.unbind(1), *theirs, strict=True):
         step = ours.step(token, state, source)
         state = step.state
-        assert isinstance(step, Step) and step._fields == ("logits", "state", "weights")
+        assert isinstance(step, DecoderStep) and step._fields == ("logits", "state", "weights")
         for mine, other in zip(step, oracle, strict=True):
             if other is None:
                 assert mine is None
@@ -444,12 +461,12 @@ def test_a_step_holds_logits_the_next_state_and_weights(ledger, kind):
 
 
 @pytest.mark.verifies(
-    "course_lib.recurrent.Decoded", against="PyTorch `stack` of the steps, one by one"
+    "course_lib.outputs.DecoderOutput", against="PyTorch `stack` of the steps, one by one"
 )
 @pytest.mark.parametrize("kind", DECODERS)
 def test_decoded_is_its_steps_on_top_of_each_other(ledger, kind):
     ours, source = wild(DECODERS[kind]()), encoded()
-    decoded, state, steps = ours(TARGET, source), ours.first_state(source), []
+    decoded, state, steps = ours(TARGET, source), ours.initial_state(source), []
     for token in TARGET.unbind(1):
         steps.append(ours.step(token, state, source))
         state = steps[-1].state
@@ -482,14 +499,27 @@ def test_luong_asks_with_the_state_that_has_read_the_token(score):
 
 
 @pytest.mark.parametrize("kind", DECODERS)
-def test_only_bahdanaus_context_goes_into_the_state(kind):
+def test_the_context_goes_into_the_state_in_bahdanaus_decoder_and_with_input_feeding(kind):
     ours, source = wild(DECODERS[kind]()), encoded()
     other = source._replace(memory=source.memory.flip(-1))
-    state = ours.first_state(source)
+    state = ours.initial_state(source)
     same = torch.equal(
         ours.step(TARGET[:, 1], state, source).state, ours.step(TARGET[:, 1], state, other).state
     )
-    assert same == (kind != "bahdanau")
+    assert same == (kind not in ("bahdanau", "feeding"))
+
+
+def test_without_input_feeding_the_states_do_not_depend_on_the_attention_and_with_it_they_do():
+    for kind, fed in (("general", False), ("feeding", True)):
+        ours, source = wild(DECODERS[kind]()), encoded()
+        other = source._replace(memory=source.memory.flip(-1))
+        states = []
+        for one in (source, other):
+            state = ours.initial_state(one)
+            for token in TARGET.unbind(1):
+                state = ours.step(token, state, one).state
+            states.append(state[:, :HIDDEN])
+        assert torch.equal(*states) != fed
 
 
 @pytest.mark.parametrize("kind", ATTENDING)
@@ -548,8 +578,8 @@ def test_the_whole_is_its_equations_and_learns_through_all_of_them(ledger, kind)
     sources = [row.tolist() for row in rows(SOURCE, LENGTHS)]
 
     def theirs(p, row):
-        memory, summary = read(under(p, "encoder."), sources[row])
-        return np.stack(write(kind, under(p, "decoder."), TARGET[row].tolist(), memory, summary)[0])
+        memory, final = read(under(p, "encoder."), sources[row])
+        return np.stack(write(kind, under(p, "decoder."), TARGET[row].tolist(), memory, final)[0])
 
     def mixed(p):
         return sum((theirs(p, row) * mix[row]).sum() for row in (0, 1))
@@ -568,11 +598,11 @@ def test_the_whole_is_its_equations_and_learns_through_all_of_them(ledger, kind)
 
 def longhand(kind, p, source, max_length, bos_id=1, eos_id=2):
     """Greedy writing for one sequence, in NumPy."""
-    memory, summary = read(under(p, "encoder."), source)
+    memory, final = read(under(p, "encoder."), source)
     p = under(p, "decoder.")
-    s, token, tokens, weights = STARTS[kind](p, summary), bos_id, [], []
+    s, token, tokens, weights = STARTS[kind](p, final), bos_id, [], []
     while len(tokens) < max_length and token != eos_id:
-        logits, s, alpha = STEPS[kind](p, token, s, memory, summary)
+        logits, s, alpha = STEPS[kind](p, token, s, memory, final)
         token = int(np.argmax(logits))
         tokens.append(token)
         weights.append(alpha)
@@ -590,15 +620,15 @@ def many_sources(count=40):
 
 
 @pytest.mark.verifies(
-    "course_lib.recurrent.Translated", against="greedy decoding in NumPy, one by one"
+    "course_lib.recurrent.GenerationOutput", against="greedy decoding in NumPy, one by one"
 )
 @pytest.mark.parametrize("special", [{}, SPECIAL], ids=["usual", "unusual"])
 @pytest.mark.parametrize("kind", DECODERS)
 def test_translating_is_writing_the_likeliest_token_again_and_again(ledger, kind, special):
     ours = talkative(kind, **special)
     sources, lengths = many_sources()
-    result = tokens, weights = ours.translate(sources, 9)
-    assert isinstance(result, Translated) and result._fields == ("tokens", "weights")
+    result = tokens, weights = ours.generate(sources, 9)
+    assert isinstance(result, GenerationOutput) and result._fields == ("tokens", "weights")
     p, ends, pad = arrays(ours), [], special.get("pad_id", 0)
     for row, source in enumerate(rows(sources, lengths)):
         special_ids = {name: special[name] for name in ("bos_id", "eos_id") if special}
@@ -617,7 +647,7 @@ def test_translating_is_writing_the_likeliest_token_again_and_again(ledger, kind
 def test_translating_is_teacher_forcing_with_what_it_wrote_itself(kind):
     ours = talkative(kind)
     sources, _ = many_sources()
-    tokens, weights = ours.translate(sources, 9)
+    tokens, weights = ours.generate(sources, 9)
     fed = torch.cat([torch.full((len(sources), 1), ours.bos_id), tokens[:, :-1]], 1)
     logits, forced = ours(sources, fed)
     until = (fed == ours.eos_id).cumsum(1) == 0  # up to the end token, it included
@@ -631,9 +661,9 @@ def test_translating_is_teacher_forcing_with_what_it_wrote_itself(kind):
 def test_a_batch_is_translated_as_one_by_one(kind):
     ours = talkative(kind)
     sources, lengths = many_sources()
-    tokens, weights = ours.translate(sources, 9)
+    tokens, weights = ours.generate(sources, 9)
     for row, source in enumerate(rows(sources, lengths)):
-        alone = ours.translate(source[None], 9)
+        alone = ours.generate(source[None], 9)
         end = alone.tokens.shape[1]
         assert torch.equal(tokens[row, :end], alone.tokens[0])
         assert (tokens[row, end:] == ours.pad_id).all()
@@ -646,16 +676,16 @@ def test_it_writes_no_more_than_it_may_and_stops_when_all_have_ended():
     ours = seq2seq("bahdanau")
     ours.decoder.readout.W.bias.data[ours.eos_id] = -1e3  # never
     for most in (1, 4):
-        assert ours.translate(SOURCE, most).tokens.shape == (3, most)
-    assert ours.translate(SOURCE).tokens.shape == (3, 50)
+        assert ours.generate(SOURCE, most).tokens.shape == (3, most)
+    assert ours.generate(SOURCE).tokens.shape == (3, 50)
     ours.decoder.readout.W.bias.data[ours.eos_id] = 1e3  # at once
-    tokens, weights = ours.translate(SOURCE)
+    tokens, weights = ours.generate(SOURCE)
     assert tokens.tolist() == [[2], [2], [2]] and weights.shape == (3, 1, 4)
 
 
 def test_translating_leaves_no_gradient():
     ours = seq2seq("general")
-    assert not ours.translate(SOURCE, 3).weights.requires_grad
+    assert not ours.generate(SOURCE, 3).weights.requires_grad
     assert ours(SOURCE, TARGET).logits.requires_grad
 
 
@@ -663,7 +693,7 @@ def test_translating_leaves_no_gradient():
 def test_other_whole_numbers_are_tokens_too(kind):
     ours = seq2seq(kind)
     torch.testing.assert_close(ours(SOURCE.int(), TARGET.int()), ours(SOURCE, TARGET))
-    assert torch.equal(ours.translate(SOURCE.int(), 4).tokens, ours.translate(SOURCE, 4).tokens)
+    assert torch.equal(ours.generate(SOURCE.int(), 4).tokens, ours.generate(SOURCE, 4).tokens)
 
 
 # --- bad input -------------------------------------------------------------------------------
@@ -685,7 +715,7 @@ def writes(tokens, kind="bahdanau"):
         (lambda: GRUCell(3, 5.0), r"hidden_size=5.0 is a float; it must be a whole number"),
         (
             lambda: GRUCell(3, 5)(torch.rand(2, 4), torch.rand(2, 5)),
-            r"input has shape \(2, 4\), so its vectors have 4 numbers; .* input_size=3",
+            r"input has shape \(2, 4\), so its vectors have dimension 4; .* input_size=3",
         ),
         (
             lambda: GRUCell(3, 5)(torch.rand(2, 3), torch.rand(2, 3)),
@@ -708,7 +738,7 @@ def writes(tokens, kind="bahdanau"):
         (reads([[1, 2], [0, 0]]), r"source\[1\] is all padding; a source needs a token"),
         (
             reads([[1, 2, 3], [0, 4, 5]]),
-            r"source\[1\] = \[0, 4, 5\] has padding before a token; padding must stand at the end",
+            r"source\[1\] = \[0, 4, 5\] has padding before a token; padding must be at the end",
         ),
         (
             reads([[1, 0, 3]]),
@@ -724,7 +754,7 @@ def writes(tokens, kind="bahdanau"):
         (writes([1, 1, 1]), r"target has shape \(3,\) .* \(batch, length\)"),
         (
             lambda: wild(LuongDecoder(7, 3, 5, 6), torch.float64)(TARGET, encoded()),
-            r"memory has shape \(3, 4, 4\), so its vectors have 4 numbers; .* memory_size=6",
+            r"memory has shape \(3, 4, 4\), so its vectors have dimension 4; .* memory_size=6",
         ),
         (
             lambda: Seq2Seq(GRUEncoder(9, 8, 5), BahdanauDecoder(7, 3, 5, 5)),
@@ -751,9 +781,9 @@ def writes(tokens, kind="bahdanau"):
         (lambda: FixedContextDecoder(7, 3, 5, 0), r"memory_size=0 is below 1"),
         (lambda: FixedContextDecoder(0, 3, 5, 4), r"vocabulary_size=0 is below 1"),
         (lambda: FixedContextDecoder(7, True, 5, 4), r"embedding_size=True is a bool"),
-        (lambda: seq2seq("fixed").translate(SOURCE, 0), r"max_length=0 is below 1"),
-        (lambda: seq2seq("fixed").translate(SOURCE, 2.5), r"max_length=2.5 is a float"),
-        (lambda: seq2seq("fixed").translate(SOURCE * 9), r"source holds 72; the vocabulary"),
+        (lambda: seq2seq("fixed").generate(SOURCE, 0), r"max_length=0 is below 1"),
+        (lambda: seq2seq("fixed").generate(SOURCE, 2.5), r"max_length=2.5 is a float"),
+        (lambda: seq2seq("fixed").generate(SOURCE * 9), r"source holds 72; the vocabulary"),
     ],
 )
 def test_bad_input_is_refused_by_name(call, says):

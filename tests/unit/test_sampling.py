@@ -9,12 +9,24 @@ from torch import nn
 
 from course_lib.decoding import greedy, sample, temperature, top_k, top_p
 from course_lib.transformer import DecoderOnly, Transformer
-from tests.unit.test_beam_search import competing, leaning, wrapper
-from tests.unit.test_decoding import BOS, EOS, PAD, SOURCE, SOURCES, TARGETS, always, model, words
+from tests.helpers.decoding import (
+    BOS,
+    EOS,
+    PAD,
+    SOURCE,
+    SOURCES,
+    TARGETS,
+    always,
+    competing,
+    leaning,
+    model,
+    words,
+)
+from tests.helpers.generate import wrapper
 
 INF = float("inf")
 MODELS = [Transformer, DecoderOnly]
-FILTERS = {
+PROCESSORS = {
     "none": (),
     "temperature": [lambda z: temperature(z, 1.8)],
     "top_k": [lambda z: top_k(z, 3)],
@@ -27,14 +39,14 @@ def source_for(made, *padded, vocabulary=TARGETS):
     return words(SOURCES if made is Transformer else vocabulary, SOURCE, *padded)
 
 
-def probabilities(one, source, line, filters=()):
-    """What the next token must follow, from the whole model without cache and the filters by hand."""
+def probabilities(one, source, line, processors=()):
+    """What the next token must follow, from the whole model without cache and the processors by hand."""
     with torch.no_grad():
         if isinstance(one, Transformer):
             logits = one(source[None], torch.tensor([[BOS, *line]]))[0, -1]
         else:
             logits = one(torch.cat([source, torch.tensor(line, dtype=torch.int64)])[None])[0, -1]
-    for each in filters:
+    for each in processors:
         logits = each(logits)
     return logits.double().softmax(-1)
 
@@ -53,16 +65,16 @@ def plausible(drawn, wanted):
 
 
 @pytest.mark.verifies("course_lib.decoding.sample", against="a chi-square test of 100,000 draws")
-@pytest.mark.parametrize("filters", FILTERS)
+@pytest.mark.parametrize("processors", PROCESSORS)
 @pytest.mark.parametrize("made", MODELS)
-def test_draws_follow_the_filtered_distribution(ledger, made, filters):
+def test_samples_follow_the_filtered_distribution(ledger, made, processors):
     one, source = leaning(model(made), 0.2), source_for(made, 0, 0)
     drawn = sample(
-        one, source, filters=FILTERS[filters], num_samples=50_000, max_length=1, seed=3
+        one, source, logits_processors=PROCESSORS[processors], num_samples=50_000, max_length=1, seed=3
     )  # fmt: skip
     assert drawn.shape == (100_000, 1)
     for row in range(2):
-        wanted = probabilities(one, source[row], [], FILTERS[filters])
+        wanted = probabilities(one, source[row], [], PROCESSORS[processors])
         assert plausible(drawn[row * 50_000 : (row + 1) * 50_000, 0], wanted)
         others = probabilities(one, source[1 - row], [])
         assert not plausible(drawn[row * 50_000 : (row + 1) * 50_000, 0], others + 1e-9)
@@ -71,7 +83,7 @@ def test_draws_follow_the_filtered_distribution(ledger, made, filters):
 
 @pytest.mark.verifies("course_lib.decoding.sample", against="a chi-square test of 100,000 draws")
 @pytest.mark.parametrize("made", MODELS)
-def test_the_second_token_follows_the_first(ledger, made):
+def test_second_sampled_token_depends_on_the_first(ledger, made):
     one, source = leaning(model(made), 0.2), source_for(made, 0)
     drawn = sample(one, source, num_samples=100_000, max_length=2, seed=4)
     first = torch.bincount(drawn[:, 0], minlength=TARGETS)
@@ -89,7 +101,7 @@ def test_the_second_token_follows_the_first(ledger, made):
 )
 @pytest.mark.parametrize("made", MODELS)
 @pytest.mark.parametrize("several", [1, 3])
-def test_the_same_draws_make_the_text_of_hugging_face(ledger, made, several):
+def test_sample_equals_hugging_face(ledger, made, several):
     ends = set()
     for seed in range(3):
         one = leaning(model(made, seed=seed, target_vocabulary=20), 0.25, eos=1.5).float()
@@ -103,8 +115,12 @@ def test_the_same_draws_make_the_text_of_hugging_face(ledger, made, several):
             top_p=0.95, num_return_sequences=several, max_new_tokens=8, use_cache=False, **rest,
         )  # fmt: skip
         torch.manual_seed(7)
-        filters = [lambda z: temperature(z, 1.3), lambda z: top_k(z, 9), lambda z: top_p(z, 0.95)]
-        ours = sample(one, source, filters=filters, num_samples=several, max_length=8)
+        processors = [
+            lambda z: temperature(z, 1.3),
+            lambda z: top_k(z, 9),
+            lambda z: top_p(z, 0.95),
+        ]
+        ours = sample(one, source, logits_processors=processors, num_samples=several, max_length=8)
         assert torch.equal(ours, theirs[:, start.shape[1] :])
         ends |= {line.index(EOS) if EOS in line else -1 for line in ours.tolist()}
     assert len(ends) > 2
@@ -112,12 +128,12 @@ def test_the_same_draws_make_the_text_of_hugging_face(ledger, made, several):
 
 
 @pytest.mark.parametrize("made", MODELS)
-def test_one_token_left_is_greedy(made):
+def test_sample_of_one_remaining_token_is_greedy(made):
     for seed in range(3):
         one = competing(made, seed)
         source = source_for(made, 0, 0, 0, vocabulary=20)
         for only in (lambda z: top_k(z, 1), lambda z: top_p(z, 1e-6), lambda z: temperature(z, 1e-4)):  # fmt: skip
-            drawn = sample(one, source, filters=[only], max_length=7)
+            drawn = sample(one, source, logits_processors=[only], max_length=7)
             assert torch.equal(drawn, greedy(one, source, max_length=7))
 
 
@@ -131,7 +147,7 @@ def test_one_token_left_is_greedy(made):
     several=st.integers(1, 4),
     max_length=st.integers(1, 6),
 )
-def test_lines_end_once_and_are_padded_behind(seed, made, batch, several, max_length):
+def test_samples_end_at_eos_and_are_padded(seed, made, batch, several, max_length):
     one = leaning(model(made, seed=seed, pad_id=4), 0.2, eos=1.0)
     source = source_for(made, *[0] * batch)
     source[source == 4] = 5
@@ -143,33 +159,41 @@ def test_lines_end_once_and_are_padded_behind(seed, made, batch, several, max_le
         assert EOS not in line or set(line[line.index(EOS) + 1 :]) <= {4}
 
 
-def test_samples_of_a_source_stand_together():
+def test_samples_of_a_source_are_adjacent():
     first, second = always(5, EOS), words(SOURCES, SOURCE, 0, 0)
     sure = [lambda z: z * 1000]
-    assert sample(first, second, num_samples=3, filters=sure).tolist() == [[5, EOS]] * 6
+    assert sample(first, second, num_samples=3, logits_processors=sure).tolist() == [[5, EOS]] * 6
     one, source = model(DecoderOnly, seed=1), words(TARGETS, SOURCE, *[0] * 6)
     firsts = [row.argmax().item() for row in (probabilities(one, row, []) for row in source)]
     assert len(set(firsts)) > 1
-    drawn = sample(one, source, num_samples=4, max_length=1, filters=[lambda z: top_k(z, 1)])
+    drawn = sample(
+        one, source, num_samples=4, max_length=1, logits_processors=[lambda z: top_k(z, 1)]
+    )
     assert drawn[:, 0].tolist() == [token for token in firsts for _ in range(4)]
 
 
-def test_it_stops_at_the_end_and_not_before():
+def test_sample_stops_at_eos():
     source = words(SOURCES, SOURCE, 0, 1)
     sure = [lambda z: z * 1000]
-    assert sample(always(5, 4, 7, EOS, 6), source, filters=sure).tolist() == [[5, 4, 7, EOS]] * 2
-    assert sample(always(5, EOS), source, filters=sure, eos_id=5).tolist() == [[5]] * 2
-    assert sample(always(5, 4, EOS), source, filters=sure, max_length=2).tolist() == [[5, 4]] * 2
+    assert (
+        sample(always(5, 4, 7, EOS, 6), source, logits_processors=sure).tolist()
+        == [[5, 4, 7, EOS]] * 2
+    )
+    assert sample(always(5, EOS), source, logits_processors=sure, eos_id=5).tolist() == [[5]] * 2
+    assert (
+        sample(always(5, 4, EOS), source, logits_processors=sure, max_length=2).tolist()
+        == [[5, 4]] * 2
+    )
     assert sample(always(3, max_length=60), source, eos_id=99).shape == (2, 50)
     prompt = words(TARGETS, SOURCE, 0, 0)
     continued = always(3, 3, 3, 3, 6, 7, EOS, made=DecoderOnly)
-    assert sample(continued, prompt, filters=sure).tolist() == [[6, 7, EOS]] * 2
+    assert sample(continued, prompt, logits_processors=sure).tolist() == [[6, 7, EOS]] * 2
     one = leaning(model(), 0.2)
     lines = [sample(one, source, seed=5, max_length=6, bos_id=bos) for bos in (BOS, 4)]
     assert lines[0].shape != lines[1].shape or not torch.equal(*lines)
 
 
-def test_filters_are_applied_in_order_to_what_the_model_says():
+def test_sample_applies_logits_processors_in_order():
     seen = []
 
     def note(name, then):
@@ -180,8 +204,10 @@ def test_filters_are_applied_in_order_to_what_the_model_says():
         return one
 
     one, source = leaning(model(), 0.2), words(SOURCES, SOURCE, 0, 0)
-    filters = (f for f in (note("first", lambda z: 2 * z), note("second", lambda z: top_k(z, 2))))
-    lines = sample(one, source, filters=filters, num_samples=2, max_length=3, eos_id=99, seed=0)
+    both = note("first", lambda z: 2 * z), note("second", lambda z: top_k(z, 2))
+    lines = sample(
+        one, source, logits_processors=iter(both), num_samples=2, max_length=3, eos_id=99, seed=0
+    )
     assert [name for name, _ in seen] == ["first", "second"] * 3 and lines.shape == (4, 3)
     for place in range(3):
         (_, before), (_, after) = seen[2 * place : 2 * place + 2]
@@ -192,7 +218,7 @@ def test_filters_are_applied_in_order_to_what_the_model_says():
             assert lines[row, place] in after[row].topk(2).indices
 
 
-def test_seeds():
+def test_sample_seed():
     one, source = leaning(model(), 0.2), words(SOURCES, SOURCE, 0, 0)
 
     def lines(**choices):
@@ -213,13 +239,18 @@ def test_seeds():
     assert len({tuple(row) for row in first.tolist()}) > 5  # samples differ
 
 
-def test_the_model_stays_as_it_is_and_no_graph_is_built():
+def test_sample_does_not_change_the_model_and_builds_no_graph():
     one, source = model(dropout=0.5).train(), words(SOURCES, SOURCE, *[0] * 40)
     only = [lambda z: top_k(z, 1)]
-    first, again = (sample(one, source, filters=only, max_length=8) for _ in range(2))
+    first, again = (sample(one, source, logits_processors=only, max_length=8) for _ in range(2))
     assert one.training and (first.shape != again.shape or not torch.equal(first, again))
     seen = []
-    sample(one.eval(), source, filters=[lambda z: seen.append(z.requires_grad) or z], max_length=3)
+    sample(
+        one.eval(),
+        source,
+        logits_processors=[lambda z: seen.append(z.requires_grad) or z],
+        max_length=3,
+    )
     assert not any(seen) and torch.is_grad_enabled()
     half = sample(model().bfloat16(), source.int(), max_length=3, seed=0)
     assert half.dtype == torch.int64
@@ -233,7 +264,7 @@ READER = model()
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: sample(nn.Linear(2, 2), S), r"model is a Linear; it must be a Transformer or a DecoderOnly"),
+        (lambda: sample(nn.Linear(2, 2), S), r"model is a Linear without prefill, .* it must be an IncrementalDecoder, such as a Transformer"),
         (lambda: sample(READER, S, num_samples=0), r"num_samples=0 is below 1"),
         (lambda: sample(READER, S, num_samples=1.5), r"num_samples=1\.5 is a float"),
         (lambda: sample(READER, S, max_length=0), r"max_length=0 is below 1"),
@@ -243,20 +274,20 @@ READER = model()
         (lambda: sample(READER, S, bos_id=8), r"bos_id=8, but the vocabulary has 8 tokens"),
         (lambda: sample(READER, S + 2), r"source holds 11; the vocabulary has 11 tokens"),
         (lambda: sample(READER, [[3, 4]]), r"source is a list; a tensor is needed"),
-        (lambda: sample(READER, S, filters=lambda z: top_k(z, 3)), r"filters=<function .* must be a list of functions from logits to logits, e\.g\. \[lambda z: top_k\(z, 10\)\]"),
-        (lambda: sample(READER, S, filters=None), r"filters=None must be a list of functions"),
-        (lambda: sample(READER, S, filters=[3]), r"filters=\[3\] must be a list of functions"),
-        (lambda: sample(READER, S, filters="top_k"), r"filters=\['t', .* must be a list of functions"),
-        (lambda: sample(READER, S, filters=[lambda z: z - INF]), r"logits are minus infinity for every token, so there is nothing to choose from; what came before has ruled out all"),
-        (lambda: sample(READER, S, filters=[lambda z: z * float("nan")]), r"logits holds NaN; every score must be a number or minus infinity"),
-        (lambda: sample(READER, S, filters=[lambda z: z + INF]), r"logits holds plus infinity"),
-        (lambda: sample(READER, S, filters=[print]), r"a filter returned None; it must return logits of the shape it was given, \(2, 8\)"),
-        (lambda: sample(READER, S, filters=[lambda z: z.argmax(-1)]), r"a filter returned shape \(2,\); it must return logits"),
-        (lambda: sample(READER, S, filters=[lambda z: z[:, :4]]), r"a filter returned shape \(2, 4\)"),
-        (lambda: sample(READER, S, filters=[lambda z: top_p(z, 2)]), r"p=2 is above 1"),
+        (lambda: sample(READER, S, logits_processors=lambda z: top_k(z, 3)), r"logits_processors=<function .* must be a list of functions from logits to logits, e\.g\. \[lambda z: top_k\(z, 10\)\]"),
+        (lambda: sample(READER, S, logits_processors=None), r"logits_processors=None must be a list of functions"),
+        (lambda: sample(READER, S, logits_processors=[3]), r"logits_processors=\[3\] must be a list of functions"),
+        (lambda: sample(READER, S, logits_processors="top_k"), r"logits_processors='top_k' must be a list of functions"),
+        (lambda: sample(READER, S, logits_processors=[lambda z: z - INF]), r"logits are minus infinity for every token, so there is nothing to choose from; what came before has ruled out all"),
+        (lambda: sample(READER, S, logits_processors=[lambda z: z * float("nan")]), r"logits holds NaN; every score must be a number or minus infinity"),
+        (lambda: sample(READER, S, logits_processors=[lambda z: z + INF]), r"logits holds plus infinity"),
+        (lambda: sample(READER, S, logits_processors=[print]), r"a logits processor returned None; it must return logits of the shape it was given, \(2, 8\)"),
+        (lambda: sample(READER, S, logits_processors=[lambda z: z.argmax(-1)]), r"a logits processor returned shape \(2,\); it must return logits"),
+        (lambda: sample(READER, S, logits_processors=[lambda z: z[:, :4]]), r"a logits processor returned shape \(2, 4\)"),
+        (lambda: sample(READER, S, logits_processors=[lambda z: top_p(z, 2)]), r"p=2 is above 1"),
         (lambda: sample(leaning(model(), eos=float("nan")), S), r"logits holds NaN"),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_by_name(call, says):
+def test_invalid_input_raises_value_error(call, says):
     with pytest.raises(ValueError, match=says):
         call()

@@ -30,14 +30,14 @@ def scores():
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize(("size", "query"), [(1, 0), (48, 17), (1024, 63)])
-def test_scores_and_weights_are_those_of_the_vectors(scores, scale, size, query):
-    for name, value in (("size", size), ("scale", scale), ("query", query)):
+@pytest.mark.parametrize(("d", "query"), [(1, 0), (48, 17), (1024, 63)])
+def test_scores_and_weights_are_those_of_the_vectors(scores, scale, d, query):
+    for name, value in (("d", d), ("scale", scale), ("query", query)):
         scores.controls[name].value = value
     draw = torch.Generator().manual_seed(0)
-    queries = torch.randn(64, 1024, generator=draw).double().numpy()[:, :size]
-    keys = torch.randn(32, 1024, generator=draw).double().numpy()[:, :size]
-    wanted = queries @ keys.T * {"1": 1, "1/√d": size**-0.5, "1/d": 1 / size}[scale]
+    queries = torch.randn(64, 1024, generator=draw).double().numpy()[:, :d]
+    keys = torch.randn(32, 1024, generator=draw).double().numpy()[:, :d]
+    wanted = queries @ keys.T * {"1": 1, "1/√d": d**-0.5, "1/d": 1 / d}[scale]
     weights = scipy.special.softmax(wanted, axis=1)
     assert float(fact(scores, "variance of the scores").replace(",", "")) == pytest.approx(
         wanted.var(ddof=1), rel=0.01
@@ -63,8 +63,8 @@ def test_entropy_and_gradient_are_those_of_autograd():
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"size": 5}, "size=5 must be one of 1, 2, 3, 4, 6"),
-        ({"size": 0}, "size=0 is below 1"),
+        ({"d": 5}, "d=5 must be one of 1, 2, 3, 4, 6"),
+        ({"d": 0}, "d=0 is below 1"),
         ({"scale": "1/d²"}, "scale='1/d²' is unknown"),
         ({"query": 64}, "query=64 must be below 64"),
     ],
@@ -96,12 +96,12 @@ def test_what_is_drawn_is_where_the_model_looked(dates):
     done = date_translator()("5 maja 1980")
     alignment, stems = dates.picture.figure.panels
     drawn = alignment._image.get_array()
-    assert np.allclose(drawn[:11, :11], done.weights) and drawn[:, 11:].mask.all()
+    assert np.allclose(drawn[:11], done.weights) and (drawn[11:] == -1).all()
     assert np.allclose(stems._heads.get_ydata()[:11], done.weights[3])
     assert stems._heads.get_ydata()[11:].sum() == 0
-    assert fact(dates, "written") == "1980-05-05, Monday"
-    assert fact(dates, "step") == "4 of 11, writes 0"
-    assert "".join(text.get_text() for text in alignment._columns[:11]) == "5␣maja␣1980"
+    assert fact(dates, "output") == "1980-05-05, Monday"
+    assert fact(dates, "step") == "4 of 11, generates 0"
+    assert "".join(alignment._columns.words) == "5␣maja␣1980"
     region = dates.picture.hover[0]
     values = np.frombuffer(region["values"], "<f4").reshape(region["shape"])
     assert np.array_equal(values, done.weights.numpy())
@@ -118,7 +118,7 @@ def test_a_blitted_alignment_is_the_same_as_a_full_redraw(dates):
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("", "the text is empty"), ("5 März 2024 日", "日"), ("1" * 41, "room for 40")],
+    [("", "the text is empty"), ("5 März 2024 日", "日"), ("1" * 41, "at most 40 can be shown")],
 )
 def test_a_text_that_cannot_be_read_is_said_in_words_and_the_picture_stays(dates, text, says):
     before, summary = dates.picture.png, dates.summary
@@ -131,7 +131,7 @@ def test_a_text_that_cannot_be_read_is_said_in_words_and_the_picture_stays(dates
 
 def test_an_answer_that_is_no_date_is_said_to_be_none():
     torch.manual_seed(0)
-    assert "which is no date" in date_explorer(untrained_date_translator()).summary
+    assert "which is not a date" in date_explorer(untrained_date_translator()).summary
 
 
 def test_a_retrained_model_is_asked_anew():
@@ -139,7 +139,7 @@ def test_a_retrained_model_is_asked_anew():
     explorer = date_explorer(translator)
     translator.model.load_state_dict(date_translator().model.state_dict())
     explorer.controls["step"].value = 2
-    assert fact(explorer, "written") == "2024-03-05, Tuesday"
+    assert fact(explorer, "output") == "2024-03-05, Tuesday"
 
 
 def test_a_model_that_writes_too_much_is_refused():
@@ -165,7 +165,7 @@ def test_a_model_without_attention_is_refused():
 
 
 def test_an_explorer_of_a_model_trained_here_is_compared_by_its_title_only():
-    explorer = date_explorer(date_translator(), measured=True)
+    explorer = date_explorer(date_translator(), approximate=True)
     data, _ = explorer._repr_mimebundle_()
     assert data["text/plain"] == "From a written date to ISO 8601."
 
@@ -174,10 +174,10 @@ def test_an_alignment_names_spaces_and_the_end():
     _, axes = figure()
     panel = AlignmentPanel(axes, 5, 4)
     panel.update(np.eye(2, 3), ["a", " ", "b"], ["a", "<eos>"], row=1)
-    assert [text.get_text() for text in panel._columns[:3]] == ["a", "␣", "b"]
-    assert [text.get_text() for text in panel._rows[:2]] == ["a", "∎"]
-    assert not panel._columns[3].get_visible() and panel._frame.get_y() == 0.5
-    assert [segment[:, 0].mean() for segment in panel._looked.get_segments()] == [1.0]
+    assert panel._columns.words == ["a", "␣", "b"]
+    assert panel._rows.words == ["a", "∎"]
+    assert panel._frame.get_y() == 0.5
+    assert [segment[:, 0].mean() for segment in panel._attended.get_segments()] == [1.0]
 
 
 # --- a loss ----------------------------------------------------------------------------------
@@ -192,22 +192,23 @@ def shown(monkeypatch):
 
 def test_a_loss_is_drawn_while_it_falls_and_left_as_a_still_picture(shown, monkeypatch):
     monkeypatch.setattr("course_lib.widgets.loss_picture._PAUSE", 0)
-    watch, pictures = LossPicture(below=0.5), set()
+    picture, pictures = LossPicture(below=0.5), set()
     boxes = []
     for step, loss in enumerate(np.geomspace(2, 0.01, 50), start=1):
-        watch(Progress(step, 50, loss, None, 0.1 * step, "steps" if step == 50 else None))
-        pictures.add(watch._picture.png)
-        boxes.append(watch._box)
+        picture(Progress(step, 50, loss, None, 0.1 * step, "steps" if step == 50 else None))
+        pictures.add(picture._picture.png)
+        boxes.append(picture._box)
         if step == 49:
-            assert watch._words.value == "step 49 of 50, loss 0.0111, 0 s left"
-    live, still = shown
+            assert picture._words.value == "step 49 of 50, loss 0.0111, 0 s left"
+    live, still, table = shown
     assert len(pictures) > 40 and live is boxes[0]
     assert live.comm is None, "the live picture is closed"
     assert still._repr_mimebundle_()[0]["text/plain"] == (
-        "Loss while training, 50 steps. The mean of the last 20 is below 0.5: True."
+        "Training loss, 50 steps. Mean of the last 20 steps ≈ 0.0337 (below 0.5: yes)."
     )
     (panel,) = still.figure.panels
-    assert np.allclose(panel._drawn["loss"].get_ydata(), np.geomspace(2, 0.01, 50))
+    assert np.allclose(panel._curves["loss"].get_ydata(), np.geomspace(2, 0.01, 50))
+    assert table.rows[0] == [1, 2.0] and table.rows[-1] == [50, pytest.approx(0.01)]
 
 
 def test_a_training_that_ends_early_ends_its_picture(shown):
@@ -219,10 +220,10 @@ def test_a_training_that_ends_early_ends_its_picture(shown):
         raise KeyboardInterrupt
 
     history = fit(
-        model, batches(), lambda m, x: m(x).square().mean() + 1, steps=9, watch=LossPicture()
+        model, batches(), lambda m, x: m(x).square().mean() + 1, steps=9, callback=LossPicture()
     )
     assert history.stopped == "interrupted" and len(history.losses) == 2
-    assert shown[1].summary == "Loss while training, ended by interrupted."
+    assert shown[1].summary == "Training loss, stopped early (interrupted)."
 
 
 def test_a_training_that_fails_keeps_its_picture_and_its_weights(shown):
@@ -233,27 +234,35 @@ def test_a_training_that_fails_keeps_its_picture_and_its_weights(shown):
         return torch.where(y < 1e9, y, torch.sqrt(y - 1e10)).square().mean()  # gradient NaN
 
     before = model.weight.item()
-    with pytest.raises(FloatingPointError, match="a gradient is not finite at step 1"):
+    with pytest.raises(
+        FloatingPointError, match=r"a gradient is not finite, .*\nin training step 1"
+    ):
         fit(model, [torch.ones(4, 1)], loss, steps=1)
     assert model.weight.item() == before and not model.training
     losses = iter([1.0, 1.0, float("nan")])
-    with pytest.raises(FloatingPointError, match="the loss is nan at step 3"):
+    with pytest.raises(FloatingPointError, match=r"the loss is nan; .*\nin training step 3"):
         fit(
             model,
             [torch.ones(4, 1)] * 3,
             lambda m, x: m(x).square().mean() * next(losses),
             steps=3,
-            watch=LossPicture(),
+            callback=LossPicture(),
         )
-    assert shown[-1].summary == "Loss while training, ended by failed."
+    assert shown[-1].summary == "Training loss, stopped early (failed)."
     assert not model.training
 
 
 def test_a_loss_picture_is_for_one_training(shown):
-    model, watch = nn.Linear(1, 1), LossPicture()
+    model, picture = nn.Linear(1, 1), LossPicture()
 
     def train():
-        fit(model, [torch.ones(4, 1)] * 2, lambda m, x: m(x).square().mean(), steps=2, watch=watch)
+        fit(
+            model,
+            [torch.ones(4, 1)] * 2,
+            lambda m, x: m(x).square().mean(),
+            steps=2,
+            callback=picture,
+        )
 
     train()
     with pytest.raises(ValueError, match="make a new one"):
@@ -261,10 +270,12 @@ def test_a_loss_picture_is_for_one_training(shown):
 
 
 def test_a_loss_of_zero_is_drawn_without_complaint(shown, recwarn):
-    watch = LossPicture()
+    picture = LossPicture()
     for step, loss in enumerate([0.0, 0.0, -1.0], start=1):
-        watch(Progress(step, 3, loss, None, 0.1, "steps" if step == 3 else None))
-    assert shown[-1].png and not recwarn.list
+        picture(Progress(step, 3, loss, None, 0.1, "steps" if step == 3 else None))
+    still, table = shown[-2:]
+    assert still.png and not recwarn.list
+    assert table.rows[0] == [1, 0.0] and table.rows[-1] == [3, -1.0]
 
 
 # --- lines -----------------------------------------------------------------------------------

@@ -12,16 +12,15 @@ from scipy.spatial.distance import cdist
 from statsmodels.nonparametric.kernel_regression import KernelReg
 from torch import nn
 
-from course_lib.pooling import Attended
+from course_lib.attention import Attention, attend
+from course_lib.outputs import AttentionOutput
 from course_lib.scoring import (
     AdditiveScore,
-    Attention,
     ConcatScore,
     DotScore,
     GaussianScore,
     GeneralScore,
     ScaledDotScore,
-    attend,
 )
 
 DTYPES = [torch.float64, torch.float32]
@@ -163,18 +162,22 @@ def test_concat_is_additive_with_its_matrix_split():
 # --- attend and Attention --------------------------------------------------------------------
 
 
-def lonely_mask(*shape):
-    """A random mask in which the second query sees nothing."""
+def mask_with_a_fully_masked_row(*shape):
+    """A random mask in which the second row is fully masked."""
     mask = torch.rand(shape) < 0.6
     mask[..., 1, :] = False
     return mask
 
 
-@pytest.mark.verifies("course_lib.scoring.attend", against="an explicit double loop")
+@pytest.mark.verifies("course_lib.attention.attend", against="an explicit double loop")
 @pytest.mark.parametrize("masked", [False, True])
 def test_attend_averages_the_values_one_query_at_a_time(ledger, masked):
     scores, value = torch.randn(QUERIES, KEYS).double(), torch.randn(KEYS, VALUE_SIZE).double()
-    mask = lonely_mask(QUERIES, KEYS) if masked else torch.ones(QUERIES, KEYS, dtype=torch.bool)
+    mask = (
+        mask_with_a_fully_masked_row(QUERIES, KEYS)
+        if masked
+        else torch.ones(QUERIES, KEYS, dtype=torch.bool)
+    )
     weights, output = np.zeros((QUERIES, KEYS)), np.zeros((QUERIES, VALUE_SIZE))
     for i in range(QUERIES):
         total = sum(math.exp(scores[i, j]) for j in range(KEYS) if mask[i, j])
@@ -183,16 +186,16 @@ def test_attend_averages_the_values_one_query_at_a_time(ledger, masked):
                 weights[i, j] = math.exp(scores[i, j]) / total
                 output[i] += weights[i, j] * value[j].numpy()
     ours = attend(scores, value, mask if masked else None)
-    assert isinstance(ours, Attended)
+    assert isinstance(ours, AttentionOutput)
     ledger.compare(ours.weights, weights, within=1e-12)
     ledger.compare(ours.output, output, within=1e-12)
 
 
 @pytest.mark.verifies(
-    "course_lib.scoring.attend", against="PyTorch `F.scaled_dot_product_attention`"
+    "course_lib.attention.attend", against="PyTorch `F.scaled_dot_product_attention`"
 )
 @pytest.mark.verifies(
-    "course_lib.scoring.Attention", against="PyTorch `F.scaled_dot_product_attention`"
+    "course_lib.attention.Attention", against="PyTorch `F.scaled_dot_product_attention`"
 )
 @pytest.mark.verifies(
     "course_lib.scoring.ScaledDotScore", against="PyTorch `F.scaled_dot_product_attention`"
@@ -202,7 +205,7 @@ def test_attend_averages_the_values_one_query_at_a_time(ledger, masked):
 def test_attention_with_the_scaled_dot_score_is_that_of_pytorch(ledger, dtype, mask_axes):
     query, key = pair_for("scaled", (2, 3), (1, 3), dtype)
     value = torch.randn(2, 1, KEYS, VALUE_SIZE, dtype=dtype, requires_grad=True)
-    mask = lonely_mask(*mask_axes) if mask_axes else None
+    mask = mask_with_a_fully_masked_row(*mask_axes) if mask_axes else None
     leaves = [query, key, value]
     oracles = in_float64(*leaves)
     expanded = (tensor.expand(2, 3, -1, -1) for tensor in oracles)
@@ -213,7 +216,7 @@ def test_attention_with_the_scaled_dot_score_is_that_of_pytorch(ledger, dtype, m
         compare_gradients(ledger, ours.output, leaves, theirs, oracles, ROUNDING[dtype])
 
 
-@pytest.mark.verifies("course_lib.scoring.Attention", against="statsmodels `KernelReg`")
+@pytest.mark.verifies("course_lib.attention.Attention", against="statsmodels `KernelReg`")
 @pytest.mark.parametrize("size", [1, 2])
 def test_attention_with_the_gaussian_score_is_kernel_regression(ledger, size):
     attention = Attention(GaussianScore(0.6)).double()
@@ -230,7 +233,10 @@ def test_attention_with_the_gaussian_score_is_kernel_regression(ledger, size):
 def test_attention_is_its_score_and_then_attend(name):
     score = MAKERS[name]().double()
     query, key = pair_for(name, (2, 1), (3,))
-    value, mask = torch.randn(2, 1, KEYS, VALUE_SIZE).double(), lonely_mask(QUERIES, KEYS)
+    value, mask = (
+        torch.randn(2, 1, KEYS, VALUE_SIZE).double(),
+        mask_with_a_fully_masked_row(QUERIES, KEYS),
+    )
     ours, theirs = Attention(score)(query, key, value, mask), attend(score(query, key), value, mask)
     assert ours.output.shape == (2, 3, QUERIES, VALUE_SIZE)
     torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
@@ -240,7 +246,7 @@ def test_attention_is_its_score_and_then_attend(name):
 # --- dropout ---------------------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.scoring.attend", against="moments of 20,000 draws of dropout")
+@pytest.mark.verifies("course_lib.attention.attend", against="moments of 20,000 draws of dropout")
 @pytest.mark.parametrize("p", [0.1, 0.5])
 def test_dropout_keeps_the_mean_of_the_weights_and_what_is_returned_is_undropped(ledger, p):
     scores = torch.randn(QUERIES, KEYS, dtype=torch.float64)
@@ -297,14 +303,26 @@ def test_the_state_survives_saving_and_loading(name):
     torch.testing.assert_close(loaded(*arguments), saved(*arguments), rtol=0, atol=0)
 
 
-@pytest.mark.usefixtures("without_annotations")  # the checker itself cannot be compiled
+@pytest.mark.parametrize(("query_batch", "key_batch"), [((), ()), ((2, 1), (3,))])
 @pytest.mark.parametrize("name", MAKERS)
-def test_it_compiles(name):
+def test_compile_score_as_one_graph(as_one_graph, name, query_batch, key_batch):
+    score = MAKERS[name]()
+    pair = pair_for(name, query_batch, key_batch, torch.float32)
+    ours, eager = as_one_graph(score)(*pair), score(*pair)
+    torch.testing.assert_close(ours, eager, rtol=0, atol=0)
+    upstream = torch.randn_like(eager)
+    gradients = [torch.autograd.grad(scores, pair, upstream) for scores in (ours, eager)]
+    torch.testing.assert_close(*gradients, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_compile_attention_as_one_graph(as_one_graph, name):
     attention = Attention(MAKERS[name]())
     arguments = *pair_for(name, dtype=torch.float32), torch.randn(KEYS, VALUE_SIZE)
-    mask = lonely_mask(QUERIES, KEYS)
-    compiled = torch.compile(attention, backend="eager", fullgraph=True)
-    torch.testing.assert_close(compiled(*arguments, mask), attention(*arguments, mask))
+    mask = mask_with_a_fully_masked_row(QUERIES, KEYS)
+    torch.testing.assert_close(
+        as_one_graph(attention)(*arguments, mask), attention(*arguments, mask)
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -312,7 +330,7 @@ def test_it_compiles(name):
 def test_half_precision_works(name, dtype):
     attention = Attention(MAKERS[name]().to(dtype))
     tensors = *pair_for(name, (2,), (2,), dtype), torch.randn(2, KEYS, VALUE_SIZE, dtype=dtype)
-    mask = lonely_mask(QUERIES, KEYS)
+    mask = mask_with_a_fully_masked_row(QUERIES, KEYS)
     half = attention(*tensors, mask)
     exact = attention.double()(*(tensor.double() for tensor in tensors), mask)
     assert half.output.dtype == half.weights.dtype == dtype
@@ -340,17 +358,17 @@ S = torch.zeros(4, 5)
         (lambda: DotScore()([1.0], K), r"query is a list; a tensor is needed"),
         (lambda: DotScore()(Q.long(), K), r"query has dtype int64; .*e\.g\. query\.float\(\)"),
         (lambda: DotScore()(Q, K.bool()), r"key has dtype bool; .*e\.g\. key\.float\(\)"),
-        (lambda: DotScore()(Q[0], K), r"query has shape \(6,\); it must be \(…, query, size\), e\.g\. query\[None"),
-        (lambda: DotScore()(Q, K[0]), r"key has shape \(6,\); it must be \(…, key, size\), e\.g\. key\[None, :\]"),
+        (lambda: DotScore()(Q[0], K), r"query has shape \(6,\); it must be \(…, query, dimension\), e\.g\. query\[None"),
+        (lambda: DotScore()(Q, K[0]), r"key has shape \(6,\); it must be \(…, key, dimension\), e\.g\. key\[None, :\]"),
         (lambda: DotScore()(Q, K.double()), r"query has dtype float32 but key has dtype float64; .*key\.to\(query\.dtype\)"),
         (lambda: DotScore()(Q, K.to("meta")), r"query has device cpu but key has device meta"),
-        (lambda: DotScore()(Q, K[:, :3]), r"key has shape \(5, 3\), .*have 3 numbers; .*as many as query has, 6"),
-        (lambda: GaussianScore()(Q, K[:, :1]), r"key has shape \(5, 1\), .*as query has, 6"),
+        (lambda: DotScore()(Q, K[:, :3]), r"key has shape \(5, 3\), .*have dimension 3; .*the dimension that query has, 6"),
+        (lambda: GaussianScore()(Q, K[:, :1]), r"key has shape \(5, 1\), .*that query has, 6"),
         (lambda: DotScore()(Q.expand(2, 4, 6), K.expand(3, 5, 6)), r"query has shape \(2, 4, 6\) but key has shape \(3, 5, 6\); all axes but the last two must be equal or 1"),
         (lambda: GeneralScore(6, 7)(Q, K), r"key has shape \(5, 6\), .*made with key_size=7"),
         (lambda: GeneralScore(7, 6)(Q, K), r"query has shape \(4, 6\), .*made with query_size=7"),
-        (lambda: ConcatScore(6, 7, 8)(Q, K), r"key has .* 6 numbers; .*key_size=7"),
-        (lambda: AdditiveScore(7, 6, 8)(Q, K), r"query has .* 6 numbers; .*query_size=7"),
+        (lambda: ConcatScore(6, 7, 8)(Q, K), r"key has .* dimension 6; .*key_size=7"),
+        (lambda: AdditiveScore(7, 6, 8)(Q, K), r"query has .* dimension 6; .*query_size=7"),
         (lambda: GeneralScore(6, 6)(Q.double(), K.double()), r"query has dtype float64, but the parameters of the score have float32; .*score\.to\(query\.dtype\)"),
         (lambda: ConcatScore(6, 6, 8)(Q.half(), K.half()), r"query has dtype float16, but the param"),
         (lambda: AdditiveScore(6, 6, 8).double()(Q, K), r"query has dtype float32, but the param"),
@@ -364,7 +382,7 @@ S = torch.zeros(4, 5)
         (lambda: attend(S.long(), V), r"scores has dtype int64; .*scores\.float\(\)"),
         (lambda: attend(S, V.long()), r"value has dtype int64; .*value\.float\(\)"),
         (lambda: attend(S[0], V), r"scores has shape \(5,\); it must be \(…, query, key\)"),
-        (lambda: attend(S, V[:, 0]), r"value has shape \(5,\); it must be \(…, key, value_size\)"),
+        (lambda: attend(S, V[:, 0]), r"value has shape \(5,\); it must be \(…, key, d_value\)"),
         (lambda: attend(S, V.double()), r"scores has dtype float32 but value has dtype float64; .*value\.to"),
         (lambda: attend(S, V[:3]), r"scores has shape \(4, 5\), that is 5 keys, but value has shape \(3, 9\), that is 3 values; there must be one value per key"),
         (lambda: attend(S.expand(2, 4, 5), V.expand(3, 5, 9)), r"scores has shape \(2, 4, 5\) but value has shape \(3, 5, 9\)"),

@@ -7,18 +7,11 @@ import pytest
 import torch
 
 from course_lib.decoding import beam_search, greedy, sample, table_model
-
-#: The most probable first word does not lead to the most probable sentence.
-TABLE = {
-    (): {"the": 0.5, "a": 0.4, "one": 0.1},
-    ("the",): {"cat": 0.4, "dog": 0.35, "bird": 0.25},
-    ("a",): {"bird": 0.9, "<eos>": 0.1},
-    ("one",): {"dog": 1.0},
-}
+from tests.helpers.decoding import TABLE
 
 
 @pytest.mark.verifies("course_lib.decoding.table_model", against="products of the table's numbers")
-def test_a_table_is_written_from_as_it_says(ledger):
+def test_table_model_decodes_its_table(ledger):
     model, vocabulary = table_model(TABLE)
     start = torch.tensor([[1]])
     assert vocabulary.decode(greedy(model, start)[0]) == ["the", "cat"]
@@ -36,10 +29,10 @@ def test_a_table_is_written_from_as_it_says(ledger):
     ledger.holds()
 
 
-def test_no_prefix_is_asked_for_twice_and_a_prompt_is_continued():
+def test_table_model_looks_up_each_prefix_once_and_continues_prompts():
     model, vocabulary = table_model(TABLE)
-    asked, following = [], model._following
-    model._following = lambda prefixes: asked.extend(prefixes) or following(prefixes)
+    asked, logits = [], model._next_token_logits
+    model._next_token_logits = lambda prefixes: asked.extend(prefixes) or logits(prefixes)
     for beam_size in (1, 2, 3, 3):
         beam_search(model, torch.tensor([[1]]), beam_size)
     assert len(asked) == len(set(asked))
@@ -50,15 +43,15 @@ def test_no_prefix_is_asked_for_twice_and_a_prompt_is_continued():
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        ({("a",): {"b": 1.0}}, r"the table has no entry for \(\), the start"),
-        ({(): {"a": 1.0}, "a": {"b": 1.0}}, "the beginning 'a'; it must be a tuple of words"),
+        ({("a",): {"b": 1.0}}, r"the table has no entry for \(\), the empty prefix"),
+        ({(): {"a": 1.0}, "a": {"b": 1.0}}, "the prefix 'a'; it must be a tuple of words"),
         (
             {(): {"b": 2.0, "c": -1.0}},
-            r"behind \(\) stands {'b': 2.0, 'c': -1.0}; give numbers from 0 up",
+            r"the table has {'b': 2.0, 'c': -1.0} after \(\); probabilities must be 0 or more",
         ),
-        ({(): {"b": 0.5}}, r"the probabilities behind \(\) add up to 0.5; they must add up to 1"),
+        ({(): {"b": 0.5}}, r"the probabilities after \(\) sum to 0.5; they must sum to 1"),
     ],
 )
-def test_a_table_that_is_none_is_refused(table, says):
+def test_invalid_table_raises_value_error(table, says):
     with pytest.raises(ValueError, match=says):
         table_model(table)

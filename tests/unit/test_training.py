@@ -11,7 +11,15 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.training import History, Progress, fit, next_token_loss, warmup_decay
+from course_lib.training import (
+    Evaluation,
+    History,
+    Progress,
+    TrainingConfig,
+    fit,
+    linear_schedule_with_warmup,
+    next_token_loss,
+)
 
 DTYPES = [torch.float64, torch.float32]
 ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-5}
@@ -33,7 +41,7 @@ def logits_and_target(dtype=torch.float64, batch=3, length=5, vocabulary=7):
 )
 @pytest.mark.parametrize("pad_id", [PAD, 6, 0])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_loss_is_pytorchs_with_the_target_one_place_on(ledger, dtype, pad_id):
+def test_next_token_loss_equals_pytorch_with_shifted_target(ledger, dtype, pad_id):
     logits, target = logits_and_target(dtype)
     exact = logits.detach().double().requires_grad_()
     ours = next_token_loss(logits, target, pad_id=pad_id)
@@ -46,7 +54,7 @@ def test_the_loss_is_pytorchs_with_the_target_one_place_on(ledger, dtype, pad_id
 @pytest.mark.verifies(
     "course_lib.training.next_token_loss", against="an explicit loop with Python's `math`"
 )
-def test_the_loss_is_the_mean_surprise_in_nats(ledger):
+def test_next_token_loss_is_the_mean_negative_log_likelihood(ledger):
     logits, target = logits_and_target()
     surprises = []
     for row, tokens in zip(logits.tolist(), target.tolist(), strict=True):
@@ -59,13 +67,13 @@ def test_the_loss_is_the_mean_surprise_in_nats(ledger):
     ledger.compare(next_token_loss(logits, target, pad_id=PAD), theirs, within=1e-12)
 
 
-def test_a_model_that_knows_nothing_loses_the_logarithm_of_the_vocabulary():
+def test_next_token_loss_of_uniform_logits():
     even = torch.zeros(2, 3, 8, dtype=torch.float64)
     loss = next_token_loss(even, torch.tensor([[1, 2, 3, 4], [1, 2, 0, 0]]))
     assert loss.item() == pytest.approx(math.log(8), abs=1e-12)
 
 
-def test_padding_does_not_count():
+def test_next_token_loss_ignores_padding():
     logits, target = logits_and_target()
     before = next_token_loss(logits, target, pad_id=PAD)
     (gradient,) = torch.autograd.grad(before, logits)
@@ -76,27 +84,27 @@ def test_padding_does_not_count():
     torch.testing.assert_close(next_token_loss(longer, padded, pad_id=PAD), before)
 
 
-def test_the_first_token_is_never_asked_for():
+def test_next_token_loss_ignores_the_first_target():
     logits, target = logits_and_target()
     other = target.clone()
     other[:, 0] = 5
     assert next_token_loss(logits, other) == next_token_loss(logits, target)
 
 
-def test_the_target_may_be_any_whole_numbers():
+def test_next_token_loss_of_int32_targets():
     logits, target = logits_and_target()
     assert next_token_loss(logits, target.int()) == next_token_loss(logits, target)
 
 
-# --- the rates -------------------------------------------------------------------------------
+# --- the schedule ----------------------------------------------------------------------------
 
 
 @pytest.mark.verifies(
-    "course_lib.training.warmup_decay", against="NumPy `interp` through three points"
+    "course_lib.training.linear_schedule_with_warmup", against="NumPy `interp` through three points"
 )
 @pytest.mark.parametrize(("steps", "warmup"), [(100, 10), (7, 7), (7, 1), (1, 1), (50, 33)])
-def test_the_rate_rises_and_falls_in_straight_lines(ledger, steps, warmup):
-    ours = [warmup_decay(step, 0.3, steps, warmup) for step in range(1, steps + 1)]
+def test_warmup_decay_is_piecewise_linear(ledger, steps, warmup):
+    ours = [linear_schedule_with_warmup(step, 0.3, steps, warmup) for step in range(1, steps + 1)]
     theirs = np.interp(range(1, steps + 1), [0, warmup, steps + 1], [0, 0.3, 0])
     ledger.compare(torch.tensor(ours, dtype=torch.float64), theirs, within=1e-15)
     assert max(ours) == ours[warmup - 1] == 0.3 and min(ours) > 0
@@ -149,18 +157,18 @@ def no_interrupt_gets_out():
         pytest.fail("the interrupt was not caught")
 
 
-RATES = {"constant": 0.05, "schedule": lambda step: warmup_decay(step, 0.2, 30, 6)}
+LRS = {"constant": 0.05, "schedule": lambda step: linear_schedule_with_warmup(step, 0.2, 30, 6)}
 
 
-def by_hand(model, batches, rate=1e-3, clip=1.0):
+def by_hand(model, batches, lr=1e-3, max_grad_norm=1.0, fused=True):
     """The loop, with nothing around it: the losses and the norms of the gradients."""
-    optimizer, losses, norms = torch.optim.Adam(model.parameters()), [], []
+    optimizer, losses, norms = torch.optim.Adam(model.parameters(), fused=fused), [], []
     for step, batch in enumerate(batches, 1):
-        optimizer.param_groups[0]["lr"] = rate(step) if callable(rate) else rate
+        optimizer.param_groups[0]["lr"] = lr(step) if callable(lr) else lr
         optimizer.zero_grad()
         loss = squares(model, batch)
         loss.backward()
-        norms.append(nn.utils.clip_grad_norm_(model.parameters(), clip).item())
+        norms.append(nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm).item())
         optimizer.step()
         losses.append(loss.item())
     return losses, norms
@@ -169,22 +177,25 @@ def by_hand(model, batches, rate=1e-3, clip=1.0):
 @pytest.mark.verifies(
     "course_lib.training.fit", against="a loop with PyTorch `Adam` and `clip_grad_norm_`"
 )
-@pytest.mark.parametrize("clip", [0.3, 9.0, 1e9])
-@pytest.mark.parametrize("rate", RATES.values(), ids=RATES)
-def test_it_steps_as_a_loop_written_by_hand(ledger, rate, clip):
+@pytest.mark.parametrize("max_grad_norm", [0.3, 9.0, 1e9])
+@pytest.mark.parametrize("lr", LRS.values(), ids=LRS)
+@pytest.mark.parametrize("fused", [True, False])
+def test_fit_equals_a_loop_with_adam_and_gradient_clipping(ledger, lr, max_grad_norm, fused):
     ours, theirs = Line(), Line()
-    history = fit(ours, points(), squares, steps=30, rate=rate, clip=clip)
-    losses, norms = by_hand(theirs, points(), rate, clip)
-    assert clip in (0.3, 1e9) or min(norms) < clip < max(norms)
+    optimizer = None if fused else torch.optim.Adam(ours.parameters())
+    config = TrainingConfig(max_grad_norm=max_grad_norm)
+    history = fit(ours, points(), squares, steps=30, lr=lr, optimizer=optimizer, config=config)
+    losses, norms = by_hand(theirs, points(), lr, max_grad_norm, fused)
+    assert max_grad_norm in (0.3, 1e9) or min(norms) < max_grad_norm < max(norms)
     ledger.compare(numbers(ours), numbers(theirs), within=0)
     assert history.losses == losses
 
 
 @pytest.mark.verifies("course_lib.training.fit", against="Adam's equations in NumPy")
-def test_it_steps_by_the_equations_of_adam(ledger):
+def test_fit_equals_adam_in_numpy(ledger):
     ours = Line()
     first = numbers(ours)
-    fit(ours, points(), squares, steps=30, rate=0.05, clip=2.0)
+    fit(ours, points(), squares, steps=30, lr=0.05, config=TrainingConfig(max_grad_norm=2.0))
     w, mean, square = first.numpy(), np.zeros(4), np.zeros(4)
     for t, (x, y) in enumerate(points(), 1):
         x, y = np.concatenate([x.numpy(), np.ones((8, 1))], 1), y.numpy()
@@ -196,14 +207,14 @@ def test_it_steps_by_the_equations_of_adam(ledger):
     ledger.compare(numbers(ours), w, within=1e-12)
 
 
-def test_it_learns_the_line():
+def test_fit_learns_a_linear_regression():
     ours = Line()
-    fit(ours, points(400), squares, steps=400, rate=0.1)
+    fit(ours, points(400), squares, steps=400, lr=0.1)
     found, true = numbers(ours), torch.tensor([5.0, -3, 1, 2], dtype=torch.float64)
     torch.testing.assert_close(found, true, rtol=0, atol=0.01)
 
 
-def test_the_same_seed_gives_the_same_weights_whatever_was_drawn_before():
+def test_fit_with_a_seed_is_reproducible():
     results = []
     for seed in (1, 1, 2):
         torch.rand(len(results) + 1)
@@ -213,7 +224,7 @@ def test_the_same_seed_gives_the_same_weights_whatever_was_drawn_before():
     assert torch.equal(results[0], results[1]) and not torch.equal(results[0], results[2])
 
 
-def test_the_seed_is_pytorchs():
+def test_fit_seed_is_that_of_pytorch():
     ours, theirs = Line(dropout=0.5), Line(dropout=0.5)
     fit(ours, points(), squares, steps=5, seed=7)
     torch.manual_seed(7)
@@ -221,7 +232,7 @@ def test_the_seed_is_pytorchs():
     assert torch.equal(numbers(ours), numbers(theirs))
 
 
-def test_the_worlds_random_numbers_are_left_as_they_were():
+def test_fit_restores_the_global_random_state():
     before = torch.random.get_rng_state()
     fit(Line(dropout=0.5), points(), squares, steps=3)
     assert torch.equal(torch.random.get_rng_state(), before)
@@ -230,7 +241,7 @@ def test_the_worlds_random_numbers_are_left_as_they_were():
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-def test_it_trains_in_training_mode_and_evaluates_in_evaluation_mode_without_gradients():
+def test_fit_trains_and_evaluates_in_the_right_mode():
     modes = {"loss": [], "evaluate": []}
 
     def loss(model, batch):
@@ -242,7 +253,7 @@ def test_it_trains_in_training_mode_and_evaluates_in_evaluation_mode_without_gra
         return 0.0
 
     ours = Line(dropout=0.5)
-    fit(ours.eval(), points(), loss, steps=7, evaluate=evaluate, every=3)
+    fit(ours.eval(), points(), loss, steps=7, evaluation=Evaluation(evaluate, every=3))
     assert modes == {"loss": [(True, True)] * 7, "evaluate": [(False, False)] * 3}
     assert not ours.training and not ours.dropout.training
     fit(ours, points(), squares, steps=1)
@@ -264,17 +275,15 @@ def scripted(scores, seen=None):
 @pytest.mark.verifies(
     "course_lib.training.History", against="the losses of a loop with PyTorch `Adam`"
 )
-def test_the_history_is_what_happened(ledger):
-    evaluate, watched = scripted([0.5, 0.25, 0.75]), []
-    history = fit(
-        Line(), points(), squares, steps=10, evaluate=evaluate, every=4, watch=watched.append
-    )
+def test_fit_history(ledger):
+    evaluation, seen = Evaluation(scripted([0.5, 0.25, 0.75]), every=4), []
+    history = fit(Line(), points(), squares, steps=10, evaluation=evaluation, callback=seen.append)
     assert isinstance(history, History) and history.stopped == "steps"
     losses, _ = by_hand(Line(), points(10))
     assert history.losses == losses
     assert history.scores == {4: 0.5, 8: 0.25, 10: 0.75}
-    assert history.seconds == watched[-1].seconds > 0
-    assert repr(history) == "History of 10 steps, stopped by steps"
+    assert history.seconds == seen[-1].seconds > 0
+    assert repr(history) == "History(steps=10, stopped='steps')"
     assert History() == History([], {}, "steps", 0.0)
     ledger.holds()
 
@@ -282,19 +291,19 @@ def test_the_history_is_what_happened(ledger):
 @pytest.mark.verifies(
     "course_lib.training.Progress", against="the losses of a loop with PyTorch `Adam`"
 )
-def test_a_watcher_is_told_of_each_step(ledger):
-    evaluate, watched = scripted([2, 1, 3]), []
-    fit(Line(), points(), squares, steps=7, evaluate=evaluate, every=3, watch=watched.append)
-    assert all(isinstance(progress, Progress) for progress in watched)
-    assert [progress.step for progress in watched] == [1, 2, 3, 4, 5, 6, 7]
-    assert {progress.steps for progress in watched} == {7}
-    assert [progress.loss for progress in watched] == by_hand(Line(), points(7))[0]
-    assert [progress.score for progress in watched] == [None, None, 2, None, None, 1, 3]
-    seconds = [progress.seconds for progress in watched]
+def test_fit_callback_is_called_at_each_step(ledger):
+    evaluation, seen = Evaluation(scripted([2, 1, 3]), every=3), []
+    fit(Line(), points(), squares, steps=7, evaluation=evaluation, callback=seen.append)
+    assert all(isinstance(progress, Progress) for progress in seen)
+    assert [progress.step for progress in seen] == [1, 2, 3, 4, 5, 6, 7]
+    assert {progress.steps for progress in seen} == {7}
+    assert [progress.loss for progress in seen] == by_hand(Line(), points(7))[0]
+    assert [progress.score for progress in seen] == [None, None, 2, None, None, 1, 3]
+    seconds = [progress.seconds for progress in seen]
     assert 0 < seconds[0] and seconds == sorted(seconds)
-    assert [progress.stopped for progress in watched] == [None] * 6 + ["steps"]
+    assert [progress.stopped for progress in seen] == [None] * 6 + ["steps"]
     with pytest.raises(FrozenInstanceError):
-        watched[0].loss = 0.0
+        seen[0].loss = 0.0
     ledger.holds()
 
 
@@ -302,46 +311,49 @@ def test_a_watcher_is_told_of_each_step(ledger):
     ("settings", "why", "steps"),
     [
         ({}, "steps", [1, 2, 3, 4, 5]),
-        ({"evaluate": lambda model: 1, "goal": 1, "every": 2}, "goal", [1, 2]),
-        ({"evaluate": lambda model: 1, "patience": 2, "every": 1}, "patience", [1, 2, 3]),
+        (
+            {"evaluation": Evaluation(lambda model: 1, target_score=1, every=2)},
+            "target_score",
+            [1, 2],
+        ),
+        ({"evaluation": Evaluation(lambda model: 1, patience=2, every=1)}, "patience", [1, 2, 3]),
         ({"steps": 9}, "interrupted", [1, 2, 3, 4, 5, 5]),
     ],
 )
-def test_a_watcher_is_told_at_the_end_why_it_ended(settings, why, steps):
-    watched = []
+def test_fit_callback_is_told_why_training_stopped(settings, why, steps):
+    seen = []
     with no_interrupt_gets_out():
         history = fit(
-            Line(), stopping(5), squares, **{"steps": 5, "watch": watched.append} | settings
+            Line(), stopping(5), squares, **{"steps": 5, "callback": seen.append} | settings
         )
-    assert [progress.step for progress in watched] == steps
-    assert [progress.stopped for progress in watched[:-1]] == [None] * (len(steps) - 1)
-    assert watched[-1].stopped == history.stopped == why
-    assert watched[-1].seconds == history.seconds and watched[-1].loss == history.losses[-1]
+    assert [progress.step for progress in seen] == steps
+    assert [progress.stopped for progress in seen[:-1]] == [None] * (len(steps) - 1)
+    assert seen[-1].stopped == history.stopped == why
+    assert seen[-1].seconds == history.seconds and seen[-1].loss == history.losses[-1]
 
 
-def test_the_last_step_is_evaluated_once():
-    history = fit(Line(), points(), squares, steps=6, evaluate=scripted([1, 2, 3, 4]), every=3)
+def test_fit_evaluates_the_last_step_once():
+    evaluation = Evaluation(scripted([1, 2, 3, 4]), every=3)
+    history = fit(Line(), points(), squares, steps=6, evaluation=evaluation)
     assert history.scores == {3: 1, 6: 2}
 
 
 @pytest.mark.parametrize(
-    ("goal", "reached"), [(0.5, 6), (0.6, 8), (0.1, 2), (0.8, 10), (0.9, None)]
+    ("target_score", "reached"), [(0.5, 6), (0.6, 8), (0.1, 2), (0.8, 10), (0.9, None)]
 )
-def test_it_stops_when_the_goal_is_reached(goal, reached):
-    evaluate = scripted([0.1, 0.3, 0.5, 0.7, 0.8])
-    watched, ours, theirs = [], Line(), Line()
+def test_fit_stops_at_the_target_score(target_score, reached):
+    scores = scripted([0.1, 0.3, 0.5, 0.7, 0.8])
+    seen, ours, theirs = [], Line(), Line()
     history = fit(
         ours,
         points(),
         squares,
         steps=10,
-        evaluate=evaluate,
-        every=2,
-        goal=goal,
-        watch=watched.append,
+        evaluation=Evaluation(scores, every=2, target_score=target_score),
+        callback=seen.append,
     )
-    assert history.stopped == ("goal" if reached else "steps")
-    assert len(history.losses) == len(watched) == (reached or 10)
+    assert history.stopped == ("target_score" if reached else "steps")
+    assert len(history.losses) == len(seen) == (reached or 10)
     fit(theirs, points(), squares, steps=reached or 10)
     assert torch.equal(numbers(ours), numbers(theirs)) and not ours.training
 
@@ -357,18 +369,14 @@ def test_it_stops_when_the_goal_is_reached(goal, reached):
         ([-5, -4, -6, -7, -8, 0], 1, 3, 2),
     ],
 )
-def test_it_stops_when_patience_ends_and_puts_the_best_weights_back(
-    scores, patience, stopped, best
-):
+def test_early_stopping_restores_the_best_weights(scores, patience, stopped, best):
     seen, ours = [], Line()
     history = fit(
         ours,
         points(),
         squares,
         steps=6,
-        evaluate=scripted(scores, seen),
-        every=1,
-        patience=patience,
+        evaluation=Evaluation(scripted(scores, seen), every=1, patience=patience),
     )
     assert history.stopped == ("patience" if stopped else "steps")
     assert len(history.losses) == len(seen) == (stopped or 6)
@@ -377,20 +385,21 @@ def test_it_stops_when_patience_ends_and_puts_the_best_weights_back(
     assert not ours.training
 
 
-def test_without_patience_the_last_weights_stay():
+def test_fit_without_patience_keeps_the_last_weights():
     seen, ours = [], Line()
-    fit(ours, points(), squares, steps=4, evaluate=scripted([9, 1, 1, 1], seen), every=1)
+    evaluation = Evaluation(scripted([9, 1, 1, 1], seen), every=1)
+    fit(ours, points(), squares, steps=4, evaluation=evaluation)
     assert torch.equal(numbers(ours), seen[-1])
 
 
-def test_interrupting_keeps_the_model_and_the_history():
+def test_interrupted_fit_keeps_model_and_history():
     ours, theirs = Line(), Line()
     with no_interrupt_gets_out():
         history = fit(ours, stopping(4), squares, steps=10)
     expected = fit(theirs, points(), squares, steps=4)
     assert history.stopped == "interrupted" and history.losses == expected.losses
     assert torch.equal(numbers(ours), numbers(theirs)) and not ours.training
-    assert repr(history) == "History of 4 steps, stopped by interrupted"
+    assert repr(history) == "History(steps=4, stopped='interrupted')"
 
 
 def interrupt(*_):
@@ -401,11 +410,11 @@ def interrupt(*_):
     ("settings", "kept"),
     [
         ({"loss": interrupt}, 0),
-        ({"watch": lambda progress: progress.stopped or interrupt()}, 1),
-        ({"evaluate": interrupt, "every": 1}, 1),
+        ({"callback": lambda progress: progress.stopped or interrupt()}, 1),
+        ({"evaluation": Evaluation(interrupt, every=1)}, 1),
     ],
 )
-def test_it_may_be_interrupted_anywhere(settings, kept):
+def test_fit_can_be_interrupted_anywhere(settings, kept):
     ours, theirs = Line(dropout=0.5), Line()
     with no_interrupt_gets_out():
         history = fit(ours, points(), **{"loss": squares, "steps": 5} | settings)
@@ -414,41 +423,43 @@ def test_it_may_be_interrupted_anywhere(settings, kept):
     assert torch.equal(numbers(ours), numbers(theirs)) == (kept == 0)
 
 
-def test_an_interrupted_training_with_patience_puts_the_best_weights_back():
+def test_interrupted_early_stopping_restores_the_best_weights():
     seen, ours = [], Line()
-    settings = {"evaluate": scripted([1, 3, 2], seen), "every": 1, "patience": 5}
+    evaluation = Evaluation(scripted([1, 3, 2], seen), every=1, patience=5)
     with no_interrupt_gets_out():
-        fit(ours, stopping(3), squares, steps=10, **settings)
+        fit(ours, stopping(3), squares, steps=10, evaluation=evaluation)
     assert torch.equal(numbers(ours), seen[1])
 
 
-def test_a_loss_that_is_not_finite_is_named_with_its_step_and_does_no_harm():
+def test_loss_that_is_not_finite_raises_and_leaves_the_weights():
     def loss(model, batch, count=itertools.count(1)):  # noqa: B008
         return squares(model, batch) * (math.nan if next(count) == 4 else 1.0)
 
     ours, theirs = Line(), Line()
-    with pytest.raises(FloatingPointError, match=r"the loss is nan at step 4; .*smaller rate"):
+    with pytest.raises(
+        FloatingPointError, match=r"the loss is nan; .*smaller lr.*\nin training step 4$"
+    ):
         fit(ours, points(), loss, steps=10)
     fit(theirs, points(), squares, steps=3)
     assert torch.equal(numbers(ours), numbers(theirs))
-    with pytest.raises(FloatingPointError, match="the loss is inf at step 1"):
+    with pytest.raises(FloatingPointError, match=r"the loss is inf; .*\nin training step 1$"):
         fit(ours, points(), lambda model, batch: squares(model, batch) * math.inf, steps=10)
 
 
-def test_it_takes_no_more_batches_than_it_needs():
+def test_fit_takes_no_more_batches_than_it_needs():
     batches = points(10)
     fit(Line(), batches, squares, steps=4)
     assert sum(1 for _ in batches) == 6
 
 
-def test_a_schedule_may_end_at_nothing():
+def test_learning_rate_schedule_may_end_at_zero():
     ours, theirs = Line(), Line()
-    fit(ours, points(), squares, steps=5, rate=lambda step: 0.1 if step < 5 else 0)
-    fit(theirs, points(), squares, steps=4, rate=0.1)
+    fit(ours, points(), squares, steps=5, lr=lambda step: 0.1 if step < 5 else 0)
+    fit(theirs, points(), squares, steps=4, lr=0.1)
     assert torch.equal(numbers(ours), numbers(theirs))
 
 
-def test_the_optimizer_starts_afresh_each_time():
+def test_fit_starts_with_a_new_optimizer():
     ours, theirs = Line(), Line()
     for line in (ours, theirs):
         fit(line, points(), squares, steps=5)
@@ -458,12 +469,16 @@ def test_the_optimizer_starts_afresh_each_time():
     assert torch.equal(numbers(ours), numbers(again))
 
 
-# --- bad input -------------------------------------------------------------------------------
+# --- invalid input ---------------------------------------------------------------------------
 
 
 def trained(**settings):
     given = {"model": Line(), "batches": points(), "loss": squares, "steps": 5} | settings
     return lambda: fit(**given)
+
+
+def evaluated(evaluate=lambda model: 0, **settings):
+    return lambda: Evaluation(evaluate, **settings)
 
 
 def lost(logits, target, **settings):
@@ -476,21 +491,35 @@ def lost(logits, target, **settings):
     [
         (trained(steps=0), r"steps=0 is below 1"),
         (trained(steps=2.5), r"steps=2.5 is a float; it must be a whole number"),
-        (trained(every=0), r"every=0 is below 1"),
-        (trained(rate=-1), r"rate=-1 is not a finite number above 0"),
-        (trained(rate=math.inf), r"rate=inf is not a finite number above 0"),
-        (trained(rate="fast"), r"rate is a str; it must be a number above 0"),
+        (evaluated(every=0), r"every=0 is below 1"),
+        (trained(lr=-1), r"lr=-1 is not a finite number above 0"),
+        (trained(lr=math.inf), r"lr=inf is not a finite number above 0"),
+        (trained(lr="fast"), r"lr is a str; it must be a number above 0"),
         (
-            trained(rate=lambda step: 0.1 - 0.05 * step),
-            r"rate gave -0.0\d+ at step 3; it must give a finite number, 0 or more",
+            trained(lr=lambda step: 0.1 - 0.05 * step),
+            r"lr gave -0.0\d+ at step 3; it must give a finite number, 0 or more",
         ),
-        (trained(rate=lambda step: None), r"rate gave None at step 1; .* finite number"),
-        (trained(rate=lambda step: math.nan), r"rate gave nan at step 1"),
-        (trained(clip=0), r"clip=0 is not a finite number above 0"),
-        (trained(clip=math.nan), r"clip=nan is not"),
-        (trained(patience=0, evaluate=lambda model: 0), r"patience=0 is below 1"),
-        (trained(goal=0.9), r"goal and patience need evaluate, a function from the model to a s"),
-        (trained(patience=2), r"goal and patience need evaluate"),
+        (trained(lr=lambda step: None), r"lr gave None at step 1; .* finite number"),
+        (trained(lr=lambda step: math.nan), r"lr gave nan at step 1"),
+        (
+            lambda: TrainingConfig(max_grad_norm=0),
+            r"max_grad_norm=0 is not a finite number above 0",
+        ),
+        (lambda: TrainingConfig(max_grad_norm=math.nan), r"max_grad_norm=nan is not"),
+        (evaluated(patience=0), r"patience=0 is below 1"),
+        (evaluated(target_score="all"), r"target_score='all' must be a number"),
+        (evaluated(None, target_score=0.9), r"evaluate=None must be a function, or an object that"),
+        (evaluated(None, patience=2), r"evaluate=None must be a function"),
+        (
+            trained(evaluation=lambda model: 0),
+            r"evaluation is a function; it must be an Evaluation, e.g. Evaluation\(evaluate, every=",
+        ),
+        (trained(config={}), r"config is a dict; it must be a TrainingConfig, e.g."),
+        (trained(callback=5), r"callback=5 must be a function"),
+        (
+            trained(optimizer=torch.optim.Adam),
+            r"optimizer is a type; it must be a torch.optim.Optimizer, e.g. torch.optim.SGD\(model",
+        ),
         (
             trained(batches=list(points(3))),
             r"batches ended before step 4; give as many as steps, or an endless stream",
@@ -519,21 +548,27 @@ def lost(logits, target, **settings):
         (lost((1, 2, 7), [[1.0, 2.0, 3.0]]), r"target has shape \(1, 3\) and dtype float32; "),
         (
             lost((1, 2, 7), [[1, 0, 0]]),
-            r"target has shape \(1, 3\) and only padding behind its first tokens; .* nothing to pr",
+            r"target has shape \(1, 3\) and only padding after its first tokens; .* nothing to pr",
         ),
-        (lost((1, 0, 7), [[1]]), r"target has shape \(1, 1\) and only padding behind"),
+        (lost((1, 0, 7), [[1]]), r"target has shape \(1, 1\) and only padding after"),
         (
             lambda: next_token_loss(torch.zeros(1, 2, 7).long(), torch.tensor([[1, 2, 3]])),
             r"logits has dtype int64; a floating-point tensor is needed",
         ),
-        (lambda: warmup_decay(0, 0.1, 9, 3), r"step=0 is below 1"),
-        (lambda: warmup_decay(10, 0.1, 9, 3), r"step=10 is above steps=9"),
-        (lambda: warmup_decay(1, 0.1, 9, 10), r"warmup=10 is above steps=9"),
-        (lambda: warmup_decay(1, 0.1, 9, 0), r"warmup=0 is below 1"),
-        (lambda: warmup_decay(1, -0.1, 9, 3), r"peak=-0.1 is not a finite number above 0"),
-        (lambda: warmup_decay(1.5, 0.1, 9, 3), r"step=1.5 is a float; it must be a whole number"),
+        (lambda: linear_schedule_with_warmup(0, 0.1, 9, 3), r"step=0 is below 1"),
+        (lambda: linear_schedule_with_warmup(10, 0.1, 9, 3), r"step=10 is above steps=9"),
+        (lambda: linear_schedule_with_warmup(1, 0.1, 9, 10), r"warmup=10 is above steps=9"),
+        (lambda: linear_schedule_with_warmup(1, 0.1, 9, 0), r"warmup=0 is below 1"),
+        (
+            lambda: linear_schedule_with_warmup(1, -0.1, 9, 3),
+            r"peak_lr=-0.1 is not a finite number above 0",
+        ),
+        (
+            lambda: linear_schedule_with_warmup(1.5, 0.1, 9, 3),
+            r"step=1.5 is a float; it must be a whole number",
+        ),
     ],
 )
-def test_bad_input_is_refused_by_name(call, says):
+def test_invalid_input_raises_value_error(call, says):
     with pytest.raises(ValueError, match=says):
         call()

@@ -32,7 +32,7 @@ def pytorchs(logits, target, smoothing, ignore_index=-100):
 @pytest.mark.parametrize("smoothing", [0, 0.1, 0.5, 0.99])
 @pytest.mark.parametrize("shape", [(), (1,), (6,), (3, 5), (2, 3, 4)], ids=str)
 @pytest.mark.parametrize("dtype", ROUNDING)
-def test_it_is_pytorchs(ledger, dtype, shape, smoothing, ignore_index):
+def test_label_smoothing_equals_pytorch(ledger, dtype, shape, smoothing, ignore_index):
     logits, target = logits_and_target(shape, dtype, ignore_index)
     exact = logits.detach().double().requires_grad_()
     ours = LabelSmoothingLoss(smoothing, ignore_index)(logits, target)
@@ -46,7 +46,7 @@ def test_it_is_pytorchs(ledger, dtype, shape, smoothing, ignore_index):
     "course_lib.training.LabelSmoothingLoss", against="the sum of −q log p with Python's `math`"
 )
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.4])
-def test_it_is_the_sum_over_the_classes(ledger, smoothing):
+def test_label_smoothing_equals_the_sum_over_classes(ledger, smoothing):
     scores = [[0.5, -1.0, 2.0], [0.0, 0.0, 3.0], [1.0, 9.0, 1.0]]
     losses = []
     for row, true in ((scores[0], 2), (scores[1], 0)):
@@ -61,7 +61,7 @@ def test_it_is_the_sum_over_the_classes(ledger, smoothing):
     ledger.compare(ours, torch.tensor(sum(losses) / 2, dtype=torch.float64), within=1e-12)
 
 
-def test_the_best_guess_gives_the_true_class_a_little_more_than_one_minus_smoothing():
+def test_label_smoothing_minimum_is_the_smoothed_distribution():
     q = torch.full((1, 5), 0.2 / 5, dtype=torch.float64)
     q[0, 3] = 1 - 0.2 + 0.2 / 5
     logits = q.log().requires_grad_()
@@ -69,7 +69,7 @@ def test_the_best_guess_gives_the_true_class_a_little_more_than_one_minus_smooth
     torch.testing.assert_close(logits.grad, torch.zeros_like(q), rtol=0, atol=1e-15)
 
 
-def test_ignored_targets_neither_count_nor_learn():
+def test_label_smoothing_ignore_index():
     logits, target = logits_and_target()
     loss = LabelSmoothingLoss(0.3)(logits, target)
     loss.backward()
@@ -78,7 +78,7 @@ def test_ignored_targets_neither_count_nor_learn():
     assert LabelSmoothingLoss(0.3)(other, target) == loss
 
 
-def test_without_smoothing_a_class_may_be_ruled_out():
+def test_label_smoothing_of_zero_accepts_minus_infinity():
     logits, target = logits_and_target()
     logits = logits.detach()
     logits[..., 0] = -math.inf
@@ -87,14 +87,14 @@ def test_without_smoothing_a_class_may_be_ruled_out():
     assert ours.isfinite()
 
 
-def test_short_numbers_are_worked_out_in_long_ones():
+def test_label_smoothing_of_bfloat16_is_computed_in_float32():
     logits, target = logits_and_target(dtype=torch.bfloat16)
     ours = LabelSmoothingLoss(0.1)(logits, target)
     assert ours.dtype == torch.float32
     assert ours == LabelSmoothingLoss(0.1)(logits.float(), target)
 
 
-def test_the_target_may_be_any_whole_numbers():
+def test_label_smoothing_of_int32_targets():
     logits, target = logits_and_target()
     assert LabelSmoothingLoss()(logits, target.int()) == LabelSmoothingLoss()(logits, target)
 
@@ -104,7 +104,7 @@ def test_the_target_may_be_any_whole_numbers():
 )
 @pytest.mark.parametrize("dtype", ROUNDING)
 @pytest.mark.parametrize("smoothing", [0.1, 0.7])
-def test_the_next_token_may_be_smoothed(ledger, smoothing, dtype):
+def test_next_token_loss_with_label_smoothing(ledger, smoothing, dtype):
     logits, following = logits_and_target((3, 6), dtype, ignore_index=1)
     target = torch.cat([torch.full((3, 1), 5), following], 1)
     ours = next_token_loss(logits, target, pad_id=1, smoothing=smoothing)
@@ -153,6 +153,6 @@ def lost(logits=(2, 3, 7), target=(2, 3), dtype=torch.int64, fill=1, **settings)
         ),
     ],
 )
-def test_bad_input_is_refused_by_name(call, says):
+def test_invalid_input_raises_value_error(call, says):
     with pytest.raises(ValueError, match=says):
         call()

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.training import fit
-from tests.unit.killed_training import PRECISIONS, STEPS, Batches, Tied, loss, train
+from course_lib.training import TrainingConfig, fit
+from tests.helpers.killed_training import RUNS, STEPS, Batches, Tied, loss, train
 
 
 def weights(model):
@@ -39,10 +39,10 @@ def saved(tmp_path):
 
 
 def start(*arguments):
-    script = Path(__file__).with_name("killed_training.py")
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(script), *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "tests.helpers.killed_training", *map(str, arguments)]
+    root = Path(__file__).parents[2]
+    return subprocess.Popen(command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True)
 
 
 def ended(process):
@@ -51,20 +51,20 @@ def ended(process):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a process that forks kills its children")
-def test_killed_at_any_moment_it_comes_to_the_same_losses_and_weights(tmp_path):
+def test_resume_after_a_kill_at_any_step_is_exact(tmp_path):
     whole = start("train", tmp_path / "whole", tmp_path / "wanted")
     ended(start("kill", tmp_path / "killed"))
     ended(whole)
-    left = {precision: holds(f"{tmp_path}/killed.{precision}") for precision in PRECISIONS}
-    assert [len(state["history"]["losses"]) for state in left.values()] == [12, 12]
+    left = {run: holds(f"{tmp_path}/killed.{run}") for run in RUNS}
+    assert [len(state["history"]["losses"]) for state in left.values()] == [12, 12, 12]
     ended(start("train", tmp_path / "killed", tmp_path / "got"))
     assert not list(tmp_path.glob("*.part"))
     wanted, got = torch.load(tmp_path / "wanted"), torch.load(tmp_path / "got")
-    for precision in PRECISIONS:
-        assert len(wanted[precision][0]) == STEPS and len(wanted[precision][1]) == STEPS / 2
-        assert got[precision][:2] == wanted[precision][:2]
-        assert same(got[precision][2], wanted[precision][2])
-    assert wanted["float32"][0] != wanted["bfloat16"][0]
+    for run in RUNS:
+        assert len(wanted[run][0]) == STEPS and len(wanted[run][1]) == STEPS / 2
+        assert got[run][:2] == wanted[run][:2]
+        assert same(got[run][2], wanted[run][2])
+    assert wanted["float32"][0] != wanted["bfloat16"][0] != wanted["momentum"][0]
     best = max(wanted["float32"][1], key=wanted["float32"][1].get)
     last = holds(tmp_path / "whole.float32")["weights"]
     assert best < STEPS and not same(last, wanted["float32"][2])  # the best, not the last
@@ -74,17 +74,17 @@ def test_killed_at_any_moment_it_comes_to_the_same_losses_and_weights(tmp_path):
 
 
 def stopping(at):
-    def watch(progress):
+    def callback(progress):
         if progress.step == at and progress.stopped is None:
             raise KeyboardInterrupt
 
-    return watch
+    return callback
 
 
-def test_interrupted_again_and_again_it_comes_to_the_same(tmp_path):
+def test_resume_after_repeated_interrupts_is_exact(tmp_path):
     wanted, whole = train(tmp_path / "whole", "float32")
     for step in range(1, STEPS):
-        _, history = train(tmp_path / "run", "float32", watch=stopping(step), save_every=1)
+        _, history = train(tmp_path / "run", "float32", callback=stopping(step), checkpoint_every=1)
         assert history.stopped == "interrupted" and len(history.losses) == step
     ours, history = train(tmp_path / "run", "float32")
     assert history.losses == whole.losses and history.scores == whole.scores
@@ -92,8 +92,8 @@ def test_interrupted_again_and_again_it_comes_to_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("where", ["torch.save", "os.fsync", "os.replace"])
-def test_an_interrupt_while_saving_leaves_the_file_before(tmp_path, monkeypatch, where):
-    train(tmp_path / "run", "float32", watch=stopping(5))
+def test_interrupt_while_saving_leaves_the_previous_checkpoint(tmp_path, monkeypatch, where):
+    train(tmp_path / "run", "float32", callback=stopping(5))
     before = (tmp_path / "run.float32").read_bytes()
 
     def interrupt(*_):
@@ -106,12 +106,12 @@ def test_an_interrupt_while_saving_leaves_the_file_before(tmp_path, monkeypatch,
     assert (tmp_path / "run.float32").read_bytes() == before
 
 
-def test_a_failure_leaves_the_file_before(saved):
-    def rate(step):
+def test_failure_leaves_the_previous_checkpoint(saved):
+    def lr(step):
         return 0.05 / step if step < 9 else "fast"
 
-    with pytest.raises(ValueError, match="rate gave fast at step 9"):
-        train(saved, "float32", rate, save_every=1)
+    with pytest.raises(ValueError, match="lr gave fast at step 9"):
+        train(saved, "float32", lr, checkpoint_every=1)
     assert len(holds(f"{saved}.float32")["history"]["losses"]) == 8
 
 
@@ -126,11 +126,11 @@ def never(*_):
     ("settings", "stopped"),
     [
         ({}, "steps"),
-        ({"goal": -9.0, "steps": 99}, "goal"),
+        ({"target_score": -9.0, "steps": 99}, "target_score"),
         ({"patience": 1, "steps": 99}, "patience"),
     ],
 )
-def test_a_finished_run_is_returned_at_once(tmp_path, monkeypatch, settings, stopped):
+def test_resume_of_a_finished_run_returns_at_once(tmp_path, monkeypatch, settings, stopped):
     wanted, first = train(tmp_path / "run", "float32", **settings)
     assert first.stopped == stopped
     monkeypatch.setattr(Batches, "__iter__", lambda self: (never() for _ in "."))
@@ -139,53 +139,58 @@ def test_a_finished_run_is_returned_at_once(tmp_path, monkeypatch, settings, sto
     assert same(weights(ours), weights(wanted))
 
 
-def test_more_steps_go_on_from_the_last_weights_not_the_best(saved):
+def test_resume_with_more_steps_continues_from_the_last_weights(saved):
     ours, history = train(saved, "float32")
     wanted, whole = train(f"{saved}-anew", "float32")
     assert history.losses == whole.losses and len(history.losses) == STEPS
     assert same(weights(ours), weights(wanted))
 
 
-def test_the_seconds_add_up(saved):
+def test_resume_adds_up_the_seconds(saved):
     before = holds(f"{saved}.float32")["history"]["seconds"]
     seen = []
-    _, history = train(saved, "float32", watch=seen.append)
+    _, history = train(saved, "float32", callback=seen.append)
     assert 0 < before < seen[0].seconds <= seen[-1].seconds == history.seconds
     assert [progress.step for progress in seen] == [7, 8, 9, 10, 11, 12, 13, 14]
 
 
-def test_without_a_file_it_starts_at_the_beginning_and_without_resume_it_starts_anew(tmp_path):
+def test_training_starts_anew_without_a_checkpoint_or_without_resume(tmp_path):
     _, first = train(tmp_path / "run", "float32", steps=4)
     _, again = train(tmp_path / "run", "float32", steps=4, resume=False)
     assert again.losses == first.losses and again.seconds != first.seconds
 
 
-def test_saving_changes_nothing(tmp_path):
-    ours, history = train(tmp_path / "run", "float32", save_every=1)
-    theirs, bare = train(tmp_path / "run", "float32", save_to=None, resume=False)
+def test_saving_checkpoints_does_not_change_training(tmp_path):
+    ours, history = train(tmp_path / "run", "float32", checkpoint_every=1)
+    theirs, bare = train(tmp_path / "run", "float32", checkpoint_path=None, resume=False)
     assert history.losses == bare.losses and same(weights(ours), weights(theirs))
 
 
-def test_the_worlds_random_numbers_are_left_as_they_were(saved):
+def test_resume_restores_the_global_random_state(saved):
     model, before = Tied(), torch.get_rng_state()
-    fit(model, Batches(), loss, steps=2, save_to=f"{saved}.other")
-    fit(model, Batches(), loss, steps=4, save_to=f"{saved}.other", resume=True)
+    for steps in (2, 4):
+        config = TrainingConfig(checkpoint_path=f"{saved}.other", resume=steps == 4)
+        fit(model, Batches(), loss, steps=steps, config=config)
     assert torch.equal(torch.get_rng_state(), before)
 
 
 # --- the file --------------------------------------------------------------------------------
 
 
-def test_the_file_holds_numbers_and_words_only(saved):
+def test_checkpoint_holds_tensors_and_plain_values_only(saved):
     state = holds(f"{saved}.float32")
     assert state["history"]["stopped"] == "steps" and len(state["history"]["losses"]) == 6
     assert state["settings"] == {
-        "rate": "a function", "clip": 0.5, "accumulate": 2, "weight": "a function", "seed": 3,
-        "precision": "float32", "evaluate": "a function", "every": 2, "goal": None, "patience": 9,
-        "device": "cpu",
+        "lr": "a function", "max_grad_norm": 0.5, "gradient_accumulation_steps": 2,
+        "token_count": "a function", "seed": 3, "precision": "float32", "evaluate": "a function",
+        "every": 2, "target_score": None, "patience": 9, "device": "cpu",
     }  # fmt: skip
-    assert "first.weight: float32 (6, 6)" in state["layout"]
-    assert "last.weight: first.weight" in state["layout"]
+    assert "first.weight: float32 (6, 6)" in state["model layout"]
+    assert "last.weight: first.weight" in state["model layout"]
+    layout = state["optimizer layout"]
+    assert layout[:2] == ["class Adam", "5 parameters in group 0"]
+    assert "betas=(0.9, 0.999) in group 0" in layout and "fused=True in group 0" in layout
+    assert not [line for line in layout if line.startswith("lr=")]
     assert state["random"].keys() == {"cpu"}
 
 
@@ -204,27 +209,35 @@ def refused(call, says):
             {"seed": 4},
             r"seed=4, but .*run.float32 has seed=3; resume with what it was written with",
         ),
-        ({"accumulate": 3}, r"accumulate=3, but .* has accumulate=2; .* anew with resume=False"),
-        ({"clip": 1}, r"clip=1, but .* has clip=0.5"),
-        ({"weight": None}, r"weight=None, but .* has weight='a function'"),
-        ({"rate": 0.1}, r"rate=0.1, but .* has rate='a function'"),
+        (
+            {"gradient_accumulation_steps": 3},
+            r"gradient_accumulation_steps=3, but .* has gradient_accumulation_steps=2; .* anew with "
+            r"resume=False",
+        ),
+        ({"max_grad_norm": 1}, r"max_grad_norm=1, but .* has max_grad_norm=0.5"),
+        ({"token_count": None}, r"token_count=None, but .* has token_count='a function'"),
+        ({"lr": 0.1}, r"lr=0.1, but .* has lr='a function'"),
+        ({"lr": None}, r"lr=None, but .* has lr='a function'"),
         ({"every": 3}, r"every=3, but .* has every=2"),
-        ({"goal": 1}, r"goal=1, but .* has goal=None"),
+        ({"target_score": 1}, r"target_score=1, but .* has target_score=None"),
         ({"patience": None}, r"patience=None, but .* has patience=9"),
         ({"patience": None, "evaluate": None}, r"evaluate=None, but .* has evaluate='a function'"),
-        ({"save_every": 0}, r"save_every=0 is below 1"),
-        ({"resume": 1}, r"resume=1, save_to=.*; resume must be True or False"),
-        ({"save_to": None}, r"resume=True, save_to=None; resume must .* and needs save_to, a file"),
+        ({"checkpoint_every": 0}, r"checkpoint_every=0 is below 1"),
+        ({"resume": 1}, r"resume=1, checkpoint_path=.*; resume must be True or False"),
+        (
+            {"checkpoint_path": None},
+            r"resume=True, checkpoint_path=None; resume must .* and needs checkpoint_path, a file",
+        ),
     ],
 )
-def test_settings_that_disagree_are_refused_by_name(saved, settings, says):
+def test_resume_with_other_settings_raises_value_error(saved, settings, says):
     refused(lambda: train(saved, "float32", **settings), says)
     assert len(holds(f"{saved}.float32")["history"]["losses"]) == 6
 
 
-def test_another_precision_is_refused(saved):
+def test_resume_with_another_precision_raises_value_error(saved):
     says = "precision='bfloat16', but .* has precision='float32'"
-    refused(lambda: train(saved, "bfloat16", save_to=f"{saved}.float32"), says)
+    refused(lambda: train(saved, "bfloat16", checkpoint_path=f"{saved}.float32"), says)
 
 
 @pytest.mark.parametrize(
@@ -239,15 +252,86 @@ def test_another_precision_is_refused(saved):
         (nn.Sequential(nn.Linear(3, 2)), r"model has 0.weight: .*, but .* has weight: "),
     ],
 )
-def test_another_model_is_refused(tmp_path, model, says):
-    given = {"steps": 2, "save_to": tmp_path / "file", "resume": True}
+def test_resume_with_another_model_raises_value_error(tmp_path, model, says):
+    config = TrainingConfig(checkpoint_path=tmp_path / "file", resume=True)
+    given = {"steps": 2, "config": config}
     fit(nn.Linear(3, 2), [torch.ones(3)] * 2, lambda model, x: model(x).sum(), **given)
     before = weights(model)
     refused(lambda: fit(model, [torch.ones(3).double()], lambda model, x: x, **given), says)
     assert same(before, weights(model))
 
 
-def test_parameters_that_are_no_longer_tied_are_refused(saved, monkeypatch):
+def sgd(model, **settings):
+    return torch.optim.SGD(model.parameters(), **{"lr": 0.1, "momentum": 0.9} | settings)
+
+
+def apart(model):
+    """Matrices in one group, vectors in another."""
+    matrices = [one for one in model.parameters() if one.dim() > 1]
+    vectors = [one for one in model.parameters() if one.dim() <= 1]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "lr": 0.02}]
+    return torch.optim.AdamW(groups, lr=0.01, amsgrad=True)
+
+
+OPTIMIZERS = {
+    "sgd": sgd,
+    "adamw": apart,
+    "plain adam": lambda model: torch.optim.Adam(model.parameters()),
+    "rmsprop": lambda model: torch.optim.RMSprop(model.parameters(), momentum=0.5, lr=0.003),
+}
+
+
+def descend(make, file, lr=None, **settings):
+    """Train a fresh `Tied` by an optimizer of one's own."""
+    model = Tied()
+    config = TrainingConfig(
+        checkpoint_path=file, checkpoint_every=3, resume=True, max_grad_norm=0.5
+    )
+    settings = {"steps": 12, "optimizer": make(model), "config": config, "lr": lr} | settings
+    return model, fit(model, Batches(), loss, **settings)
+
+
+@pytest.mark.parametrize(
+    "lr", [None, 0.02, lambda step: 0.05 / step], ids=["own", "number", "schedule"]
+)
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+def test_an_optimizer_of_the_callers_resumes_bit_for_bit(tmp_path, make, lr):
+    wanted, whole = descend(make, tmp_path / "whole", lr)
+    for step in (2, 5, 10):
+        _, history = descend(make, tmp_path / "run", lr, callback=stopping(step))
+        assert history.stopped == "interrupted" and len(history.losses) == step
+    ours, history = descend(make, tmp_path / "run", lr)
+    assert history.losses == whole.losses and len(whole.losses) == 12
+    assert same(weights(ours), weights(wanted))
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (
+            apart,
+            r"optimizer has class AdamW, but .* has class SGD; resume with what it was written",
+        ),
+        (None, r"optimizer has class Adam, but .* has class SGD"),
+        (
+            lambda model: sgd(model, momentum=0.8),
+            r"optimizer has momentum=0.8 in group 0, but .* has momentum=0.9 in group 0",
+        ),
+        (lambda model: sgd(model, lr=0.2), r"optimizer has lr=0.2 in group 0, but .* has lr=0.1"),
+        (
+            lambda model: torch.optim.SGD(
+                [{"params": [one]} for one in model.parameters()], lr=0.1, momentum=0.9
+            ),
+            r"optimizer has 1 parameters in group 0, but .* has 5 parameters in group 0",
+        ),
+    ],
+)
+def test_another_optimizer_is_refused(tmp_path, make, says):
+    descend(sgd, tmp_path / "run", steps=3)
+    refused(lambda: descend(make or (lambda model: None), tmp_path / "run"), says)
+
+
+def test_resume_with_untied_parameters_raises_value_error(saved, monkeypatch):
     build = Tied.__init__
 
     def untie(self):
@@ -291,7 +375,7 @@ class Burglar:
         lambda whole: pickle.dumps(Burglar()),
     ],
 )
-def test_a_file_that_is_damaged_or_another_is_refused_by_name_and_nothing_in_it_runs(saved, damage):
+def test_damaged_checkpoint_raises_value_error_and_runs_no_code(saved, damage):
     file = Path(f"{saved}.float32")
     file.write_bytes(damage(file.read_bytes()))
     says = f"{re.escape(repr(str(file)))} is no checkpoint of fit, or is damaged; start anew with"
@@ -301,7 +385,7 @@ def test_a_file_that_is_damaged_or_another_is_refused_by_name_and_nothing_in_it_
     assert history.stopped == "steps"
 
 
-def test_a_bit_that_turned_shows(saved):
+def test_flipped_bit_in_a_checkpoint_is_detected(saved):
     """Or lies in the padding of the file, and does no harm."""
     file, noticed = Path(f"{saved}.float32"), 0
     whole, wanted = file.read_bytes(), train(saved, "float32", steps=6)[1]
@@ -318,13 +402,17 @@ def test_a_bit_that_turned_shows(saved):
     assert noticed > 10
 
 
-def test_a_place_where_no_file_can_be_is_refused_before_training(tmp_path):
+def test_invalid_checkpoint_path_raises_before_training(tmp_path):
     for place in (tmp_path, tmp_path / "missing/run", str(tmp_path)):
-        says = f"save_to={re.escape(repr(str(place)))} must be a file in a folder that exists"
-        refused(lambda place=place: fit(Tied(), [], never, steps=1, save_to=place), says)
+        says = (
+            f"checkpoint_path={re.escape(repr(str(place)))} must be a file in a folder that exists"
+        )
+        config = TrainingConfig(checkpoint_path=place)
+        refused(lambda config=config: fit(Tied(), [], never, steps=1, config=config), says)
 
 
-def test_a_model_with_more_than_tensors_in_its_state_is_refused_before_training(tmp_path):
+def test_model_with_extra_state_raises_before_training(tmp_path):
     model = type("Extra", (nn.Linear,), {"get_extra_state": lambda self: {"seen": 3}})(3, 2)
-    says = "model has a dict as _extra_state in its state; save_to needs tensors"
-    refused(lambda: fit(model, [], loss, steps=1, save_to=tmp_path / "run"), says)
+    says = "model has a dict as _extra_state in its state; checkpoint_path needs tensors"
+    config = TrainingConfig(checkpoint_path=tmp_path / "run")
+    refused(lambda: fit(model, [], loss, steps=1, config=config), says)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.training import fit, next_token_loss
+from course_lib.training import Evaluation, TrainingConfig, fit, next_token_loss
 
 LENGTHS = (9, 2, 6, 3)  # of the sequences of one step, so unequal numbers of targets
 
@@ -54,15 +54,15 @@ def numbers(model, of=lambda parameter: parameter):
     return torch.cat([of(one).detach().flatten() for one in model.parameters()])
 
 
-def by_hand(model, batches, clip, cast=False):
+def by_hand(model, batches, max_grad_norm, cast=False):
     """The losses of a loop around PyTorch's Adam."""
-    optimizer, losses = torch.optim.Adam(model.parameters(), lr=0.01), []
+    optimizer, losses = torch.optim.Adam(model.parameters(), lr=0.01, fused=True), []
     for batch in batches:
         optimizer.zero_grad()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=cast):
             value = loss(model, batch)
         value.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), clip)
+        nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm)
         optimizer.step()
         losses.append(value.item())
     return losses
@@ -74,52 +74,66 @@ def by_hand(model, batches, clip, cast=False):
 @pytest.mark.verifies(
     "course_lib.training.fit", against="a loop with PyTorch `Adam` over batches not taken apart"
 )
-@pytest.mark.parametrize("clip", [0.1, 1e9])
-@pytest.mark.parametrize("weight", [targets, lambda tokens: targets(tokens).item() / 7])
-def test_small_batches_add_up_to_big_ones(ledger, weight, clip):
+@pytest.mark.parametrize("max_grad_norm", [0.1, 1e9])
+@pytest.mark.parametrize("token_count", [targets, lambda tokens: targets(tokens).item() / 7])
+def test_gradient_accumulation_equals_large_batches(ledger, token_count, max_grad_norm):
     ours, theirs = Bigrams(), Bigrams()
-    settings = {"steps": 8, "rate": 0.01, "clip": clip, "accumulate": 2, "weight": weight}
-    history = fit(ours, small_batches(8), loss, **settings)
-    losses = [history.losses, by_hand(theirs, big_batches(8), clip)]
+    config = TrainingConfig(
+        max_grad_norm=max_grad_norm, gradient_accumulation_steps=2, token_count=token_count
+    )
+    history = fit(ours, small_batches(8), loss, steps=8, lr=0.01, config=config)
+    losses = [history.losses, by_hand(theirs, big_batches(8), max_grad_norm)]
     ledger.compare(*torch.tensor(losses, dtype=torch.float64), within=1e-12)
     ledger.compare(numbers(ours), numbers(theirs), within=1e-12)
-    # Adam and clipping forgive a gradient that is too long, so it is held against the other directly.
+    # Adam and clipping forgive a gradient that is too long, so it is compared directly.
     gradients = [numbers(model, lambda one: one.grad) for model in (ours, theirs)]
     ledger.compare(*gradients, within=1e-12, backward=True)
-    assert (gradients[0].norm().item() == pytest.approx(clip, rel=1e-4)) == (clip == 0.1)
+    assert (gradients[0].norm().item() == pytest.approx(max_grad_norm, rel=1e-4)) == (
+        max_grad_norm == 0.1
+    )
 
 
-def test_equal_weights_for_unequal_batches_learn_something_else():
+def test_gradient_accumulation_without_token_counts_differs():
     right, wrong = Bigrams(), Bigrams()
-    settings = {"steps": 8, "rate": 0.01, "accumulate": 2}
-    first = fit(right, small_batches(8), loss, weight=targets, **settings)
-    second = fit(wrong, small_batches(8), loss, **settings)
+    first, second = (
+        fit(
+            model,
+            small_batches(8),
+            loss,
+            steps=8,
+            lr=0.01,
+            config=TrainingConfig(gradient_accumulation_steps=2, token_count=token_count),
+        )
+        for model, token_count in ((right, targets), (wrong, None))
+    )
     assert (numbers(right) - numbers(wrong)).abs().max() > 1e-3
     assert abs(first.losses[0] - second.losses[0]) > 1e-3
     halves = [loss(Bigrams(), tokens).item() for tokens in small_batches(1)]
     assert second.losses[0] == pytest.approx(sum(halves) / 2, abs=1e-15)
 
 
-def test_one_batch_counts_for_one_whatever_it_weighs():
+def test_token_count_of_a_single_batch_has_no_effect():
     ours, theirs = Bigrams(), Bigrams()
-    history = fit(ours, big_batches(5), loss, steps=5, rate=0.01, weight=lambda batch: 0.3)
+    config = TrainingConfig(token_count=lambda batch: 0.3)
+    history = fit(ours, big_batches(5), loss, steps=5, lr=0.01, config=config)
     assert history.losses == by_hand(theirs, big_batches(5), 1.0)
     assert torch.equal(numbers(ours), numbers(theirs))
 
 
-def test_it_takes_no_more_batches_than_it_needs():
+def test_gradient_accumulation_takes_no_more_batches_than_it_needs():
     batches = small_batches(5)
-    fit(Bigrams(), batches, loss, steps=3, accumulate=2)
+    fit(Bigrams(), batches, loss, steps=3, config=TrainingConfig(gradient_accumulation_steps=2))
     assert sum(1 for _ in batches) == 4
 
 
-def test_a_loss_that_is_not_finite_in_the_last_part_of_a_step_does_no_harm():
+def test_loss_that_is_not_finite_in_an_accumulated_batch_leaves_the_weights():
     def broken(model, tokens):
         return loss(model, tokens) * (math.nan if len(tokens) == 1 else 1.0)
 
     ours = Bigrams()
-    with pytest.raises(FloatingPointError, match="the loss is nan at step 1"):
-        fit(ours, small_batches(1), broken, steps=1, accumulate=2)
+    config = TrainingConfig(gradient_accumulation_steps=2)
+    with pytest.raises(FloatingPointError, match=r"the loss is nan; .*\nin training step 1"):
+        fit(ours, small_batches(1), broken, steps=1, config=config)
     assert torch.equal(numbers(ours), numbers(Bigrams()))
 
 
@@ -138,11 +152,12 @@ def score(model):
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_the_model_computes_in_the_precision_that_was_asked_for_and_stays_what_it_is(precision):
+def test_mixed_precision_computes_in_bfloat16_and_keeps_float32_weights(precision):
     ours = Bigrams(torch.float32)
     dtypes = seen_by_a_hook(ours)
-    settings = {"steps": 3, "precision": precision, "accumulate": 2, "evaluate": score, "every": 9}
-    fit(ours, small_batches(3), loss, **settings)
+    config = TrainingConfig(precision=precision, gradient_accumulation_steps=2)
+    evaluation = Evaluation(score, every=9)
+    fit(ours, small_batches(3), loss, steps=3, evaluation=evaluation, config=config)
     assert dtypes == [getattr(torch, precision)] * 6 + [torch.float32]
     assert {one.dtype for one in ours.parameters()} == {torch.float32}
     assert {one.grad.dtype for one in ours.parameters()} == {torch.float32}
@@ -152,55 +167,67 @@ def test_the_model_computes_in_the_precision_that_was_asked_for_and_stays_what_i
 @pytest.mark.verifies(
     "course_lib.training.fit", against="a loop with PyTorch `Adam` and `autocast`"
 )
-def test_bfloat16_steps_as_a_loop_with_autocast(ledger):
+def test_mixed_precision_equals_a_loop_with_autocast(ledger):
     ours, theirs, exact = (Bigrams(torch.float32) for _ in range(3))
-    history = fit(ours, big_batches(20), loss, steps=20, rate=0.01, precision="bfloat16")
+    config = TrainingConfig(precision="bfloat16")
+    history = fit(ours, big_batches(20), loss, steps=20, lr=0.01, config=config)
     assert history.losses == by_hand(theirs, big_batches(20), 1.0, cast=True)
     ledger.compare(numbers(ours), numbers(theirs), within=0)
-    fit(exact, big_batches(20), loss, steps=20, rate=0.01)
+    fit(exact, big_batches(20), loss, steps=20, lr=0.01)
     assert 0 < (numbers(ours) - numbers(exact)).abs().max() < 0.05
 
 
-def test_it_learns_in_bfloat16():
+def test_fit_learns_in_mixed_precision():
     ours = Bigrams(torch.float32)
     cycle = torch.arange(1, 8).repeat(2)[None]  # after n comes n + 1
-    history = fit(ours, [cycle] * 300, loss, steps=300, rate=0.02, precision="bfloat16")
+    config = TrainingConfig(precision="bfloat16")
+    history = fit(ours, [cycle] * 300, loss, steps=300, lr=0.02, config=config)
     assert history.losses[0] > 1.5 and history.losses[-1] < 0.05
     assert ours(cycle[:, :-1]).argmax(-1).equal(cycle[:, 1:])
 
 
-# --- bad input -------------------------------------------------------------------------------
+# --- invalid input ---------------------------------------------------------------------------
 
 
 def trained(**settings):
-    given = {"batches": small_batches(4), "loss": loss, "steps": 4} | settings
-    return lambda: fit(Bigrams(), **given)
+    return lambda: fit(
+        Bigrams(), small_batches(4), loss, steps=4, config=TrainingConfig(**settings)
+    )
 
 
 @pytest.mark.usefixtures("without_annotations")
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (trained(accumulate=0), r"accumulate=0 is below 1"),
-        (trained(accumulate=1.5), r"accumulate=1.5 is a float; it must be a whole number"),
+        (trained(gradient_accumulation_steps=0), r"gradient_accumulation_steps=0 is below 1"),
         (
-            trained(accumulate=3),
+            trained(gradient_accumulation_steps=1.5),
+            r"gradient_accumulation_steps=1.5 is a float; it must be a whole number",
+        ),
+        (
+            trained(gradient_accumulation_steps=3),
             r"batches ended before step 3; give 3 per step, or an endless stream",
         ),
-        (trained(weight=5), r"weight=5 must be a function"),
+        (trained(token_count=5), r"token_count=5 must be a function"),
         (
-            trained(weight=lambda batch: 0),
-            r"weight gave 0 at step 1; it must give a finite number above 0",
+            trained(token_count=lambda batch: 0),
+            r"token_count gave 0; it must give a finite number above 0\nin training step 1",
         ),
-        (trained(weight=lambda batch: math.nan), r"weight gave nan at step 1"),
-        (trained(weight=lambda batch: None), r"weight gave None at step 1"),
-        (trained(weight=lambda batch: torch.ones(2)), r"weight gave tensor.* at step 1"),
+        (
+            trained(token_count=lambda batch: math.nan),
+            r"token_count gave nan; .*\nin training step 1",
+        ),
+        (trained(token_count=lambda batch: None), r"token_count gave None; .*\nin training step 1"),
+        (
+            trained(token_count=lambda batch: torch.ones(2)),
+            r"token_count gave tensor.*\nin training step 1",
+        ),
         (
             trained(precision="bfloat"),
             r"precision='bfloat' is unknown; it must be one of 'float32', 'bfloat16'. Did you mean",
         ),
     ],
 )
-def test_bad_input_is_refused_by_name(call, says):
+def test_invalid_input_raises_value_error(call, says):
     with pytest.raises(ValueError, match=says):
         call()

@@ -1,4 +1,4 @@
-"""The translation explorer of notebook 00, and what the translator draws, writes and looks at for it."""
+"""The translation explorer of notebook 00, and what the translator samples, generates and attends to for it."""
 
 import copy
 import html
@@ -13,13 +13,13 @@ import pytest
 import torch
 from PIL import Image
 
-from course_lib.attention import record_attention
 from course_lib.checkpoints import phrase_translator, untrained_phrase_translator
-from course_lib.data import written
+from course_lib.data import detokenize
 from course_lib.decoding import greedy, sample, temperature
+from course_lib.inspection import record_attention
 from course_lib.translator import PhraseTranslator
 from course_lib.widgets import translation_explorer
-from tests.unit.explorers import move
+from tests.helpers.explorers import move
 
 TEXT, WORDS = "Do we like the black cats?", "do we like the black cats ?".split()
 OTHER, OTHER_WORDS = "the man doesn't sleep", "the man does not sleep .".split()
@@ -44,8 +44,8 @@ def weights_by_hand(model, source, target):
     model(source, target)
     for name, layer in model.named_modules():
         if layer in reached:
-            q = layer.query(reached[layer][0])[0].detach().double().numpy()
-            k = layer.key(reached[layer][-1])[0].detach().double().numpy()
+            q = layer.q_proj(reached[layer][0])[0].detach().double().numpy()
+            k = layer.k_proj(reached[layer][-1])[0].detach().double().numpy()
             made[name] = np.zeros((4, len(q), len(k)))
             for head, row in np.ndindex(4, len(q)):
                 part = slice(16 * head, 16 * head + 16)
@@ -71,10 +71,10 @@ def test_the_maps_of_a_given_french_are_softmaxes_of_the_projections(translator,
 
 
 @pytest.mark.parametrize(("t", "seed", "most"), [(2.0, 0, 24), (3, 4, 24), (3.0, 5, 3)])
-def test_words_are_drawn_from_the_softmax_of_the_logits_over_t(translator, t, seed, most):
-    model = copy.deepcopy(translator.model).train()  # drawing leaves dropout out all the same
+def test_words_are_sampled_from_the_softmax_of_the_logits_over_t(translator, t, seed, most):
+    model = copy.deepcopy(translator.model).train()  # sampling leaves dropout out all the same
     other = PhraseTranslator(model, translator.source, translator.target, max_length=most)
-    before, done = torch.get_rng_state(), other.drawn(OTHER, t, seed=seed)
+    before, done = torch.get_rng_state(), other.sample(OTHER, t, seed=seed)
     assert torch.equal(torch.get_rng_state(), before)
     source, rows = numbers(translator.source, OTHER_WORDS), [1]
     dice = torch.Generator().manual_seed(seed)
@@ -86,9 +86,9 @@ def test_words_are_drawn_from_the_softmax_of_the_logits_over_t(translator, t, se
 
 def test_tokens_are_written_without_the_special_ones(translator):
     tokens = ["<bos>", "l'", "homme", "n'", "aime", "pas", "le", "<pad>", "chat", ".", "<eos>"]
-    assert translator.written(tokens) == "L'homme n'aime pas le chat."
-    assert translator.written(("est-ce", "qu'", "il", "dort", "?")) == "Est-ce qu'il dort ?"
-    assert translator.written(["<eos>"]) == translator.written([]) == ""
+    assert translator.detokenize(tokens) == "L'homme n'aime pas le chat."
+    assert translator.detokenize(("est-ce", "qu'", "il", "dort", "?")) == "Est-ce qu'il dort ?"
+    assert translator.detokenize(["<eos>"]) == translator.detokenize([]) == ""
 
 
 def test_a_french_without_room_for_its_end_has_no_row_for_it(translator):
@@ -113,16 +113,16 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "words", "settings", "layer", "head", "t", "draw"), CASES)
-def test_what_is_shown_is_of_the_model(translator, text, words, settings, layer, head, t, draw):
-    explorer = translation_explorer(translator, text, draw=draw, **settings)
+@pytest.mark.parametrize(("text", "words", "settings", "layer", "head", "t", "seed"), CASES)
+def test_what_is_shown_is_of_the_model(translator, text, words, settings, layer, head, t, seed):
+    explorer = translation_explorer(translator, text, sample=seed, **settings)
     source, divided = numbers(translator.source, words), [lambda logits: temperature(logits, t)]
     best = greedy(translator.model, source, max_length=24)
-    drawn = sample(translator.model, source, filters=divided, max_length=24, seed=draw)
-    for rows, now, lines in ((best, 0.0, []), (drawn, t, [f"draw {draw}"])):
+    sampled = sample(translator.model, source, logits_processors=divided, max_length=24, seed=seed)
+    for rows, now, lines in ((best, 0.0, []), (sampled, t, [f"sample {seed}"])):
         move(explorer, temperature=now)
         french = translator.target.decode(rows[0])
-        lines = [f"French {written(french)!r}", f"temperature {now:g}", *lines]
+        lines = [f"French {detokenize(french)!r}", f"temperature {now:g}", *lines]
         assert explorer.summary == "\n  ".join(["Translation:", f"English {text!r}", *lines])
         with record_attention(translator.model) as maps:
             translator.model(source, numbers(translator.target, ["<bos>", *french]))
@@ -151,7 +151,7 @@ def test_the_brightest_colour_is_a_weight_of_one_and_no_row_is_framed(translator
 
 def test_after_any_moves_the_picture_is_that_of_a_fresh_explorer(translator, without_annotations):
     explorer, chance = translation_explorer(translator, TEXT), random.Random(1)
-    values = {"text": [TEXT, OTHER, "she sleeps"], "temperature": KNOB, "draw": range(21)}
+    values = {"text": [TEXT, OTHER, "she sleeps"], "temperature": KNOB, "sample": range(21)}
     for place in range(9):
         name = chance.choice(list(values))
         move(explorer, **{name: chance.choice(values[name])})
@@ -168,18 +168,18 @@ def test_a_model_that_has_learned_is_asked_anew(translator):
     before = shown(explorer)
     move(explorer, temperature=3.0)
     with torch.no_grad():
-        changing.model.decoder[1].cross_attention.key.weight.zero_()
+        changing.model.decoder[1].cross_attention.k_proj.weight.zero_()
     assert shown(move(explorer, temperature=0.0)) != before
     assert shown(explorer) == shown(translation_explorer(changing, TEXT))
 
 
-UNKNOWN = "'dragon', 'blorf' is not among the 179 words of the phrasebook; near are 'draw', 'front', 'drink'"
-SECOND = "text='He? She.' goes on behind its first '?'; type one sentence at a time"
+UNKNOWN = "'dragon', 'blorf' is not among the 179 words of the phrasebook; similar words are 'draw', 'front', 'drink'"
+SECOND = "text='He? She.' continues after its first '?'; type one sentence at a time"
 EMPTY = "text='' has no words; type a sentence, e.g. 'the cat sleeps.'"
 
 
 def test_a_text_that_is_refused_is_said_and_the_last_picture_stays(translator):
-    start = {"temperature": 1.5, "draw": 2}
+    start = {"temperature": 1.5, "sample": 2}
     explorer = translation_explorer(translator, TEXT, **start)
     *before, said = shown(explorer)
     for text, reason in (("dragon blorf", UNKNOWN), ("", EMPTY), ("He? She.", SECOND)):
@@ -187,26 +187,26 @@ def test_a_text_that_is_refused_is_said_and_the_last_picture_stays(translator):
         assert after == before and words != said
         told = f"This setting cannot be drawn: {reason}. The picture still shows the last one that could."
         assert html.unescape(re.sub("<[^>]*>", "", words)) == told
-    for moves in ({}, {"text": OTHER, "draw": 4}):
+    for moves in ({}, {"text": OTHER, "sample": 4}):
         move(explorer, **moves).reset()
         assert shown(explorer) == (*before, said)
     assert {name: one.value for name, one in explorer.controls.items()} == {"text": TEXT} | start
     assert dict(explorer.controls["temperature"].options) == {f"{t:g}": t for t in KNOB}
 
 
-CALLS = {"drawn": partial(PhraseTranslator.drawn, t=1.0, seed=0)}
+CALLS = {"sample": partial(PhraseTranslator.sample, t=1.0, seed=0)}
 CALLS |= {"maps": PhraseTranslator.maps, "explorer": translation_explorer}
 BAD = [
-    ("drawn", {"seed": -1}, "seed=-1 is below 0"),
-    ("drawn", {"t": 0}, "t=0 would divide by 0; for the largest alone use top_k(logits, 1) or greedy"),
-    ("drawn", {"t": -0.5}, "t=-0.5 is not a finite number above 0"),
-    ("drawn", {"text": "the dragon sees a blorf"}, UNKNOWN),
-    ("maps", {"french": ["le", "o"]}, "'o' at place 1 of ['le', 'o'] is not among the 291 tokens of the vocabulary"),
+    ("sample", {"seed": -1}, "seed=-1 is below 0"),
+    ("sample", {"t": 0}, "t=0 would divide by 0; for the largest alone use top_k(logits, 1) or greedy"),
+    ("sample", {"t": -0.5}, "t=-0.5 is not a finite number above 0"),
+    ("sample", {"text": "the dragon sees a blorf"}, UNKNOWN),
+    ("maps", {"french": ["le", "o"]}, "'o' at position 1 of ['le', 'o'] is not among the 291 tokens of the vocabulary"),
     ("explorer", {"temperature": 0.7}, "temperature=0.7 must be one of 0, 0.5, 1, 1.5, 2, 3"),
     ("explorer", {"temperature": True}, "temperature=True must be one of 0, 0.5, 1, 1.5, 2, 3"),
-    ("explorer", {"draw": -1}, "draw=-1 is below 0"),
-    ("explorer", {"draw": 21}, "draw=21 must be at most 20"),
-    ("explorer", {"draw": 0.5}, "draw=0.5 is a float; it must be a whole number"),
+    ("explorer", {"sample": -1}, "sample=-1 is below 0"),
+    ("explorer", {"sample": 21}, "sample=21 must be at most 20"),
+    ("explorer", {"sample": 0.5}, "sample=0.5 is a float; it must be a whole number"),
     ("explorer", {"head": -1}, "head=-1 is below 0"),
     ("explorer", {"head": 4}, "head=4 must be below 4"),
     ("explorer", {"layer": "encoder 1: self"}, "layer='encoder 1: self' is unknown; it must be one of 'decoder 1: cross', 'decoder 2: cross'. Did you mean 'decoder 1: cross'?"),

@@ -20,7 +20,7 @@ class Backwards(nn.Module):
         super().__init__()
         self.writes_the_end, self.called = writes_the_end, []
 
-    def translate(self, source, max_length):
+    def generate(self, source, max_length):
         self.called.append((source.shape, max_length, self.training))
         tokens = torch.zeros(len(source), max_length, dtype=torch.long)
         weights = torch.rand(len(source), max_length, source.shape[1])
@@ -151,13 +151,13 @@ def translator():
         (lambda: translator().all(["a", ""]), r"the text is empty"),
         (
             lambda: translator()("naïve"),
-            r"'ï' at place 2 of 'naïve' is not among the 30 tokens of the vocabulary",
+            r"'ï' at position 2 of 'naïve' is not among the 30 tokens of the vocabulary",
         ),
         (
             lambda: translator().all(["fine", "bad?"]),
-            r"'\?' at place 3 of 'bad\?' is not among the 30 tokens",
+            r"'\?' at position 3 of 'bad\?' is not among the 30 tokens",
         ),
-        (lambda: translator()("Capital"), r"'C' at place 0 of 'Capital' is not among"),
+        (lambda: translator()("Capital"), r"'C' at position 0 of 'Capital' is not among"),
         (lambda: translator().all([]), r"texts is empty; it needs at least one text"),
         (
             lambda: translator().all("abc"),

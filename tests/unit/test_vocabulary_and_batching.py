@@ -19,7 +19,7 @@ over_all_examples = settings(
 )
 
 
-# --- tokens to numbers and back --------------------------------------------------------------
+# --- tokens to ids and back --------------------------------------------------------------
 
 
 @pytest.mark.verifies(
@@ -27,11 +27,11 @@ over_all_examples = settings(
 )
 @over_all_examples
 @given(text=st.text(ALPHABET, min_size=1), bos=st.booleans(), eos=st.booleans())
-def test_letters_become_their_places_and_come_back(ledger, text, bos, eos):
+def test_letters_become_ids_and_come_back(ledger, text, bos, eos):
     ids = LETTERS.encode(text, bos=bos, eos=eos)
-    places = [3 + list(ALPHABET).index(letter) for letter in text]
+    indices = [3 + list(ALPHABET).index(letter) for letter in text]
     assert ids.dtype == torch.int64
-    assert ids.tolist() == [1] * bos + places + [2] * eos
+    assert ids.tolist() == [1] * bos + indices + [2] * eos
     assert LETTERS.text(ids) == LETTERS.text(ids.tolist()) == text
     assert LETTERS.decode(ids) == list(text)
     ledger.holds()
@@ -42,7 +42,7 @@ def test_letters_become_their_places_and_come_back(ledger, text, bos, eos):
 )
 @over_all_examples
 @given(words=st.lists(st.sampled_from(WORDS), min_size=1))
-def test_words_become_their_places_and_come_back(ledger, words):
+def test_words_become_ids_and_come_back(ledger, words):
     vocabulary = Vocabulary(WORDS)
     ids = vocabulary.encode(words)
     assert ids.tolist() == [3 + WORDS.index(word) for word in words]
@@ -216,11 +216,11 @@ A, B = torch.tensor([3, 4]), torch.tensor([5])
         (lambda: LETTERS.encode(1987), r"sequence is a int; it must be a string or a list of to"),
         (
             lambda: LETTERS.encode("bäcker"),
-            r"'k' at place 3 of 'bäcker' is not among the 18 tokens of the vocabulary",
+            r"'k' at position 3 of 'bäcker' is not among the 18 tokens of the vocabulary",
         ),
-        (lambda: LETTERS.encode("a" * 50 + "Q"), r"'Q' at place 50 of 'a{40}'… is not among"),
-        (lambda: LETTERS.encode(["a", 4]), r"4 at place 1 of \['a', 4\] is not among"),
-        (lambda: LETTERS.encode([["a"]]), r"\['a'\] at place 0 of \[\['a'\]\] is not among"),
+        (lambda: LETTERS.encode("a" * 50 + "Q"), r"'Q' at position 50 of 'a{40}'… is not among"),
+        (lambda: LETTERS.encode(["a", 4]), r"4 at position 1 of \['a', 4\] is not among"),
+        (lambda: LETTERS.encode([["a"]]), r"\['a'\] at position 0 of \[\['a'\]\] is not among"),
         (lambda: LETTERS.decode([4, 18]), r"ids holds 18; the vocabulary goes from 0 to 17"),
         (lambda: LETTERS.decode([-1]), r"ids holds -1; the vocabulary goes from 0 to 17"),
         (lambda: LETTERS.decode([4.9]), r"ids holds 4.9, a float; it must be whole numbers"),

@@ -7,13 +7,15 @@ import re
 import numpy as np
 import pytest
 import torch
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextPath
 from PIL import Image
 from traitlets import TraitError
 
 from course_lib.data import Series, nile_series, wave_series
-from course_lib.plots import HeatMapPanel, LinesPanel, TokenMapPanel, figure
+from course_lib.plots import LinesPanel, TokenMapPanel, figure
 from course_lib.pooling import attention_pooling, leave_one_out_error
-from course_lib.widgets import LiveFigure, Picture, kernel_regression_explorer
+from course_lib.widgets import kernel_regression_explorer
 from course_lib.widgets.explorer import round_step, short
 
 
@@ -118,7 +120,7 @@ def test_any_number_of_explorers_live_side_by_side(explorer):
 
 
 def test_saving_writes_the_present_state_and_refuses_other_formats(explorer, tmp_path):
-    assert pixels(explorer.save(tmp_path / "a.png").read_bytes()).shape == (442, 1352, 3)
+    assert pixels(explorer.save(tmp_path / "a.png").read_bytes()).shape == (442, 1352, 4)
     svg = explorer.save(tmp_path / "a.svg").read_text()
     assert svg.startswith("<?xml") and "bandwidth 0.3" in svg
     with pytest.raises(ValueError, match="must end in .png or .svg"):
@@ -142,32 +144,16 @@ def test_the_hover_values_are_the_drawn_values(explorer):
     assert 0 < left < right < 1 and 0 < top < bottom < 1
 
 
-def test_the_hover_values_of_a_map_are_exact():
-    drawn, axes = figure(3, 3)
-    weights = torch.rand(4, 7).numpy()
-    panel = HeatMapPanel(axes, weights)
-    region = Picture(LiveFigure(drawn, [panel]), "map").hover[0]
-    assert np.array_equal(np.frombuffer(region["values"], "<f4").reshape(region["shape"]), weights)
-
-
-def test_a_map_can_be_moved_and_its_query_pointed_at():
-    drawn, axes = figure(3, 3)
-    panel = HeatMapPanel(axes, np.eye(3), query_names="abc", key_names="xyz", largest=1)
-    panel.update(np.full((3, 3), 1 / 3), query=1)
-    assert np.allclose(panel._image.get_array(), 1 / 3) and panel._marks[0].get_ydata() == [1]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b", "c"]
-
-
 def test_lines_differ_in_dash_and_not_in_colour_alone():
     _, axes = figure()
     panel = LinesPanel(axes, [0, 1], {"a": [0, 1], "b": [1, 0], "c": [1, 1]})
-    assert len({line.get_linestyle() for line in panel._drawn.values()}) == 3
+    assert len({line.get_linestyle() for line in panel._curves.values()}) == 3
 
 
 def test_up_to_sixteen_lines_each_have_a_look_of_their_own():
     _, axes = figure()
     lines = {str(n): [n, n] for n in range(16)}
-    drawn = LinesPanel(axes, [0, 1], lines)._drawn.values()
+    drawn = LinesPanel(axes, [0, 1], lines)._curves.values()
     assert len({(line.get_linestyle(), line.get_color()) for line in drawn}) == 16
 
 
@@ -236,7 +222,7 @@ def test_numbers_are_short(number, said):
     ("limits", "said"),
     [
         ((1e-5, 1.0), ["10⁻⁵", "10⁻⁴", "0.001", "0.01", "0.1", "1"]),
-        ((0.1, 1000.0), ["0.1", "1", "10", "100", "1000"]),
+        ((0.1, 1000.0), ["0.1", "1", "10", "100", "1,000"]),
         ((2e-4, 8e-4), ["2·10⁻⁴", "3·10⁻⁴", "4·10⁻⁴"]),
     ],
 )
@@ -254,9 +240,15 @@ def test_a_logarithmic_axis_has_no_zeros_to_count(limits, said):
 def test_words_below_a_map_stand_upright_and_single_letters_do_not():
     panel = TokenMapPanel(figure(3, 3)[1])
     panel.update([[0.5, 0.3, 0.2]], ["x"], ["cat", ".", "a"], row=None, brightest=1.0)
-    shown = [text for text in panel._columns.texts if text.get_visible()]
-    assert [(text.get_text(), text.get_rotation()) for text in shown] == [
-        ("cat", 90.0), (".", 0.0), ("a", 0.0)
-    ]  # fmt: skip
-    panel.update([[0.7, 0.3]], ["x"], [".", "cat"], row=None, brightest=1.0)
-    assert [text.get_rotation() for text in shown[:2]] == [0.0, 90.0]
+
+    def shapes():
+        return {
+            word: path.get_extents().height / path.get_extents().width
+            for word, path in zip(panel._columns.words, panel._columns.get_paths(), strict=True)
+        }
+
+    upright = TextPath((0, 0), "a", prop=FontProperties(family="DejaVu Sans")).get_extents()
+    assert shapes()["cat"] > 2  # reads upwards
+    assert shapes()["a"] == pytest.approx(upright.height / upright.width, rel=1e-3)
+    panel.update([[0.7, 0.3]], ["x"], ["a", "cat"], row=None, brightest=1.0)
+    assert shapes()["cat"] > 2 and 0.8 < shapes()["a"] < 1.5

@@ -1,22 +1,25 @@
-"""Sentences that are written in English and in French at once, with the links between their words.
+"""Sentences in English and French with their true word alignment.
 
-A synchronous grammar (Aho and Ullman 1969): each rule has an English side and a French side. Every
-English sentence has one French sentence.
+A synchronous grammar (Aho and Ullman 1969): each rule has an English side and a French side, and every
+English sentence has one French translation. `lexicon` holds the words, `grammar` writes a clause in both
+languages, `alignment` links the words, and `sampling` samples sentences.
 """
 
-from course_lib.data.phrasebook.alignment import alignment_error_rate, strongest_links
-from course_lib.data.phrasebook.holdout import held_out_pairs
-from course_lib.data.phrasebook.phrases import Phrase, phrases
-from course_lib.data.phrasebook.words import phrasebook_vocabularies
-from course_lib.data.phrasebook.written import english_words, written
+from course_lib.data.phrasebook.alignment import Phrase, alignment_error_rate, strongest_links
+from course_lib.data.phrasebook.grammar import (
+    detokenize,
+    english_words,
+    phrasebook_vocabularies,
+)
+from course_lib.data.phrasebook.sampling import held_out_pairs, phrases
 
 __all__ = [
     "Phrase",
     "alignment_error_rate",
+    "detokenize",
     "english_words",
     "held_out_pairs",
     "phrasebook_vocabularies",
     "phrases",
     "strongest_links",
-    "written",
 ]

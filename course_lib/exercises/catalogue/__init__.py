@@ -1,35 +1,61 @@
-"""The exercises, one module per notebook, in the order of the course."""
+"""The exercises: a folder for each notebook, a file for each exercise.
 
-from types import MappingProxyType
+To add an exercise to a notebook (CONTRIBUTING.md goes through it with an example):
 
-from course_lib.exercises.catalogue import (
-    decoding_and_bleu,
-    kernel_regression,
-    multi_head_attention,
-    positional_encodings,
-    scoring_functions,
-    self_and_cross_attention,
-    seq2seq_with_attention,
-    start_here,
-    transformer,
-    transformer_blocks,
-)
+1. Write `catalogue/<notebook>/<name>.py`: the solution as a learner would write it, then
+   `EXERCISE = Exercise(name="<name>", …)` with its cases, the smallest first, its mistakes and its hints.
+   `start_here/weighted_sum.py` is a short one to start from; `Exercise` explains each field.
+2. Add the name to the list in `catalogue/<notebook>/__init__.py`, in the order of the notebook.
+3. In the notebook, write a stub of the solution, followed by `check("<name>", <function>)`, and run it with
+   `make notebooks NAMES=<notebook>`.
+
+Helpers of several exercises of one notebook stand in `_shared.py` of its folder, helpers of several
+notebooks in `catalogue/_shared.py`. `tests/unit/test_exercises.py` tests every exercise: that the
+solution passes, that each mistake is recognised, and that the cases tell all mistakes apart.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib import import_module
+
 from course_lib.exercises.exercise import Exercise
 
-_MODULES = (
-    start_here,
-    kernel_regression,
-    scoring_functions,
-    seq2seq_with_attention,
-    self_and_cross_attention,
-    multi_head_attention,
-    positional_encodings,
-    transformer_blocks,
-    transformer,
-    decoding_and_bleu,
+#: The folders, in the order of the course.
+NOTEBOOKS = (
+    "start_here",
+    "kernel_regression",
+    "scoring_functions",
+    "seq2seq_with_attention",
+    "self_and_cross_attention",
+    "multi_head_attention",
+    "positional_encodings",
+    "transformer_blocks",
+    "transformer",
+    "decoding_and_bleu",
 )
 
-#: Every exercise and bug hunt by name.
-EXERCISES: MappingProxyType[str, Exercise] = MappingProxyType(
-    {exercise.name: exercise for module in _MODULES for exercise in module.EXERCISES}
-)
+
+class Catalogue(Mapping[str, Exercise]):
+    """Every exercise and bug hunt by name; an exercise is imported when it is first asked for."""
+
+    def __getitem__(self, name: str) -> Exercise:
+        folder = self._folders[name]
+        return import_module(f"{__name__}.{folder}.{name}").EXERCISE
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._folders)
+
+    def __len__(self) -> int:
+        return len(self._folders)
+
+    @cached_property
+    def _folders(self) -> dict[str, str]:
+        """Name of the exercise → its folder, in the order of the course."""
+        return {
+            name: folder
+            for folder in NOTEBOOKS
+            for name in import_module(f"{__name__}.{folder}").EXERCISES
+        }
+
+
+EXERCISES = Catalogue()

@@ -1,6 +1,6 @@
-"""Still diagrams: what a model computes, and which axes meet on the way.
+"""Static diagrams: what a model computes, with the shape of each tensor.
 
-A diagram's docstring is also its text for who cannot see it.
+The docstring of a diagram is also its text alternative.
 """
 
 from course_lib.plots.diagrams.attention import (
@@ -10,6 +10,14 @@ from course_lib.plots.diagrams.attention import (
 )
 from course_lib.plots.diagrams.blocks import blocks_diagram, residual_diagram
 from course_lib.plots.diagrams.cache import cache_diagram
+from course_lib.plots.diagrams.decoder_attention import decoder_attention_diagram
+from course_lib.plots.diagrams.encoder_decoder import encoder_decoder_diagram
+from course_lib.plots.diagrams.kv_heads import kv_heads_diagram
+from course_lib.plots.diagrams.one_query import one_query_diagram
+from course_lib.plots.diagrams.paths import path_lengths_diagram
+from course_lib.plots.diagrams.positions import positions_diagram
+from course_lib.plots.diagrams.scores import broadcast_diagram, score_diagram
+from course_lib.plots.diagrams.shifted_target import shifted_target_diagram
 from course_lib.plots.diagrams.transformer import transformer_diagram
 from course_lib.plots.diagrams.words import WORDS
 
@@ -17,9 +25,18 @@ __all__ = [
     "WORDS",
     "attention_diagram",
     "blocks_diagram",
+    "broadcast_diagram",
     "cache_diagram",
+    "decoder_attention_diagram",
+    "encoder_decoder_diagram",
     "heads_diagram",
+    "one_query_diagram",
+    "path_lengths_diagram",
+    "positions_diagram",
+    "kv_heads_diagram",
     "residual_diagram",
+    "score_diagram",
     "self_and_cross_diagram",
+    "shifted_target_diagram",
     "transformer_diagram",
 ]

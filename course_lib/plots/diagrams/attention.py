@@ -1,26 +1,26 @@
-"""Attention: its matrices, where they come from, and its heads."""
+"""Attention: its matrices, their inputs, and its heads."""
 
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from course_lib.plots.diagrams.page import Page, Place, softmax, tint
+from course_lib.plots.diagrams.page import Box, Page, softmax, tint
 from course_lib.plots.diagrams.words import WORDS
 from course_lib.plots.style import STYLE
 
-AXES = {"query": "main", "key": "second", "d": "ink", "value_size": "third"}  # their colours
+AXES = {"query": "main", "key": "second", "d": "ink", "d_value": "third"}  # their colours
 HEADS = ("main", "second", "third", "truth")  # their colours
 
 
 @matplotlib.rc_context(STYLE)
 def attention_diagram() -> Figure:
-    """Scaled dot-product attention as matrices, with 3 queries, 5 keys, d = 4 and value_size = 2.
+    """Scaled dot-product attention as matrices, with 3 queries, 5 keys, d = 4 and d_value = 2.
 
-    The query (query, d) stands left of the scores (query, key), and the transposed key (d, key) above
-    them: a row and a column meet in one score, query @ key.mT / √d. The mask (query, key) hides some
-    scores. A softmax turns the others of each row into weights (query, key) that add up to 1. The value
-    (key, value_size) stands above the output (query, value_size), which is weights @ value. A row belongs
-    to the same query in every matrix from the query to the output.
+    The query (query, d) is left of the scores (query, key), and the transposed key (d, key) above them:
+    each score is the product of a row and a column, query @ key.mT / √d. The mask (query, key) sets some
+    scores to −∞. A softmax turns each row into weights (query, key) that sum to 1. The value
+    (key, d_value) is above the output (query, d_value), which is weights @ value. From the query to
+    the output, a row belongs to the same query in every matrix.
     """
     numbers = np.random.default_rng(4)
     query, key, value = (numbers.normal(size=size) for size in ((3, 4), (5, 4), (5, 2)))
@@ -30,52 +30,54 @@ def attention_diagram() -> Figure:
     weights = softmax(masked)
     page, upper, lower = Page(9, 4.15), 0.95, 2.65
 
-    def draw(name, x, y, tints, colour, axes, note="", row=1, column=None) -> Place:
+    def draw(name, x, y, tints, colour, axes, note="", row=1, column=None) -> Box:
         rules = [AXES[axis] for axis in axes.split()]
-        place = page.matrix(x, y, tints, [colour], 0.19, 0, rules, row, column)
-        line = place.top[1] - 0.09 if y == upper else place.bottom[1] + 0.09
+        box = page.matrix(x, y, tints, [colour], 0.19, 0, rules, row, column)
+        line = box.top[1] - 0.09 if y == upper else box.bottom[1] + 0.09
         page.words(x, line, name, note)
-        return place
+        return box
 
     k = draw("key", 0.72, upper, tint(key), "second", "key d")
-    k_turned = draw("key.mT", 2.6, upper, tint(key.T), "second", "d key", row=None, column=1)
+    k_transposed = draw("key.mT", 2.6, upper, tint(key.T), "second", "d key", row=None, column=1)
     m = draw("mask", 4.6, upper, 0.5 * mask, "truth", "query key")
-    v = draw("value", 8.25, upper, tint(value), "third", "key value_size", row=None)
+    v = draw("value", 8.25, upper, tint(value), "third", "key d_value", row=None)
     q = draw("query", 0.72, lower, tint(query), "main", "query d")
     note = "query @ key.mT / √d"
     s = draw("scores", 2.6, lower, tint(scores), "truth", "query key", note, column=1)
-    hidden = draw(WORDS["masked"], 4.6, lower, tint(masked), "truth", "query key", WORDS["hidden"])
+    masked_scores = draw(
+        WORDS["masked"], 4.6, lower, tint(masked), "truth", "query key", WORDS["minus infinity"]
+    )
     w = draw("weights", 6.6, lower, weights / weights.max(), "truth", "query key", WORDS["sum"])
-    note = "weights @ value\n(query, value_size)"
-    o = draw("output", 8.25, lower, tint(weights @ value), "third", "query value_size", note)
+    note = "weights @ value\n(query, d_value)"
+    o = draw("output", 8.25, lower, tint(weights @ value), "third", "query d_value", note)
 
-    page.arrow(k.right, k_turned.left, shape="(key, d)", step="transpose")
-    page.arrow(k_turned.bottom, s.top, shape="(d, key)")
-    page.arrow(m.bottom, hidden.top, shape="(query, key)")
-    page.arrow(v.bottom, o.top, shape="(key, value_size)")
+    page.arrow(k.right, k_transposed.left, shape="(key, d)", step="transpose")
+    page.arrow(k_transposed.bottom, s.top, shape="(d, key)")
+    page.arrow(m.bottom, masked_scores.top, shape="(query, key)")
+    page.arrow(v.bottom, o.top, shape="(key, d_value)")
     page.arrow(q.right, s.left, shape="(query, d)")
-    page.arrow(s.right, hidden.left, shape="(query, key)")
-    page.arrow(hidden.right, w.left, shape="(query, key)", step="softmax")
+    page.arrow(s.right, masked_scores.left, shape="(query, key)")
+    page.arrow(masked_scores.right, w.left, shape="(query, key)", step="softmax")
     page.arrow(w.right, o.left, shape="(query, key)")
 
     page.note(*m.right, WORDS["mask"], ha="left")
     page.note(0.3, 3.7, WORDS["one colour"], ha="left")
-    for place, (axis, colour) in enumerate(AXES.items()):
-        page.rule((3.0 + place, 3.7), (3.25 + place, 3.7), colour)
-        page.note(3.32 + place, 3.7, axis, ha="left")
+    for i, (axis, colour) in enumerate(AXES.items()):
+        page.rule((3.0 + i, 3.7), (3.25 + i, 3.7), colour)
+        page.note(3.32 + i, 3.7, axis, ha="left")
     page.note(0.3, 3.95, WORDS["one query"], ha="left")
     return page.figure
 
 
 @matplotlib.rc_context(STYLE)
 def self_and_cross_diagram() -> Figure:
-    """Self-attention above cross-attention; they differ only in what goes into the projections.
+    """Self-attention above cross-attention; they differ only in the inputs of the projections.
 
-    In self-attention x (batch, length, d_model) goes into the projections for query, key and value. In
-    cross-attention x (batch, query, d_model) goes into that for the query, and memory
-    (batch, key, d_model) into those for key and value. From there on both are alike: query
-    (batch, query, d_head) and key (batch, key, d_head) make the weights (batch, query, key), which average
-    the value (batch, key, d_head) into the output (batch, query, d_head).
+    In self-attention, x (batch, length, d_model) is the input of the query, key and value projections. In
+    cross-attention, x (batch, query, d_model) is the input of the query projection, and memory
+    (batch, key, d_model) that of the key and value projections. The rest is the same: query
+    (batch, query, d_head) and key (batch, key, d_head) give the weights (batch, query, key), and the output
+    (batch, query, d_head) is the weighted sum of the value (batch, key, d_head).
     """
     page = Page(9, 4.9)
     x = page.source(1.45, "x", "(batch, length, d_model)\nquery = key = length", 4, "main")
@@ -108,19 +110,19 @@ def _attend(page, y: float, title: str, sources: list, colours: list, shape: tup
 
 @matplotlib.rc_context(STYLE)
 def heads_diagram() -> Figure:
-    """How one projection becomes four heads and one output again; each head has a colour of its own.
+    """How a projection is split into four heads and merged into one output; each head has its own colour.
 
-    Above, from left to right: x (batch, length, d_model) is projected; unflatten cuts its columns into
-    heads, (batch, length, heads, d_head); transpose pulls the heads apart, (batch, heads, length, d_head).
-    Each head attends with weights of its own, (batch, heads, query, key). Below, from right to left, the
-    way back: transpose, flatten to (batch, length, d_model), and the output projection, which mixes heads.
+    Above, from left to right: x (batch, length, d_model) is projected; unflatten splits its columns into
+    heads, (batch, length, heads, d_head); transpose separates the heads, (batch, heads, length, d_head).
+    Each head has its own attention weights, (batch, heads, query, key). Below, from right to left, the
+    inverse: transpose, flatten to (batch, length, d_model), and the output projection, which mixes heads.
     """
     page = Page(9, 4.1)
     axes = ["length, d_model", "length, d_model", "length, heads, d_head", "heads, length, d_head"]
     heads_x = 7.01 + 0.56 * np.arange(4)
 
-    def side(y: float, line: float, name: str) -> list[Place]:
-        """Draw one way: whole, coloured, cut, and pulled apart, with the shapes along a line."""
+    def side(y: float, line: float, name: str) -> list[Box]:
+        """Draw a tensor whole, coloured by head, split, and separated, with its shapes along a line."""
         for x, shape in zip((0.98, 2.95, 5.08, 7.85), axes, strict=True):
             page.words(x, line, "", f"(batch, {shape})")
         page.words(0.98, line, name)

@@ -1,0 +1,1 @@
+"""What public functions refuse: one module of checks per module of the library, one check per public function."""

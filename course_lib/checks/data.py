@@ -1,0 +1,89 @@
+"""Checks of `course_lib.data`."""
+
+from collections import Counter
+from collections.abc import Sequence
+from numbers import Integral
+
+from torch import Tensor
+
+from course_lib.validation import require_whole, short_name
+
+
+def tokens_of_vocabulary(tokens):
+    """Tokens are strings, each once. Called in the constructor, which takes any iterable, once it is a tuple."""
+    for token in tokens:
+        if not isinstance(token, str):
+            raise ValueError(f"tokens holds {token!r}, a {type(token).__name__}; use strings")
+    for token, count in Counter(tokens).items():
+        if count > 1:
+            raise ValueError(f"tokens holds {token!r} more than once")
+
+
+def encode(self, sequence, *, bos=False, eos=False):
+    """There is at least one token, and all are in the vocabulary."""
+    if not isinstance(sequence, Sequence):
+        raise ValueError(
+            f"sequence is a {type(sequence).__name__}; it must be a string or a list of tokens"
+        )
+    if len(sequence) == 0:
+        raise ValueError("the text is empty; it needs at least one token")
+    for position, token in enumerate(sequence):
+        if not isinstance(token, str) or token not in self:
+            raise ValueError(
+                f"{token!r} at position {position} of {_shortened(sequence)} is not among the "
+                f"{len(self)} tokens of the vocabulary"
+            )
+
+
+def decode(self, ids):
+    """Ids up to the first end token are whole numbers that the vocabulary has."""
+    for number in ids.tolist() if isinstance(ids, Tensor) else ids:
+        if isinstance(number, bool) or not isinstance(number, Integral):
+            raise ValueError(
+                f"ids holds {number!r}, a {type(number).__name__}; it must be whole numbers of "
+                f"shape (length,)"
+            )
+        if not 0 <= number < len(self):
+            raise ValueError(f"ids holds {number}; the vocabulary goes from 0 to {len(self) - 1}")
+        if number == self.eos_id:
+            break
+
+
+def _shortened(sequence, most=40):
+    return repr(sequence) if len(sequence) <= most else f"{sequence[:most]!r}…"
+
+
+def pad(sequences, pad_id=0):
+    """There is at least one sequence; each is a tensor of whole numbers with one axis."""
+    _require_sequences(sequences=sequences)
+
+
+def pair_batches_init(self, sources, targets, batch_size, *, pad_id=0, seed=0):
+    """Sources and targets are as many, and enough for one batch."""
+    require_whole(batch_size=batch_size)
+    if len(sources) != len(targets):
+        raise ValueError(
+            f"sources has {len(sources)} sequences but targets has {len(targets)}; "
+            f"they belong together pair by pair"
+        )
+    if len(sources) < batch_size:
+        raise ValueError(
+            f"batch_size={batch_size} is more than the {len(sources)} pairs in sources and targets"
+        )
+    _require_sequences(sources=sources, targets=targets)
+
+
+def _require_sequences(**several):
+    for name, sequences in several.items():
+        if len(sequences) == 0:
+            raise ValueError(f"{name} is empty; a batch needs at least one sequence")
+        for index, sequence in enumerate(sequences):
+            if not isinstance(sequence, Tensor):
+                given = f"is a {type(sequence).__name__}"
+            elif sequence.dim() != 1 or sequence.is_floating_point():
+                given = f"has shape {tuple(sequence.shape)} and dtype {short_name(sequence.dtype)}"
+            else:
+                continue
+            raise ValueError(
+                f"{name}[{index}] {given}; it must be a tensor of whole numbers of shape (length,)"
+            )

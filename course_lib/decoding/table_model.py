@@ -1,0 +1,114 @@
+"""A language model that is a function of the prefix, such as a table of probabilities written by hand."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from course_lib.checks import decoding as checks
+from course_lib.data import Vocabulary
+from course_lib.validation import validated
+
+#: The token ids so far, start token included.
+Prefix = tuple[int, ...]
+
+#: prefix → {token: probability}; `()` is the prefix before the first token, "<eos>" the end token.
+Table = Mapping[tuple[str, ...], Mapping[str, float]]
+
+
+@dataclass
+class PrefixState:
+    """The decoding state of a `PrefixModel`: the prefix of each sequence of the batch."""
+
+    prefixes: list[Prefix]
+
+    def reorder(self, rows: Int[Tensor, " new_batch"], *, same_sources: bool = False) -> None:
+        """Keep these prefixes, in this order."""
+        self.prefixes = [self.prefixes[row] for row in rows.tolist()]
+
+
+class PrefixModel:
+    """An `IncrementalDecoder` from any function that gives next-token logits for prefixes.
+
+    It has no parameters, and asks the function for each prefix once.
+
+    Args:
+        vocabulary_size: how many tokens there are.
+        next_token_logits: from prefixes of equal length to logits, (prefixes, vocabulary).
+    """
+
+    pad_id = 0
+
+    def __init__(
+        self, vocabulary_size: int, next_token_logits: Callable[[Sequence[Prefix]], Tensor]
+    ) -> None:
+        self.vocabulary_size = vocabulary_size
+        self._next_token_logits = next_token_logits
+        self._known: dict[Prefix, Tensor] = {}
+
+    @validated(checks.prefix_model_prefill)
+    def prefill(
+        self, source: Int[Tensor, "batch length"], *, bos_id: int | None = None
+    ) -> tuple[Float[Tensor, "batch vocabulary"], PrefixState]:
+        """Take the rows of `source`, start token included, as prefixes; `bos_id` is ignored.
+
+        Raises:
+            ValueError: for tokens that are not in the vocabulary.
+        """
+        state = PrefixState(list(map(tuple, source.tolist())))
+        return self._logits(state), state
+
+    def decode_step(
+        self, token: Int[Tensor, " batch"], state: PrefixState
+    ) -> Float[Tensor, "batch vocabulary"]:
+        """Append one token to every prefix; return logits for the next one."""
+        pairs = zip(state.prefixes, token.tolist(), strict=True)
+        state.prefixes = [(*prefix, last) for prefix, last in pairs]
+        return self._logits(state)
+
+    def _logits(self, state: PrefixState) -> Float[Tensor, "batch vocabulary"]:
+        new = [prefix for prefix in dict.fromkeys(state.prefixes) if prefix not in self._known]
+        if new:
+            self._known |= zip(new, self._next_token_logits(new), strict=True)
+        return torch.stack([self._known[prefix] for prefix in state.prefixes])
+
+
+@validated(checks.table_model)
+def table_model(table: Table) -> tuple[PrefixModel, Vocabulary]:
+    """Make a language model from a table of probabilities, and the vocabulary of its tokens.
+
+    After a prefix that is not in the table, the end token has probability 1. ::
+
+        model, vocabulary = table_model({
+            (): {"the": 0.6, "a": 0.4},
+            ("the",): {"cat": 0.5, "dog": 0.5},
+            ("a",): {"bird": 1.0},
+        })
+        greedy(model, torch.tensor([[vocabulary.bos_id]]))
+
+    Args:
+        table: prefix → {token: probability}; `()` is the prefix before the first token.
+
+    Raises:
+        ValueError: for a table without the prefix `()`, prefixes that are not tuples of words, and
+            probabilities that are negative or do not sum to 1.
+    """
+    words = dict.fromkeys(word for row in table.values() for word in row if word != Vocabulary.eos)
+    vocabulary = Vocabulary(words)
+    known = {}
+    for prefix, row in table.items():
+        p = torch.zeros(len(vocabulary))
+        p[vocabulary.encode(list(row))] = torch.tensor([float(one) for one in row.values()])
+        if all(word in vocabulary for word in prefix):  # other prefixes cannot occur
+            tokens = (vocabulary.tokens.index(word) for word in prefix)
+            known[vocabulary.bos_id, *tokens] = p.log()
+    end = torch.full((len(vocabulary),), -math.inf)
+    end[vocabulary.eos_id] = 0.0
+
+    def next_token_logits(prefixes: Sequence[Prefix]) -> Tensor:
+        return torch.stack([known.get(prefix, end) for prefix in prefixes])
+
+    return PrefixModel(len(vocabulary), next_token_logits), vocabulary

@@ -1,0 +1,77 @@
+"""What a learner calls: each function shows something and returns nothing."""
+
+import inspect
+import sys
+import textwrap
+
+from course_lib import messages
+from course_lib.exercises.catalogue import EXERCISES
+from course_lib.exercises.grading import Report, grade, unknown_exercise
+from course_lib.exercises.progress import next_hint, record_state, recorded_states
+
+
+def check(name: object, attempt: object) -> None:
+    """Show whether your function is right, or what is wrong with it.
+
+    Args:
+        name: the exercise's name.
+        attempt: your function itself.
+    """
+    report = grade(name, attempt)
+    if isinstance(name, str) and name in EXERCISES:
+        record_state(name, report.state)
+    _show(report)
+
+
+def hint(name: object) -> None:
+    """Show the next hint; each call goes one further."""
+    if not isinstance(name, str) or name not in EXERCISES:
+        return print(unknown_exercise(name))
+    hints = EXERCISES[name].hints
+    number = next_hint(name, len(hints))
+    if number is None:
+        return print(messages.NO_MORE_HINTS.format(count=len(hints), name=name))
+    print(messages.HINT.format(number=number, count=len(hints), hint=hints[number - 1]))
+
+
+def solution(name: object) -> None:
+    """Show one solution."""
+    if not isinstance(name, str) or name not in EXERCISES:
+        return print(unknown_exercise(name))
+    source = textwrap.dedent(inspect.getsource(EXERCISES[name].solution))
+    print(f"{messages.SOLUTION.format(name=name)}\n\n{source}")
+
+
+def progress(notebook: str = "") -> None:
+    """Show which exercises you have solved and tried, in one notebook or in all of them.
+
+    Args:
+        notebook: how its name begins, e.g. "02"; all where left out.
+    """
+    selected = {
+        name: exercise
+        for name, exercise in EXERCISES.items()
+        if exercise.notebook.startswith(str(notebook))
+    }
+    if not selected:
+        return print(messages.UNKNOWN_NOTEBOOK.format(notebook=notebook))
+    states = recorded_states()
+    passed = sum(states.get(name) == "passed" for name in selected)
+    print(messages.PROGRESS_TITLE.format(passed=passed, count=len(selected)))
+    heading = None
+    for name, exercise in selected.items():
+        if exercise.notebook != heading:
+            heading = exercise.notebook
+            print(f"\n{heading}")
+        state = messages.PROGRESS_STATES[states.get(name, "new")]
+        print(f"  {state:10} {name:22} {exercise.title}")
+
+
+def _show(report: Report) -> None:
+    """Display the report as HTML in a notebook, print it elsewhere."""
+    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
+        from IPython.display import display
+
+        display(report)
+    else:
+        print(report)

@@ -1,0 +1,126 @@
+"""Exercise `brevity` of notebook 09."""
+
+import torch
+
+from course_lib.bleu import brevity_penalty
+from course_lib.exercises.exercise import Case, Exercise, Mistake
+
+
+def brevity(candidate_length, reference_length):
+    penalty = torch.exp(1 - reference_length / candidate_length)
+    return penalty.clamp(max=1.0)  # nothing is won by being longer
+
+
+EXERCISE = Exercise(
+    name="brevity",
+    notebook="09_decoding_and_bleu",
+    title="What a corpus pays for being too short",
+    reference=lambda c, r: torch.tensor(
+        [brevity_penalty(*pair) for pair in zip(c.tolist(), r.tolist(), strict=True)]
+    ),
+    solution=brevity,
+    cases=(
+        Case(candidate_length=torch.tensor([8, 12]), reference_length=torch.tensor([10, 10])),
+        Case(
+            candidate_length=torch.tensor([20, 31, 5, 40]),
+            reference_length=torch.tensor([20, 30, 25, 16]),
+        ),
+        Case(  # nothing at all was written
+            candidate_length=torch.tensor([0, 100, 90, 57, 300]),
+            reference_length=torch.tensor([7, 101, 60, 80, 299]),
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "upside_down",
+            lambda c, r: torch.where(c < r, torch.exp(1 - c / r), 1.0),
+            "Your ratio is upside down: for a short candidate 1 - c/r is positive, so being short is rewarded with a "
+            "factor above 1. 1 - r/c.",
+        ),
+        Mistake(
+            "upside_down_capped",
+            lambda c, r: torch.exp(1 - c / r).clamp(max=1.0),
+            "Your ratio is upside down: what is too short pays nothing, and what is too long pays. 1 - r/c.",
+        ),
+        Mistake(
+            "upside_down_everywhere",
+            lambda c, r: torch.exp(1 - c / r),
+            "Your ratio is upside down, and nothing caps it at 1: the shorter, the better. 1 - r/c, and at most 1.",
+        ),
+        Mistake(
+            "not_capped",
+            lambda c, r: torch.exp(1 - r / c),
+            "You have no limit at 1, so what is longer than its references is rewarded. At most 1: .clamp(max=1.0).",
+        ),
+        Mistake(
+            "too_long_pays",
+            lambda c, r: torch.exp(-(1 - r / c).abs()),
+            "What is too long pays as well. It has paid already: its precision is lower. At c >= r the factor is 1.",
+        ),
+        Mistake(
+            "turned_around",
+            lambda c, r: torch.where(c > r, torch.exp(1 - r / c), 1.0),
+            "Turned around: what is long gets a factor above 1, and what is short pays nothing. At most 1, not at "
+            "least: .clamp(max=1.0).",
+        ),
+        Mistake(
+            "plain_ratio",
+            lambda c, r: (c / r).clamp(max=1.0),
+            "You take min(1, c/r). That is a penalty too, and a milder one. BLEU takes exp(1 - r/c).",
+        ),
+        Mistake(
+            "plain_ratio_upside_down",
+            lambda c, r: (r / c).clamp(max=1.0),
+            "You take min(1, r/c): what is too long pays. BLEU takes exp(1 - r/c), at most 1.",
+        ),
+        Mistake(
+            "no_one",
+            lambda c, r: torch.exp(-r / c),
+            "The 1 is missing. At equal lengths the exponent must be 0: 1 - r/c.",
+        ),
+        Mistake(
+            "no_one_where_short",
+            lambda c, r: torch.where(c < r, torch.exp(-r / c), 1.0),
+            "The 1 is missing. Near equal lengths your factor jumps from 1 to 0.37: 1 - r/c in the exponent.",
+        ),
+        Mistake(
+            "no_exp",
+            lambda c, r: (1 - r / c).clamp(max=1.0),
+            "The exponential is missing: your factor is 0 at equal lengths, and negative below.",
+        ),
+        Mistake(
+            "difference",
+            lambda c, r: torch.exp((c - r).float()).clamp(max=1.0),
+            "Your exponent is a difference of lengths, so one word in a thousand costs as much as one in two. A ratio: "
+            "1 - r/c.",
+        ),
+        Mistake(
+            "by_the_reference",
+            lambda c, r: torch.exp((c - r) / r).clamp(max=1.0),
+            "You divide the missing words by the length of the reference: exp(c/r - 1). BLEU divides them by the "
+            "length of the candidate, so an empty one gets 0: exp(1 - r/c).",
+        ),
+        Mistake(
+            "one_token_at_least",
+            lambda c, r: torch.exp(1 - r / c.clamp(min=1)).clamp(max=1.0),
+            "You count an empty corpus as one token, so it gets a little more than 0. A tensor may be divided by 0: "
+            "r/0 is infinity, and exp of minus infinity is 0.",
+        ),
+        Mistake(
+            "empty_is_free",
+            lambda c, r: torch.where((c > 0) & (c < r), torch.exp(1 - r / c), 1.0),
+            "An empty corpus pays nothing with you. It is as short as can be: it gets 0.",
+        ),
+        Mistake(
+            "never",
+            lambda c, r: torch.ones_like(c / r),
+            "The brevity penalty is missing. A candidate of one right word would have a precision of 1.",
+        ),
+    ),
+    hints=(
+        "For c = 8 and r = 10 the factor must be below 1, for c = 12 exactly 1.",
+        "exp(1 - r/c) is below 1 where c < r. What is it where c > r?",
+        "torch.exp(1 - reference_length / candidate_length).clamp(max=1.0).",
+    ),
+    differentiable=False,
+)

@@ -1,0 +1,247 @@
+"""Exercise `corpus_bleu` of notebook 09."""
+
+import math
+from functools import partial
+
+import torch
+
+from course_lib.bleu import brevity_penalty
+from course_lib.exercises.exercise import Case, Exercise, Mistake
+
+
+def corpus_bleu(matched, total, candidate_length, reference_length):
+    precision = matched.sum(dim=0) / total.sum(dim=0).clamp(min=1)  # (n,), of the whole corpus
+    mean = precision.log().mean().exp()  # geometric; log 0 is -inf, and exp makes 0 of that
+    shortness = reference_length.sum() / candidate_length.sum()
+    return mean * torch.exp(1 - shortness).clamp(max=1.0)
+
+
+def _precision(matched, total, dim=0):
+    return matched.sum(dim) / total.sum(dim).clamp(min=1)
+
+
+def _unguarded(matched, total):
+    return matched.sum(0) / total.sum(0)
+
+
+def _geometric(precision):
+    return precision.log().mean(-1).exp()
+
+
+def _penalty(c, r):
+    return torch.exp(1 - r / c).clamp(max=1.0)
+
+
+def _corpus(
+    matched,
+    total,
+    c,
+    r,
+    *,
+    precision=_precision,
+    mean=_geometric,
+    penalty=lambda c, r: _penalty(c.sum(), r.sum()),
+):
+    return mean(precision(matched, total)) * penalty(c, r)
+
+
+def _reference(matched, total, c, r):
+    pairs = list(zip(matched.sum(0).tolist(), total.sum(0).tolist(), strict=True))
+    if not all(right for right, _ in pairs):
+        return torch.tensor(0.0)
+    logs = [math.log(right / several) for right, several in pairs]
+    return torch.tensor(
+        brevity_penalty(c.sum().item(), r.sum().item()) * math.exp(sum(logs) / len(logs))
+    )
+
+
+def _corpus_case(matched, candidate_length, reference_length):
+    """The totals follow from the lengths: a text of c tokens has c - n + 1 n-grams."""
+    matched, c = torch.tensor(matched), torch.tensor(candidate_length)
+    total = (c[:, None] - torch.arange(matched.shape[1])).clamp(min=0)
+    return Case(
+        matched=matched,
+        total=total,
+        candidate_length=c,
+        reference_length=torch.tensor(reference_length),
+    )
+
+
+def _nan_where_zero(mean):
+    """The same mean, but NaN where a precision is 0, as 0 · log 0 gives."""
+    return lambda precision: mean(precision) + 0 * precision.log().sum()
+
+
+#: What is wrong in the mean or the penalty, by name; the totals may be guarded or not.
+_WRONG_MEANS_AND_PENALTIES = {
+    "arithmetic": (
+        dict(mean=lambda p: p.mean()),
+        "You take the arithmetic mean, so right words make up for pairs that are all wrong. The geometric one: "
+        "exp of the mean of logs.",
+    ),
+    "harmonic": (
+        dict(mean=lambda p: 1 / (1 / p).mean()),
+        "You take the harmonic mean. BLEU takes the geometric one: exp of the mean of logs.",
+    ),
+    "product": (
+        dict(mean=lambda p: p.prod()),
+        "You add up the logs without weights, or multiply the precisions: the score falls with every n that you "
+        "look at. Each has the weight 1/N: the mean of the logs.",
+    ),
+    "last_precision": (
+        dict(mean=lambda p: p[-1]),
+        "You take the last precision alone. All orders count: exp of the mean of logs.",
+    ),
+    "no_exp": (
+        dict(mean=lambda p: p.log().mean()),
+        "You return the log of the mean. Take exp.",
+    ),
+    "no_penalty": (
+        dict(penalty=lambda c, r: 1.0),
+        "There is no brevity penalty: a few words that are right win.",
+    ),
+    "penalty_upside_down": (
+        dict(
+            penalty=lambda c, r: torch.where(
+                c.sum() < r.sum(), torch.exp(1 - c.sum() / r.sum()), 1.0
+            ),
+        ),
+        "The ratio in your brevity penalty is upside down: short texts get a factor above 1. 1 - r/c.",
+    ),
+    "penalty_of_the_long": (
+        dict(penalty=lambda c, r: torch.exp(1 - c.sum() / r.sum()).clamp(max=1.0)),
+        "Your brevity penalty punishes what is too long and lets the short go free. 1 - r/c.",
+    ),
+    "penalty_not_capped": (
+        dict(penalty=lambda c, r: torch.exp(1 - r.sum() / c.sum())),
+        "Your brevity penalty rewards what is too long. It is at most 1.",
+    ),
+    "mean_of_penalties": (
+        dict(penalty=lambda c, r: _penalty(c, r).mean()),
+        "You average the penalties of sentences, so a short one cannot be made up for by a long one. The lengths "
+        "are those of the corpus: add them up first.",
+    ),
+    "plain_ratio": (
+        dict(penalty=lambda c, r: (c.sum() / r.sum()).clamp(max=1.0)),
+        "Your penalty is min(1, c/r). BLEU takes exp(1 - r/c), at most 1.",
+    ),
+}
+
+EXERCISE = Exercise(
+    name="corpus_bleu",
+    notebook="09_decoding_and_bleu",
+    title="BLEU of a corpus, from counts",
+    reference=_reference,
+    solution=corpus_bleu,
+    cases=(
+        _corpus_case([[4, 2], [5, 4]], [5, 9], [8, 8]),
+        _corpus_case([[3, 0], [2, 0]], [4, 3], [4, 4]),  # not one pair is right
+        _corpus_case([[2, 1, 0], [2, 1, 0]], [2, 2], [3, 2]),  # and not one triple exists
+        _corpus_case([[6, 4, 2], [9, 7, 5], [1, 0, 0]], [7, 12, 2], [7, 9, 3]),
+        _corpus_case(
+            [[9, 7, 5, 3], [5, 3, 1, 0], [4, 2, 1, 1], [8, 6, 5, 4]], [10, 7, 4, 9], [12, 8, 9, 8]
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "mean_of_sentences",
+            lambda m, t, c, r: (_geometric(m / t.clamp(min=1)) * _penalty(c, r)).mean(),
+            "You average the BLEU of sentences. One sentence without a match of four counts as 0, whatever else is "
+            "right in it. A corpus BLEU adds up counts first.",
+        ),
+        Mistake(
+            "mean_of_sentences_nan",
+            lambda m, t, c, r: (_geometric(m / t) * _penalty(c, r)).mean(),
+            "You average the BLEU of sentences, and where one is too short for n tokens in a row, 0/0 is NaN. A corpus "
+            "BLEU adds up counts first.",
+        ),
+        Mistake(
+            "mean_of_precisions",
+            partial(_corpus, precision=lambda m, t: (m / t.clamp(min=1)).mean(0)),
+            "You average the precisions of sentences, so a word of a short one counts for more. Add up the counts, "
+            "then divide.",
+        ),
+        Mistake(
+            "mean_of_precisions_nan",
+            partial(_corpus, precision=lambda m, t: (m / t).mean(0)),
+            "You divide within each sentence, and where one is too short for n tokens in a row, 0/0 is NaN. Add up the "
+            "counts, then divide.",
+        ),
+        Mistake(
+            "no_grams",
+            partial(_corpus, precision=_unguarded),
+            "Where no text has n tokens in a row, your total is 0 and 0/0 is NaN. Such a precision is 0: "
+            "total.clamp(min=1).",
+        ),
+        Mistake(
+            "log_of_zero",
+            partial(_corpus, mean=_nan_where_zero(_geometric)),
+            "Where a precision is 0, its log is minus infinity, and times 0, or minus itself, gives NaN. BLEU is 0.",
+        ),
+        Mistake(
+            "zeros_left_out",
+            partial(
+                _corpus,
+                mean=lambda p: torch.where(p > 0, p.clamp(min=1e-30).log(), 0.0).mean().exp(),
+            ),
+            "A precision of 0 counts as 1 in your mean, since its log was set to 0. A geometric mean has no mercy: "
+            "BLEU is 0.",
+        ),
+        Mistake(
+            "mean_of_the_others",
+            partial(_corpus, mean=lambda p: p[p > 0].log().mean().exp()),
+            "You leave out precisions of 0, although the geometric mean of precisions with a 0 is 0: BLEU is 0.",
+        ),
+        Mistake(
+            "smallest_allowed",
+            partial(_corpus, precision=lambda m, t: _precision(m, t).clamp(min=1e-9)),
+            "You put a small number in the place of a precision of 0. Its root of order N is not small: with N = 4, "
+            "the fourth root of 1e-9 is 0.006. BLEU is 0 there.",
+        ),
+        Mistake(
+            "plus_one",
+            partial(_corpus, precision=lambda m, t: (m.sum(0) + 1) / (t.sum(0) + 1)),
+            "You add 1 to the counts. That is a smoothed BLEU, which some use for single sentences, and its numbers "
+            "compare with no other's. Leave the counts as they are.",
+        ),
+        *(
+            Mistake(name, partial(_corpus, **wrong), says)
+            for name, (wrong, says) in _WRONG_MEANS_AND_PENALTIES.items()
+        ),
+        *(
+            Mistake(
+                f"{name}_and_no_grams",
+                partial(_corpus, precision=_unguarded, **wrong),
+                f"{says} And where no text has n tokens in a row, your 0/0 is NaN: total.clamp(min=1).",
+            )
+            for name, (wrong, says) in _WRONG_MEANS_AND_PENALTIES.items()
+        ),
+        Mistake(
+            "arithmetic_or_zero",
+            partial(_corpus, mean=lambda p: p.mean() * (p > 0).all()),
+            "Where a precision is 0 you return 0, which is right. Elsewhere you take the arithmetic mean. The geometric "
+            "one: exp of the mean of logs.",
+        ),
+        Mistake(
+            "first_precision",
+            partial(_corpus, mean=lambda p: p[0]),
+            "You take single words alone, and a shuffled sentence is as good as the right one. All orders count.",
+        ),
+        Mistake(
+            "all_grams_alike",
+            partial(_corpus, mean=lambda p: p, precision=lambda m, t: m.sum() / t.sum()),
+            "You add up over the orders too, which makes one precision of all grams. Add up over sentences: dim=0.",
+        ),
+        Mistake(
+            "percent",
+            lambda *a: 100 * _reference(*a),
+            "Right, times 100, as papers print it. Here BLEU goes from 0 to 1.",
+        ),
+    ),
+    hints=(
+        "What is added up before anything is divided?",
+        "matched.sum(dim=0) / total.sum(dim=0).clamp(min=1): a precision for each n. Then exp of the mean of logs.",
+        "Times torch.exp(1 - reference_length.sum() / candidate_length.sum()).clamp(max=1.0).",
+    ),
+    differentiable=False,
+)

@@ -1,0 +1,173 @@
+"""Exercise `keep_top_p` of notebook 09."""
+
+from functools import partial
+
+import torch
+
+from course_lib.decoding import top_p
+from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.catalogue.decoding_and_bleu._shared import (
+    keep_crossing,
+    keep_one_more,
+    keep_up_to_p,
+    keep_up_to_p_and_first,
+    kept_tokens,
+    softmax_of_kept,
+)
+from course_lib.exercises.exercise import Case, Exercise, Mistake
+
+
+def keep_top_p(logits, p):
+    ordered, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    before = ordered.cumsum(dim=-1) - ordered  # what the more probable ones have together
+    kept = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, before < p)
+    return torch.softmax(logits.masked_fill(~kept, -torch.inf), dim=-1)
+
+
+def _top_p(logits, p, **wrong):
+    return softmax_of_kept(logits, kept_tokens(logits, p, **wrong))
+
+
+def _in_token_order(logits, p, *, keep):
+    return softmax_of_kept(logits, keep(torch.softmax(logits, -1), p))
+
+
+EXERCISE = Exercise(
+    name="keep_top_p",
+    notebook="09_decoding_and_bleu",
+    title="Keep the most probable tokens that together reach p",
+    reference=lambda logits, p: top_p(logits, p).softmax(-1),
+    solution=keep_top_p,
+    cases=(
+        Case(logits=torch.tensor([[0.0, 1.2, 2.0, 0.6]]), p=0.7),
+        Case(  # the first token of the second row has more than p by itself
+            logits=torch.tensor([[0.3, 1.0, 0.8, -0.2], [4.0, 0.5, 1.0, 0.0]]), p=0.6
+        ),
+        Case(logits=random_tensor(5, 5, seed=4), p=0.8),
+        Case(logits=2 * random_tensor(4, 9, seed=5), p=0.9),
+    ),
+    mistakes=(
+        Mistake(
+            "crossing_dropped",
+            partial(_top_p, keep=keep_up_to_p),
+            "You drop the token that crosses p, so what is left has less than p together. Where the first has more by "
+            "itself, nothing is left and the softmax gives NaN. Keep a token if those before it have less than p.",
+        ),
+        Mistake(
+            "crossing_dropped_one_left",
+            partial(_top_p, keep=keep_up_to_p_and_first),
+            "The first token always stays, but the one that crosses p is dropped, so what is left has less than p "
+            "together. Keep a token if those before it have less than p.",
+        ),
+        Mistake(
+            "one_too_many",
+            partial(_top_p, keep=keep_one_more),
+            "You keep one token beyond the one that crosses p.",
+        ),
+        Mistake(
+            "turned_around",
+            partial(_top_p, keep=lambda ordered, p: ordered.cumsum(-1) - ordered >= p),
+            "You drop what should be kept, and keep the tail.",
+        ),
+        Mistake(
+            "tail_and_crossing",
+            partial(_top_p, keep=lambda ordered, p: ordered.cumsum(-1) > p),
+            "You keep the tail, from the token that crosses p on, and drop the probable ones. The comparison is turned "
+            "around.",
+        ),
+        Mistake(
+            "unsorted",
+            partial(_in_token_order, keep=keep_crossing),
+            "You add up in the order of the vocabulary, so a token is kept because its number is small. Sort by "
+            "probability first.",
+        ),
+        Mistake(
+            "unsorted_crossing_dropped",
+            partial(_in_token_order, keep=keep_up_to_p),
+            "You add up in the order of the vocabulary, so a token is kept because its number is small. Sort by "
+            "probability first. And the token that crosses p must stay.",
+        ),
+        Mistake(
+            "ascending",
+            partial(_top_p, descending=False),
+            "You sort from the least probable on, so the tail is kept. descending=True.",
+        ),
+        Mistake(
+            "not_put_back",
+            partial(_top_p, back=lambda kept, order: kept),
+            "You sort, and then apply the mask to unsorted logits: it drops other tokens than it was made for. Bring "
+            "the mask to their places with scatter.",
+        ),
+        Mistake(
+            "gathered",
+            partial(_top_p, back=lambda kept, order: kept.gather(-1, order)),
+            "You bring the mask back with gather, which sorts once more. order says where each came from: scatter puts "
+            "it there.",
+        ),
+        Mistake(
+            "stays_sorted",
+            lambda logits, p: softmax_of_kept(
+                logits.sort(dim=-1, descending=True).values,
+                kept_tokens(logits, p, back=lambda kept, order: kept),
+            ),
+            "Your probabilities are right, and sorted. Which token each belongs to is lost.",
+        ),
+        Mistake(
+            "not_normalised",
+            lambda logits, p: torch.softmax(logits, -1) * kept_tokens(logits, p),
+            "The right tokens are left, but their probabilities no longer sum to 1. Drop before the softmax.",
+        ),
+        Mistake(
+            "zero",
+            lambda logits, p: torch.softmax(logits * kept_tokens(logits, p), -1),
+            "You set what is dropped to a logit of 0. exp(0) is 1: these tokens can still be drawn. Set it to minus "
+            "infinity.",
+        ),
+        Mistake(
+            "no_softmax",
+            lambda logits, p: logits.masked_fill(~kept_tokens(logits, p), -torch.inf),
+            "The right logits are left. Probabilities are asked for: take the softmax.",
+        ),
+        Mistake(
+            "one_minus_p",
+            lambda logits, p: _top_p(logits, 1 - p),
+            "You keep tokens that together reach 1 - p. Is there a 1 - p in a sum that begins with the most probable?",
+        ),
+        Mistake(
+            "sum_of_logits",
+            partial(_top_p, probabilities=lambda logits: logits),
+            "You add up logits. p is a probability: add up what the softmax makes of them.",
+        ),
+        Mistake(
+            "each_at_least_p",
+            lambda logits, p: softmax_of_kept(logits, torch.softmax(logits, -1) >= p),
+            "You keep a token that has p by itself. They must reach p together.",
+        ),
+        Mistake(
+            "relative_to_the_largest",
+            lambda logits, p: softmax_of_kept(
+                logits, (q := torch.softmax(logits, -1)) >= p * q.amax(-1, keepdim=True)
+            ),
+            "You keep what has at least the share p of the largest probability. That is min-p, and another filter: "
+            "here they must reach p together.",
+        ),
+        Mistake(
+            "over_the_batch",
+            lambda logits, p: softmax_of_kept(
+                logits, kept_tokens(logits.T, p, probabilities=lambda z: torch.softmax(z, 0)).T
+            ),
+            "You sort and add up along the batch. Each row has its own: dim=-1.",
+        ),
+        Mistake(
+            "nothing_dropped",
+            lambda logits, p: torch.softmax(logits, -1),
+            "Nothing is dropped: these are the probabilities of all tokens.",
+        ),
+    ),
+    hints=(
+        "Sort the probabilities, the largest first, and add up. Which tokens do you need to reach p?",
+        "A token is kept if those before it have less than p: ordered.cumsum(dim=-1) - ordered < p.",
+        "That mask is in sorted order. torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, mask) puts it "
+        "back.",
+    ),
+)

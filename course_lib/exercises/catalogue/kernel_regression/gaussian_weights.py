@@ -1,0 +1,115 @@
+"""Exercise `gaussian_weights` of notebook 01."""
+
+import torch
+
+from course_lib.exercises.catalogue._shared import rounded_tensor
+from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.pooling import gaussian_kernel
+
+
+def gaussian_weights(queries, keys, bandwidth):
+    # (query, 1, d) - (1, key, d) -> (query, key, d); bandwidth (d,) broadcasts along the last axis
+    differences = (queries[:, None, :] - keys[None, :, :]) / bandwidth
+    scores = -(differences**2).sum(dim=-1) / 2  # (query, key)
+    return torch.softmax(scores, dim=-1)  # each row sums to 1
+
+
+def _reference(queries, keys, bandwidth):
+    """A product of one-dimensional kernels, one per dimension."""
+    u = (queries[:, None, :] - keys) / bandwidth  # (query, key, d)
+    similarity = gaussian_kernel(u.double()).prod(dim=-1)
+    return (similarity / similarity.sum(dim=-1, keepdim=True)).to(queries.dtype)
+
+
+def _scaled(q, k, h):
+    return (q[:, None, :] - k) / h
+
+
+def _squared(q, k, h):
+    return _scaled(q, k, h).square().sum(-1)
+
+
+EXERCISE = Exercise(
+    name="gaussian_weights",
+    notebook="01_kernel_regression",
+    title="Gaussian weights with one bandwidth per dimension",
+    reference=_reference,
+    solution=gaussian_weights,
+    cases=(
+        Case(
+            queries=torch.tensor([[0.0, 0.0], [1.0, 2.0]]),
+            keys=torch.tensor([[0.0, 1.0], [2.0, 0.0], [1.0, 3.0]]),
+            bandwidth=torch.tensor([1.0, 2.0]),
+        ),
+        Case(
+            queries=rounded_tensor(4, 3, seed=1),
+            keys=rounded_tensor(5, 3, seed=2),
+            bandwidth=torch.tensor([0.5, 1.5, 3.0]),
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "over_queries",
+            lambda q, k, h: torch.softmax(-_squared(q, k, h) / 2, dim=0),
+            "Your softmax runs over the queries: the columns sum to 1. Each query shares its attention "
+            "among the keys, so each row must sum to 1.",
+        ),
+        Mistake(
+            "no_half",
+            lambda q, k, h: torch.softmax(-_squared(q, k, h), dim=-1),
+            "The factor 1/2 in the exponent is missing. Your weights are those of bandwidths √2 times smaller.",
+        ),
+        Mistake(
+            "norm_not_squared",
+            lambda q, k, h: torch.softmax(-_squared(q, k, h).sqrt() / 2, dim=-1),
+            "You take the norm of the scaled difference. The score needs the squared norm: leave the root out.",
+        ),
+        Mistake(
+            "sum_before_square",
+            lambda q, k, h: torch.softmax(-_scaled(q, k, h).sum(-1).square() / 2, dim=-1),
+            "You add the components before you square them, so positive and negative differences cancel. "
+            "Square first, then sum.",
+        ),
+        Mistake(
+            "mean_over_components",
+            lambda q, k, h: torch.softmax(-_scaled(q, k, h).square().mean(-1) / 2, dim=-1),
+            "You average over the components. The score is a sum over them.",
+        ),
+        Mistake(
+            "one_bandwidth",
+            lambda q, k, h: torch.softmax(-_squared(q, k, h.mean()) / 2, dim=-1),
+            "You use the mean bandwidth for all dimensions. Divide each component by its own bandwidth.",
+        ),
+        Mistake(
+            "softmax_of_the_similarity",
+            lambda q, k, h: torch.softmax(torch.exp(-_squared(q, k, h) / 2), dim=-1),
+            "softmax computes exp itself. Give it the scores, not the kernel.",
+        ),
+        Mistake(
+            "wrong_sign",
+            lambda q, k, h: torch.softmax(_squared(q, k, h) / 2, dim=-1),
+            "The sign is wrong: your weights are largest for the farthest key.",
+        ),
+        Mistake(
+            "times_bandwidth",
+            lambda q, k, h: torch.softmax(-_squared(q * h, k * h, 1) / 2, dim=-1),
+            "You multiply the differences by the bandwidth. Divide: a large bandwidth makes distances small.",
+        ),
+        Mistake(
+            "bandwidth_not_squared",
+            lambda q, k, h: torch.softmax(-_squared(q, k, h.sqrt()) / 2, dim=-1),
+            "You square the difference before you divide by the bandwidth, so the bandwidth is not squared. "
+            "The exponent is the sum of -(d/h)²/2.",
+        ),
+        Mistake(
+            "not_normalised",
+            lambda q, k, h: torch.exp(-_squared(q, k, h) / 2),
+            "These are kernel values, not weights yet. Divide each row by its sum.",
+        ),
+    ),
+    hints=(
+        "queries[:, None, :] - keys[None, :, :] has shape (query, key, d). Which axis does the bandwidth belong to?",
+        "A tensor of shape (d,) broadcasts along the last axis, so dividing by the bandwidth scales each component.",
+        "Square, sum over the last axis, multiply by -1/2, then torch.softmax(scores, dim=-1).",
+    ),
+)

@@ -1,0 +1,106 @@
+"""Bug hunt `hunt_forecast` of notebook 01."""
+
+import torch
+
+from course_lib.exercises.catalogue.kernel_regression._shared import (
+    KEYS,
+    NILE,
+    VALUES,
+    gaussian_pooling,
+    scaled_differences,
+)
+from course_lib.exercises.exercise import Case, Exercise, Mistake
+
+
+def forecast(queries, keys, values, bandwidth):
+    differences = queries[:, None] - keys[None, :]  # (query, key)
+    scores = -((differences / bandwidth) ** 2) / 2  # (query, key)
+    weights = torch.softmax(scores, dim=-1)  # (query, key): subtracts the largest score before exp
+    return weights @ values  # (query,)
+
+
+def _smooth_by_ratio(queries, keys, values, bandwidth):
+    kernel = torch.exp(-(((queries[:, None] - keys[None, :]) / bandwidth) ** 2) / 2)
+    weights = kernel / kernel.sum(dim=-1, keepdim=True)
+    return weights @ values
+
+
+def _smooth_with_epsilon(queries, keys, values, bandwidth):
+    kernel = torch.exp(-(((queries[:, None] - keys[None, :]) / bandwidth) ** 2) / 2)
+    weights = kernel / (kernel.sum(dim=-1, keepdim=True) + 1e-9)
+    return weights @ values
+
+
+def _smooth_with_one_maximum(queries, keys, values, bandwidth):
+    scores = -(scaled_differences(queries, keys, bandwidth) ** 2) / 2
+    kernel = torch.exp(scores - scores.max())
+    return (kernel / kernel.sum(dim=-1, keepdim=True)) @ values
+
+
+def _smooth_in_double(queries, keys, values, bandwidth):
+    return _smooth_by_ratio(queries.double(), keys.double(), values.double(), bandwidth).to(queries)
+
+
+def _smooth_nan_to_zero(queries, keys, values, bandwidth):
+    return _smooth_by_ratio(queries, keys, values, bandwidth).nan_to_num()
+
+
+def _smooth_nan_to_mean(queries, keys, values, bandwidth):
+    output = _smooth_by_ratio(queries, keys, values, bandwidth)
+    return torch.where(output.isnan(), values.mean(), output)
+
+
+EXERCISE = Exercise(
+    name="hunt_forecast",
+    notebook="01_kernel_regression",
+    title="Bug hunt: the flow in 2026",
+    reference=gaussian_pooling,
+    solution=forecast,
+    cases=(
+        Case(queries=torch.tensor([2.0, 100.0]), keys=KEYS, values=VALUES, bandwidth=1.0),
+        Case(queries=torch.tensor([100.0, 101.0]), keys=KEYS, values=VALUES, bandwidth=1.0),
+        Case(
+            queries=torch.tensor([1970.0, 1990.0, 2026.0]),
+            keys=NILE.keys,
+            values=NILE.values,
+            bandwidth=2.0,
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "epsilon",
+            _smooth_with_epsilon,
+            "No NaN any more, but the output of the far query is now 0. The exact formula gives the value of the nearest "
+            "key. The kernel values still underflow to 0 before you divide.",
+        ),
+        Mistake(
+            "one_maximum_for_all",
+            _smooth_with_one_maximum,
+            "You subtract the largest score of all queries. Each row needs its own: max over the keys.",
+        ),
+        Mistake(
+            "float64",
+            _smooth_in_double,
+            "float64 only moves the limit: for a query that is farther away, exp is 0 again.",
+        ),
+        Mistake(
+            "nan_to_zero",
+            _smooth_nan_to_zero,
+            "No NaN any more, but the output of the far query is now 0. The exact formula gives the value of the nearest "
+            "key. The kernel values underflow to 0 before you divide.",
+        ),
+        Mistake(
+            "nan_to_mean",
+            _smooth_nan_to_mean,
+            "The output of a far query is now the mean of all values. The formula, computed exactly, gives the value of the nearest key.",
+        ),
+    ),
+    hints=(
+        "Print kernel.sum(dim=-1) for the far query. What is the smallest positive number in "
+        "float32? (A result below it becomes 0: underflow.)",
+        "The weights do not change if you multiply all kernel values of a row by the same number. Choose one that "
+        "makes the largest of them 1.",
+        "torch.softmax subtracts the largest score of the row before it takes exp. That has the same effect.",
+    ),
+    given=_smooth_by_ratio,
+)

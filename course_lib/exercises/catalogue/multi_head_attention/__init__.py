@@ -1,0 +1,12 @@
+"""The exercises of notebook 05, in the order in which the notebook sets them."""
+
+EXERCISES = (
+    "hunt_five",
+    "hunt_mask_axes",
+    "hunt_cache",
+    "one_head",
+    "head_contributions",
+    "project_heads",
+    "decode_step",
+    "causal_self_attention",
+)

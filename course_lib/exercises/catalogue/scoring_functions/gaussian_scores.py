@@ -1,0 +1,106 @@
+"""Exercise `gaussian_scores` of notebook 02."""
+
+import math
+
+import torch
+
+from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.catalogue.scoring_functions._shared import KEY, QUERY
+from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.scoring import GaussianScore
+
+
+def gaussian_scores(query, key, h):
+    query_norm = query.square().sum(dim=-1)[..., :, None]  # (…, query, 1)
+    key_norm = key.square().sum(dim=-1)[..., None, :]  # (…, 1, key)
+    squares = query_norm - 2 * query @ key.mT + key_norm  # (…, query, key)
+    return -squares / (2 * h**2)  # (…, query, key)
+
+
+def _scores(q, k, h, *, of_query=1.0, of_key=1.0, twice=2.0):
+    norms = of_query * (q * q).sum(-1)[..., :, None] + of_key * (k * k).sum(-1)[..., None, :]
+    return -(norms - twice * q @ k.mT) / (2 * h**2)
+
+
+EXERCISE = Exercise(
+    name="gaussian_scores",
+    notebook="02_scoring_functions",
+    title="Gaussian scores from dot products and norms",
+    reference=lambda query, key, h: GaussianScore(h)(query, key),
+    solution=gaussian_scores,
+    cases=(
+        Case(query=QUERY, key=KEY, h=2.0),
+        Case(query=random_tensor(2, 4, 6, seed=0), key=random_tensor(2, 5, 6, seed=1), h=0.8),
+    ),
+    mistakes=(
+        Mistake(
+            "positive",
+            lambda q, k, h: -_scores(q, k, h),
+            "The sign is wrong: this score grows with the distance, so the farthest key gets the largest weight.",
+        ),
+        Mistake(
+            "no_key_norm",
+            lambda q, k, h: _scores(q, k, h, of_key=0.0),
+            "The term ‖k‖² is missing. It differs from key to key, so the softmax does not cancel it.",
+        ),
+        Mistake(
+            "no_query_norm",
+            lambda q, k, h: _scores(q, k, h, of_query=0.0),
+            "The term ‖q‖² is missing. The softmax would cancel it, but here the scores themselves are compared.",
+        ),
+        Mistake(
+            "cross_term_once",
+            lambda q, k, h: _scores(q, k, h, twice=1.0),
+            "The factor 2 of the dot product is missing: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².",
+        ),
+        Mistake(
+            "cross_term_added",
+            lambda q, k, h: _scores(q, k, h, twice=-2.0),
+            "This is ‖q + k‖². The sign of the dot product is minus: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².",
+        ),
+        Mistake(
+            "h_not_squared",
+            lambda q, k, h: _scores(q, k, h) * h,
+            "You divide by 2h. The formula has 2h².",
+        ),
+        Mistake(
+            "no_half",
+            lambda q, k, h: 2 * _scores(q, k, h),
+            "You divide by h². The formula has 2h².",
+        ),
+        Mistake(
+            "distance",
+            lambda q, k, h: -(-_scores(q, k, h) * (2 * h**2)).clamp(min=0).sqrt() / (2 * h**2),
+            "This uses the distance. The formula has the squared distance: no square root.",
+        ),
+        Mistake(
+            "norms",
+            lambda q, k, h: (
+                -(q.norm(dim=-1)[..., :, None] - 2 * q @ k.mT + k.norm(dim=-1)[..., None, :])
+                / (2 * h**2)
+            ),
+            "You use the norms ‖q‖ and ‖k‖. The formula has their squares.",
+        ),
+        Mistake(
+            "kernel",
+            lambda q, k, h: _scores(q, k, h).exp(),
+            "You applied exp already: that is the Gaussian kernel. Return its exponent, the score.",
+        ),
+        Mistake(
+            "scaled",
+            lambda q, k, h: _scores(q, k, h) / math.sqrt(q.shape[-1]),
+            "There is no √d in this score.",
+        ),
+        Mistake(
+            "softmaxed",
+            lambda q, k, h: torch.softmax(_scores(q, k, h), dim=-1),
+            "You applied the softmax already. Return the scores.",
+        ),
+    ),
+    hints=(
+        "Expand the square: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².",
+        "query.square().sum(dim=-1) holds ‖q‖² of every query, (…, query). Which axis has to be added so that it "
+        "broadcasts to (…, query, key)?",
+        "squares = q2[..., :, None] - 2 * query @ key.mT + k2[..., None, :], with q2 and k2 the squared norms.",
+    ),
+)

@@ -1,0 +1,76 @@
+"""Bug hunt `hunt_width` of notebook 02."""
+
+import math
+
+import torch
+
+from course_lib.attention import attend
+from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.catalogue.scoring_functions._shared import KEY, QUERY
+from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.scoring import ScaledDotScore
+
+
+def look_up(query, key, value):
+    scores = query @ key.mT / math.sqrt(key.shape[-1])  # (…, query, key)
+    weights = torch.softmax(scores, dim=-1)  # (…, query, key)
+    return weights @ value  # (…, query, value_size)
+
+
+_VALUE = torch.tensor([[3.0, 0.0, 0.0, 1.0], [0.0, 3.0, 0.0, 1.0], [0.0, 0.0, 3.0, 1.0]])  # (3, 4)
+
+
+def _look_up(query, key, value, *, root, dim=-1):
+    return torch.softmax(query @ key.mT / math.sqrt(root), dim=dim) @ value
+
+
+def _given(query, key, value):
+    scores = query @ key.mT / math.sqrt(value.shape[-1])
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ value
+
+
+EXERCISE = Exercise(
+    name="hunt_width",
+    notebook="02_scoring_functions",
+    title="Bug hunt: zeros that should change nothing",
+    reference=lambda q, k, v: attend(ScaledDotScore()(q, k), v).output,
+    solution=look_up,
+    cases=(
+        Case(query=QUERY, key=KEY, value=_VALUE),
+        Case(
+            query=random_tensor(2, 4, 6, seed=19),
+            key=random_tensor(2, 5, 6, seed=20),
+            value=random_tensor(2, 5, 3, seed=21),
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "no_scale",
+            lambda q, k, v: _look_up(q, k, v, root=1),
+            "The dimension of the values is gone, and the scale with it. The variance of the scores grows with the "
+            "dimension of the keys.",
+        ),
+        Mistake(
+            "number_of_keys",
+            lambda q, k, v: _look_up(q, k, v, root=k.shape[-2]),
+            "Now it is the number of keys. A score is a sum over the components of one key.",
+        ),
+        Mistake(
+            "by_d",
+            lambda q, k, v: _look_up(q, k, v, root=k.shape[-1] ** 2),
+            "The right dimension, but without its square root: the variance of the scores is 1/d now.",
+        ),
+        Mistake(
+            "after_the_softmax",
+            lambda q, k, v: torch.softmax(q @ k.mT, dim=-1) / math.sqrt(k.shape[-1]) @ v,
+            "You scale after the softmax: the weights sum to 1/√d. Scale the scores.",
+        ),
+    ),
+    hints=(
+        "Print the weights for the narrow and for the wide values. Do they change? Should they?",
+        "The scale keeps the variance of q·k at 1. Which dimension does that variance depend on?",
+        "Divide by math.sqrt(key.shape[-1]).",
+    ),
+    given=_given,
+)

@@ -1,0 +1,136 @@
+"""Exercise `masked_attention` of notebook 02."""
+
+import torch
+
+from course_lib.attention import attend
+from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.masks import masked_softmax, padding_mask
+
+
+def masked_attention(scores, lengths, value):
+    positions = torch.arange(scores.shape[-1])  # (key,)
+    mask = positions < lengths[:, None, None]  # (batch, 1, key)
+    scores = scores.masked_fill(~mask, -torch.inf)
+    empty = (lengths == 0)[:, None, None]  # (batch, 1, 1)
+    scores = scores.masked_fill(empty, 0.0)  # a row of -inf would give 0/0
+    weights = torch.softmax(scores, dim=-1).masked_fill(empty, 0.0)  # (batch, query, key)
+    return weights @ value  # (batch, query, value_size)
+
+
+def _mask(scores, lengths):
+    return torch.arange(scores.shape[-1]) < lengths[:, None, None]
+
+
+_SCORES = torch.tensor([[[1.0, 2.0, 3.0], [0.0, 1.0, -1.0]]])  # (1, 2, 3)
+_VALUE = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]])  # (1, 3, 2)
+_CASES = (
+    Case(scores=_SCORES, lengths=torch.tensor([2]), value=_VALUE),
+    Case(
+        scores=torch.cat([_SCORES, _SCORES]),
+        lengths=torch.tensor([3, 0]),
+        value=torch.cat([_VALUE, 2 * _VALUE]),
+    ),
+    Case(  # exp of these is 0, or too large
+        scores=torch.tensor([[[-140.0, -141.0, 0.0], [120.0, 121.0, 0.0]]]).expand(2, 2, 3).clone(),
+        lengths=torch.tensor([2, 3]),
+        value=torch.cat([_VALUE, 2 * _VALUE]),
+    ),
+    Case(
+        scores=random_tensor(3, 2, 4, seed=10),
+        lengths=torch.tensor([3, 1, 4]),
+        value=random_tensor(3, 4, 5, seed=11),
+    ),
+)
+
+EXERCISE = Exercise(
+    name="masked_attention",
+    notebook="02_scoring_functions",
+    title="Attention over padded sequences, from scores to output",
+    reference=lambda scores, lengths, value: (
+        attend(scores, value, padding_mask(lengths, scores.shape[-1])).output
+    ),
+    solution=masked_attention,
+    cases=_CASES,
+    mistakes=(
+        Mistake(
+            "scores_to_zero",
+            lambda a, n, v: torch.softmax(a.masked_fill(~_mask(a, n), 0.0), dim=-1) @ v,
+            "You set masked scores to 0. exp(0) is 1, so a masked key still gets weight. Its score must be -inf.",
+        ),
+        Mistake(
+            "times_mask",
+            lambda a, n, v: (torch.softmax(a, dim=-1) * _mask(a, n)) @ v,
+            "You set masked weights to 0 after the softmax, and the row no longer sums to 1. Mask the scores instead.",
+        ),
+        Mistake(
+            "minus_infinity",
+            lambda a, n, v: torch.softmax(a.masked_fill(~_mask(a, n), -torch.inf), dim=-1) @ v,
+            "A sequence of length 0 gives NaN here: its rows are fully masked, and the softmax is 0/0. Their weights "
+            "must all be 0.",
+        ),
+        Mistake(
+            "large_negative",
+            lambda a, n, v: torch.softmax(a.masked_fill(~_mask(a, n), -1e9), dim=-1) @ v,
+            "-1e9 is not minus infinity: a fully masked row becomes uniform over the keys that are masked. Its "
+            "weights must all be 0.",
+        ),
+        Mistake(
+            "no_maximum",
+            lambda a, n, v: (
+                (e := a.exp() * _mask(a, n)) / e.sum(-1, keepdim=True).clamp(min=1e-12) @ v
+            ),
+            "You apply exp to the scores as they are. It is 0 for -140 and infinite for 120. torch.softmax subtracts "
+            "the largest score of the row first.",
+        ),
+        Mistake(
+            "renormalised",
+            lambda a, n, v: (
+                (w := torch.softmax(a, -1) * _mask(a, n))
+                / w.sum(-1, keepdim=True).clamp(min=1e-12)
+                @ v
+            ),
+            "You mask after the softmax and normalise again. If a masked score is much larger than the others, all "
+            "remaining weights are 0 after rounding. Mask the scores instead.",
+        ),
+        Mistake(
+            "inverted",
+            lambda a, n, v: masked_softmax(a, ~_mask(a, n)) @ v,
+            "Your mask is inverted: the padding gets the weights. masked_fill fills where its argument is True.",
+        ),
+        Mistake(
+            "one_too_many",
+            lambda a, n, v: masked_softmax(a, _mask(a, n + 1)) @ v,
+            "Off by one: each sequence attends to one key of its padding. Positions begin at 0, so key j is allowed "
+            "if j < length.",
+        ),
+        Mistake(
+            "masks_queries",
+            lambda a, n, v: (
+                masked_softmax(a, torch.arange(a.shape[-2])[:, None] < n[:, None, None]) @ v
+            ),
+            "Your mask is over the queries. The lengths are those of the keys: the mask is (batch, 1, key).",
+        ),
+        Mistake(
+            "mask_over_batch",
+            lambda a, n, v: masked_softmax(a, torch.arange(a.shape[-1]) < n[:, None]) @ v,
+            "Your mask is (batch, key). Against (batch, query, key) its first axis lines up with the queries. Add an "
+            "axis: lengths[:, None, None].",
+        ),
+        Mistake(
+            "over_queries",
+            lambda a, n, v: masked_softmax(a, _mask(a, n), dim=-2) @ v,
+            "Your softmax is over the queries. The weights of one query sum to 1 over the keys: dim=-1.",
+        ),
+        Mistake(
+            "ignored",
+            lambda a, n, v: torch.softmax(a, dim=-1) @ v,
+            "The lengths are never used.",
+        ),
+    ),
+    hints=(
+        "torch.arange(scores.shape[-1]) < lengths[:, None, None] is the mask, (batch, 1, key).",
+        "scores.masked_fill(~mask, -torch.inf) is right for every sequence with at least one key.",
+        "A sequence of length 0 needs finite scores before the softmax, and weights of 0 after it.",
+    ),
+)

@@ -1,0 +1,11 @@
+"""The exercises of notebook 04, in the order in which the notebook sets them."""
+
+EXERCISES = (
+    "hunt_dropout",
+    "hunt_sentences",
+    "hunt_effect",
+    "attention_from_scratch",
+    "decoder_mask",
+    "from_torch_masks",
+    "cross_attention",
+)

@@ -1,0 +1,143 @@
+"""Exercise `attention_from_scratch` of notebook 04."""
+
+import math
+
+import torch
+
+from course_lib.attention import scaled_dot_product_attention
+from course_lib.exercises.catalogue._shared import (
+    attention_scores,
+    random_tensor,
+    rounded_tensor,
+    softmax_where_allowed,
+)
+from course_lib.exercises.catalogue.self_and_cross_attention._shared import masked_attention
+from course_lib.exercises.exercise import Case, Exercise, Mistake
+
+
+def attention_from_scratch(query, key, value, mask):
+    scores = query @ key.mT / math.sqrt(query.shape[-1])  # (batch, query, key)
+    fully_masked = ~mask.any(dim=-1, keepdim=True)  # (batch, query, 1): may attend to nothing
+    scores = scores.masked_fill(~mask, -torch.inf)  # exp(-inf) = 0
+    scores = scores.masked_fill(fully_masked, 0.0)  # a row of -inf would give 0/0
+    weights = torch.softmax(scores, dim=-1).masked_fill(fully_masked, 0.0)
+    return weights @ value  # (batch, query, d_value)
+
+
+EXERCISE = Exercise(
+    name="attention_from_scratch",
+    notebook="04_self_and_cross_attention",
+    title="Scaled dot-product attention with a mask",
+    reference=lambda q, k, v, m: scaled_dot_product_attention(q, k, v, m).output,
+    solution=attention_from_scratch,
+    cases=(
+        Case(
+            query=rounded_tensor(1, 2, 2, seed=0),
+            key=rounded_tensor(1, 3, 2, seed=1),
+            value=torch.tensor([[[1.0], [2.0], [4.0]]]),
+            mask=torch.tensor([[[True, True, False], [False, False, False]]]),
+        ),
+        Case(
+            query=random_tensor(2, 3, 4, seed=2),
+            key=random_tensor(2, 5, 4, seed=3),
+            value=random_tensor(2, 5, 6, seed=4),
+            mask=torch.tensor(
+                [
+                    [[True] * 5, [True, False, True, False, True], [False] * 5],
+                    [[True, True, False, False, False]] * 3,
+                ]
+            ),
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "minus_infinity",
+            lambda *a: masked_attention(*a, fill=-torch.inf),
+            "A fully masked query gets 0/0 = NaN here. Its output must be all zeros.",
+        ),
+        Mistake(
+            "large_negative",
+            lambda *a: masked_attention(*a, fill=-1e9),
+            "-1e9 is not minus infinity: a fully masked query gets equal weights, and so the mean of masked values. "
+            "Its output must be all zeros.",
+        ),
+        Mistake(
+            "scores_to_zero",
+            lambda *a: masked_attention(*a, fill=0.0),
+            "You set masked scores to 0. exp(0) is 1, so a masked key still gets weight. Its score must be -inf.",
+        ),
+        Mistake(
+            "times_mask",
+            lambda q, k, v, m: (torch.softmax(attention_scores(q, k), dim=-1) * m) @ v,
+            "You set masked weights to 0 after the softmax, so the row no longer sums to 1. Mask before the softmax.",
+        ),
+        Mistake(
+            "ignored",
+            lambda q, k, v, m: torch.softmax(attention_scores(q, k), dim=-1) @ v,
+            "The mask is an argument, but it is not used.",
+        ),
+        Mistake(
+            "upside_down",
+            lambda q, k, v, m: masked_attention(q, k, v, ~m),
+            "Your mask is inverted. In this course True means 'may attend'.",
+        ),
+        Mistake(
+            "upside_down_and_nan",
+            lambda q, k, v, m: masked_attention(q, k, v, ~m, fill=-torch.inf),
+            "Your mask is inverted: True means 'may attend'. And a fully masked query must get zeros, not NaN.",
+        ),
+        Mistake(
+            "over_queries",
+            lambda *a: masked_attention(*a, dim=-2),
+            "Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.",
+        ),
+        Mistake(
+            "over_queries_and_nan",
+            lambda *a: masked_attention(*a, dim=-2, fill=-torch.inf),
+            "Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1. After that, "
+            "check the fully masked queries.",
+        ),
+        Mistake(
+            "no_scale",
+            lambda *a: masked_attention(*a, root=1),
+            "The scale is missing: the variance of the scores grows with the dimension d. Divide by √d.",
+        ),
+        Mistake(
+            "no_scale_and_nan",
+            lambda *a: masked_attention(*a, root=1, fill=-torch.inf),
+            "The scale is missing: divide the scores by √d. And a fully masked query must get zeros, not NaN.",
+        ),
+        Mistake(
+            "by_d",
+            lambda *a: masked_attention(*a, root=a[0].shape[-1] ** 2),
+            "You divide by d. The variance of the scores is then 1/d instead of 1. Divide by √d.",
+        ),
+        Mistake(
+            "by_d_value",
+            lambda *a: masked_attention(*a, root=a[2].shape[-1]),
+            "You divide by the root of the dimension of the values. A score is a sum over the components of a query "
+            "and a key: use their dimension.",
+        ),
+        Mistake(
+            "by_number_of_keys",
+            lambda *a: masked_attention(*a, root=a[1].shape[-2]),
+            "You divide by the root of the number of keys. A score is a sum over the components of one key: use "
+            "key.shape[-1].",
+        ),
+        Mistake(
+            "after_the_softmax",
+            lambda q, k, v, m: masked_attention(q, k, v, m, root=1) / math.sqrt(k.shape[-1]),
+            "You scale after the softmax: the weights of a row sum to 1/√d. Scale the scores.",
+        ),
+        Mistake(
+            "weights",
+            lambda q, k, v, m: softmax_where_allowed(attention_scores(q, k), m),
+            "These are the weights, and they are right. Return the output: weights @ value.",
+        ),
+    ),
+    hints=(
+        "Five steps: scores, scale, mask, softmax, weighted sum. Write the shape behind each line.",
+        "scores.masked_fill(~mask, -torch.inf) masks. Which rows are now entirely -inf? ~mask.any(dim=-1, keepdim=True).",
+        "Set those rows to 0 before the softmax, so that it stays finite, and their weights to 0 after it.",
+    ),
+)

@@ -1,0 +1,82 @@
+"""Bug hunt `hunt_effect` of notebook 04."""
+
+import torch
+
+from course_lib.exercises.catalogue._shared import random_tensor, softmax_where_allowed
+from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.masks import masked_softmax
+
+
+def effect_of(scores, mask):
+    masked_scores = scores.masked_fill(~mask, -torch.inf)  # no underscore: a new tensor
+    masked = torch.softmax(masked_scores, dim=-1)  # (query, key)
+    unmasked = torch.softmax(scores, dim=-1)  # (query, key)
+    return masked - unmasked
+
+
+def _given(scores, mask):
+    masked_scores = scores.masked_fill_(~mask, -torch.inf)
+    masked = torch.softmax(masked_scores, dim=-1)
+    unmasked = torch.softmax(scores, dim=-1)
+    return masked - unmasked
+
+
+def _effect(scores, mask, *, dim=-1):
+    return masked_softmax(scores, mask, dim=dim) - torch.softmax(scores, dim=dim)
+
+
+EXERCISE = Exercise(
+    name="hunt_effect",
+    notebook="04_self_and_cross_attention",
+    title="Bug hunt: always zero",
+    reference=_effect,
+    solution=effect_of,
+    cases=(
+        Case(
+            scores=torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, -1.0]]),
+            mask=torch.tensor([[True, False, True], [True, True, False]]),
+        ),
+        Case(
+            scores=random_tensor(2, 4, 5, seed=31),
+            mask=torch.tensor([True, True, False, True, False]).expand(2, 4, 5).clone(),
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "reversed",
+            lambda a, m: -_effect(a, m),
+            "Your difference has the wrong sign: masked weights minus unmasked ones, so a masked key is negative.",
+        ),
+        Mistake(
+            "upside_down",
+            lambda a, m: _effect(a, ~m),
+            "Your mask is inverted. True means 'may attend', so fill where ~mask is True.",
+        ),
+        Mistake(
+            "scores_to_zero",
+            lambda a, m: softmax_where_allowed(a, m, fill=0.0) - torch.softmax(a, dim=-1),
+            "A score of 0 masks nothing: exp(0) is 1. Masked scores must be -inf.",
+        ),
+        Mistake(
+            "after_the_softmax",
+            lambda a, m: torch.softmax(a, dim=-1) * m - torch.softmax(a, dim=-1),
+            "You mask after the softmax, so the remaining weights do not sum to 1. Mask before it.",
+        ),
+        Mistake(
+            "masked",
+            lambda a, m: masked_softmax(a, m),
+            "These are the masked weights. Subtract the unmasked ones.",
+        ),
+        Mistake(
+            "of_scores",
+            lambda a, m: torch.softmax(a.masked_fill(~m, -torch.inf), dim=-1) - a,
+            "You subtract the scores. Subtract their softmax, the weights without a mask.",
+        ),
+    ),
+    hints=(
+        "Print scores before and after the call. Did the function change its argument?",
+        "In PyTorch, a method whose name ends in an underscore works in place: it changes the tensor itself.",
+        "masked_fill, without the underscore, returns a new tensor and leaves scores unchanged.",
+    ),
+    given=_given,
+)

@@ -1,0 +1,7 @@
+"""The exercises of notebook 00, in the order in which the notebook sets them."""
+
+EXERCISES = (
+    "hunt_weights",
+    "weighted_sum",
+    "one_query",
+)

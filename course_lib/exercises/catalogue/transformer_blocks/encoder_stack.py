@@ -1,0 +1,166 @@
+"""Exercise `encoder_stack` of notebook 07."""
+
+from functools import partial
+
+import torch
+
+from course_lib.attention import scaled_dot_product_attention
+from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.catalogue.transformer_blocks._shared import NamedFunction, trained_norm
+from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.masks import padding_mask
+
+
+def encoder_stack(x, mask, blocks, norm):
+    for block in blocks:
+        x = block(x, mask)
+    return norm(x)
+
+
+def _random_block(size, seed, number):
+    """Attention and a linear map, with a residual connection around both."""
+    W = random_tensor(size, size, seed=seed)
+
+    def block(x, mask=None):
+        return x + torch.tanh(scaled_dot_product_attention(x, x, x, mask).output @ W.to(x.dtype))
+
+    return NamedFunction(f"block {number}", block)
+
+
+def _blocks(count, size, seed):
+    return [_random_block(size, seed + number, number) for number in range(1, count + 1)]
+
+
+def _run_stack(x, mask, blocks, norm, *, between=None, masks=lambda mask, number: mask):
+    for number, block in enumerate(blocks):
+        x = block(x, masks(mask, number))
+        x = x if between is None else between(x, norm)
+    return x
+
+
+def _norm_before(block, norm):
+    return lambda x, mask: block(norm(x), mask)
+
+
+def _residual_around(block):
+    return lambda x, mask: x + block(x, mask)
+
+
+EXERCISE = Exercise(
+    name="encoder_stack",
+    notebook="07_transformer_blocks",
+    title="Pre-norm blocks on top of each other, and what comes last",
+    reference=lambda x, mask, blocks, norm: norm(_run_stack(x, mask, blocks, norm)),
+    solution=encoder_stack,
+    cases=(
+        Case(
+            x=torch.tensor([[[1.0, 2.0], [0.5, -1.0]]]),
+            mask=torch.tensor([[[True, False]]]),
+            blocks=_blocks(2, 2, seed=19),
+            norm=trained_norm(2, seed=24),
+        ),
+        Case(
+            x=random_tensor(2, 3, 4, seed=25),
+            mask=padding_mask(torch.tensor([3, 2])),
+            blocks=_blocks(3, 4, seed=26),
+            norm=trained_norm(4, seed=30),
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "no_final_norm",
+            _run_stack,
+            "The final norm is missing. In pre-norm blocks nothing normalises the residual stream, so what comes out of "
+            "the last block was never normalised and has grown with every block.",
+        ),
+        Mistake(
+            "norm_after_every_block",
+            partial(_run_stack, between=lambda x, norm: norm(x)),
+            "You normalise after every block. Then each residual connection runs through a norm. One norm, after the last "
+            "block.",
+        ),
+        Mistake(
+            "norm_after_every_block_and_last",
+            lambda *a: a[3](_run_stack(*a, between=lambda x, norm: norm(x))),
+            "You normalise after every block, and once more at the end. One norm, after the last block.",
+        ),
+        Mistake(
+            "norm_first",
+            lambda x, mask, blocks, norm: _run_stack(norm(x), mask, blocks, norm),
+            "Your norm stands before the first block, which has one of its own inside. It belongs after the last.",
+        ),
+        Mistake(
+            "norm_first_and_last",
+            lambda x, mask, blocks, norm: norm(_run_stack(norm(x), mask, blocks, norm)),
+            "The norm after the last block is right. The one before the first is not needed: a pre-norm block has "
+            "one of its own inside.",
+        ),
+        Mistake(
+            "norm_before_every_block",
+            lambda x, mask, blocks, norm: _run_stack(
+                x, mask, [_norm_before(b, norm) for b in blocks], norm
+            ),
+            "You normalise before every block, and nothing comes after the last. One norm, after the last block.",
+        ),
+        Mistake(
+            "last_only",
+            lambda x, mask, blocks, norm: norm(blocks[-1](x, mask)),
+            "Every block of yours starts from the first x, and only the last one counts. Each goes on with what the "
+            "one before returned: x = block(x, mask).",
+        ),
+        Mistake(
+            "first_only",
+            lambda x, mask, blocks, norm: norm(blocks[0](x, mask)),
+            "You return after the first block. Is the return inside the loop?",
+        ),
+        Mistake(
+            "reversed",
+            lambda x, mask, blocks, norm: norm(_run_stack(x, mask, blocks[::-1], norm)),
+            "You go through the blocks from the last to the first.",
+        ),
+        Mistake(
+            "added",
+            lambda x, mask, blocks, norm: norm(sum(block(x, mask) for block in blocks)),
+            "Your blocks stand side by side, and their outputs are added. They stand on top of each other: "
+            "x = block(x, mask).",
+        ),
+        Mistake(
+            "way_around_the_block",
+            lambda x, mask, blocks, norm: norm(
+                _run_stack(x, mask, [_residual_around(b) for b in blocks], norm)
+            ),
+            "You add x to what a block returns. The residual connection is inside the block already.",
+        ),
+        Mistake(
+            "way_around_the_stack",
+            lambda x, mask, blocks, norm: norm(x + _run_stack(x, mask, blocks, norm)),
+            "You add the first x at the end. The ways around are inside the blocks already.",
+        ),
+        Mistake(
+            "no_mask",
+            lambda x, mask, blocks, norm: norm(
+                _run_stack(x, mask, blocks, norm, masks=lambda mask, number: None)
+            ),
+            "You take the mask and never hand it on: every block looks at padding.",
+        ),
+        Mistake(
+            "no_mask_and_no_norm",
+            partial(_run_stack, masks=lambda mask, number: None),
+            "Two things are missing: the mask is not handed to the blocks, and no norm follows the last one.",
+        ),
+        Mistake(
+            "mask_for_the_first",
+            lambda x, mask, blocks, norm: norm(
+                _run_stack(
+                    x, mask, blocks, norm, masks=lambda mask, number: None if number else mask
+                )
+            ),
+            "Only the first block gets the mask. The others look at padding.",
+        ),
+    ),
+    hints=(
+        "Each block goes on with what the one before returned.",
+        "A pre-norm block returns x + something, and that sum is not normalised. What must come after the last one?",
+        "x = block(x, mask) for each block in blocks, then return norm(x).",
+    ),
+)

@@ -1,0 +1,120 @@
+"""Bug hunt `hunt_norm_layer` of notebook 07."""
+
+from functools import partial
+from itertools import product
+
+import torch
+from torch import nn
+
+from course_lib.blocks import LayerNorm
+from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.catalogue.transformer_blocks._shared import standardise
+from course_lib.exercises.exercise import Case, Exercise, Mistake
+
+
+def normed(x):
+    class NormLayer(nn.Module):
+        def __init__(self, d_model, eps=1e-5):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(d_model))
+            self.bias = nn.Parameter(torch.zeros(d_model))  # 1: it starts by shifting nothing
+            self.eps = eps
+
+        def forward(self, x):
+            mean = x.mean(dim=-1, keepdim=True)
+            variance = x.var(dim=-1, keepdim=True, correction=0)  # 2: divided by d
+            spread = torch.sqrt(variance + self.eps)  # 3: eps inside the root
+            return self.weight * (x - mean) / spread + self.bias
+
+    return NormLayer(x.shape[-1])(x)
+
+
+class _GivenNormLayer(nn.Module):
+    def __init__(self, d_model, eps=1e-5):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(d_model))
+        self.bias = nn.Parameter(torch.ones(d_model))
+        self.eps = eps
+
+    def forward(self, x):
+        mean = x.mean(dim=-1, keepdim=True)
+        spread = x.std(dim=-1, keepdim=True) + self.eps
+        return self.weight * (x - mean) / spread + self.bias
+
+
+def _given(x):
+    return _GivenNormLayer(x.shape[-1])(x)
+
+
+#: Symptom by what is left of the three bugs.
+_SYMPTOMS = {
+    "bias": {0.0: "", 1.0: "the components of a new layer's output have mean 1"},
+    "ddof": {0: "", 1: "their variance is below 1, most of all for short vectors"},
+    "eps_at": {"inside": "", "outside": "a vector of nearly equal numbers is blown up"},
+}
+_NUMBERS = ("None", "One", "Two")
+
+
+def _with_bugs(x, *, bias, ddof, eps_at):
+    return standardise(x, 1e-5, ddof=ddof, eps_at=eps_at) + bias
+
+
+def _message(**left):
+    """The number of repaired bugs and the symptoms of the others."""
+    symptoms = [_SYMPTOMS[part][which] for part, which in left.items() if _SYMPTOMS[part][which]]
+    return f"{_NUMBERS[3 - len(symptoms)]} of three repaired. Still wrong: {'; '.join(symptoms)}."
+
+
+_ALL_RIGHT, _NONE_REPAIRED = (0.0, 0, "inside"), (1.0, 1, "outside")
+
+EXERCISE = Exercise(
+    name="hunt_norm_layer",
+    notebook="07_transformer_blocks",
+    title="Bug hunt: three bugs in one layer norm",
+    reference=lambda x: LayerNorm(x.shape[-1])(x),
+    solution=normed,
+    cases=(
+        Case(x=torch.tensor([[1.0, 2.0, 6.0], [0.003, -0.001, 0.004]])),
+        Case(x=random_tensor(2, 3, 4, seed=70) + 2),
+        Case(x=random_tensor(3, 2, 7, seed=71) / 200),
+    ),
+    mistakes=(
+        *(
+            Mistake(
+                "left: "
+                + ", ".join(
+                    part
+                    for part, which in zip(_SYMPTOMS, left, strict=True)
+                    if _SYMPTOMS[part][which]
+                ),
+                partial(_with_bugs, **dict(zip(_SYMPTOMS, left, strict=True))),
+                _message(**dict(zip(_SYMPTOMS, left, strict=True))),
+            )
+            for left in product(*_SYMPTOMS.values())
+            if left not in (_ALL_RIGHT, _NONE_REPAIRED)
+        ),
+        Mistake(
+            "no_eps",
+            partial(_with_bugs, bias=0.0, ddof=0, eps_at="nowhere"),
+            "Nothing of the three is left. But your epsilon is gone: a vector of equal numbers would be divided by 0.",
+        ),
+        Mistake(
+            "weight_at_zero",
+            lambda x: torch.zeros_like(x),
+            "Your weight starts at zero, so a new layer returns nothing but zeros. It was right at one; it is the "
+            "bias that must start at zero.",
+        ),
+        Mistake(
+            "not_centred",
+            lambda x: standardise(x, 1e-5, centred=""),
+            "Your mean is never subtracted. It was; the bugs lie elsewhere.",
+        ),
+    ),
+    hints=(
+        "Make a new layer, and give it a vector. Which mean and which variance should come out?",
+        "What does x.std divide by? And what becomes of torch.tensor([0.003, -0.001, 0.004])?",
+        "The bias starts at zeros; x.var(dim=-1, keepdim=True, correction=0); torch.sqrt(variance + self.eps).",
+    ),
+    given=_given,
+    given_message=_message(**dict(zip(_SYMPTOMS, _NONE_REPAIRED, strict=True))),
+)

@@ -1,0 +1,166 @@
+"""Exercise `layer_norm` of notebook 07."""
+
+from functools import partial
+
+import torch
+from torch.func import functional_call
+
+from course_lib.blocks import LayerNorm
+from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.catalogue.transformer_blocks._shared import standardise
+from course_lib.exercises.exercise import Case, Exercise, Mistake
+
+
+def layer_norm(x, weight, bias, eps):
+    mean = x.mean(dim=-1, keepdim=True)  # (…, 1): of each vector
+    variance = ((x - mean) ** 2).mean(dim=-1, keepdim=True)  # divided by d, not d - 1
+    normal = (x - mean) / torch.sqrt(variance + eps)
+    return normal * weight + bias
+
+
+def _layer_norm(x, weight, bias, eps, **wrong):
+    return standardise(x, eps, **wrong) * weight + bias
+
+
+EXERCISE = Exercise(
+    name="layer_norm",
+    notebook="07_transformer_blocks",
+    title="Layer normalisation by hand",
+    reference=lambda x, weight, bias, eps: functional_call(
+        LayerNorm(len(weight), eps), {"weight": weight, "bias": bias}, (x,)
+    ),
+    solution=layer_norm,
+    cases=(
+        Case(  # the second row is so small that eps counts
+            x=torch.tensor([[[1.0, 2.0, 6.0], [0.003, -0.001, 0.004]]]),
+            weight=torch.tensor([2.0, 1.0, -0.5]),
+            bias=torch.tensor([0.5, 0.0, 1.0]),
+            eps=1e-5,
+        ),
+        Case(
+            x=random_tensor(2, 4, 5, seed=0) + 1,
+            weight=random_tensor(5, seed=1),
+            bias=random_tensor(5, seed=2),
+            eps=1e-3,
+        ),
+        Case(  # and a vector of equal numbers
+            x=torch.cat([random_tensor(3, 2, 7, seed=3), torch.full((3, 1, 7), 2.0)], dim=1),
+            weight=random_tensor(7, seed=4),
+            bias=random_tensor(7, seed=5),
+            eps=1e-5,
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "eps_outside",
+            partial(_layer_norm, eps_at="outside"),
+            "Your epsilon stands outside the root. It is added to the variance: sqrt(variance + eps). You see it "
+            "where the components of a vector are nearly equal.",
+        ),
+        Mistake(
+            "unbiased",
+            partial(_layer_norm, ddof=1),
+            "Your variance is divided by d - 1, as .var() and .std() do unless told otherwise. A layer norm divides "
+            "by d: correction=0.",
+        ),
+        Mistake(
+            "unbiased_and_eps_outside",
+            partial(_layer_norm, ddof=1, eps_at="outside"),
+            "You divide by .std() + eps. Two things differ: a layer norm divides the sum of squares by d, not by "
+            "d - 1, and its epsilon stands inside the root.",
+        ),
+        Mistake(
+            "no_eps",
+            partial(_layer_norm, eps_at="nowhere"),
+            "You never use eps. A vector of equal numbers is divided by 0.",
+        ),
+        Mistake(
+            "not_rooted",
+            partial(_layer_norm, rooted=False),
+            "You divide by the variance. Divide by its root, or the result has variance 1 only where it had so before.",
+        ),
+        Mistake(
+            "root_mean_square",
+            partial(_layer_norm, centred=""),
+            "Your mean is never subtracted. What you have is RMSNorm, which exists and is another norm.",
+        ),
+        Mistake(
+            "mean_left_in_x",
+            partial(_layer_norm, centred="v"),
+            "Your variance is right, but the mean stays in x: divide x - mean.",
+        ),
+        Mistake(
+            "mean_left_in_variance",
+            partial(_layer_norm, centred="x"),
+            "You subtract the mean from x, but not inside the variance: that is the mean of (x - mean)².",
+        ),
+        Mistake(
+            "over_tokens",
+            partial(_layer_norm, dim=-2),
+            "Your mean and variance run over the tokens, so a token depends on its neighbours. Each vector is "
+            "normalised by itself: dim=-1.",
+        ),
+        Mistake(
+            "over_batch",
+            partial(_layer_norm, dim=0),
+            "Your mean and variance run over the batch, so a sentence depends on the others. Each vector is "
+            "normalised by itself: dim=-1.",
+        ),
+        Mistake(
+            "batch_norm",
+            partial(_layer_norm, dim=(0, 1)),
+            "Your mean and variance run over batch and tokens, for each feature: that is BatchNorm. Each vector is "
+            "normalised by itself: dim=-1.",
+        ),
+        Mistake(
+            "whole_sentence",
+            partial(_layer_norm, dim=(-2, -1)),
+            "Your mean and variance are those of a whole sentence. Each vector is normalised by itself: dim=-1.",
+        ),
+        Mistake(
+            "everything",
+            partial(_layer_norm, dim=(0, 1, 2)),
+            "You take one mean and one variance of all numbers. Each vector has its own: dim=-1, keepdim=True.",
+        ),
+        Mistake(
+            "weight_added",
+            lambda x, w, b, eps: standardise(x, eps) + w + b,
+            "You add the weight. It multiplies; the bias is added.",
+        ),
+        Mistake(
+            "bias_multiplied",
+            lambda x, w, b, eps: standardise(x, eps) * w * b,
+            "You multiply by the bias. It is added, after the weight has multiplied.",
+        ),
+        Mistake(
+            "exchanged",
+            lambda x, w, b, eps: standardise(x, eps) * b + w,
+            "Weight and bias have changed places: the weight multiplies, the bias is added.",
+        ),
+        Mistake(
+            "bias_first",
+            lambda x, w, b, eps: (standardise(x, eps) + b) * w,
+            "You add the bias first, so the weight multiplies it as well. First the weight, then the bias.",
+        ),
+        Mistake(
+            "no_bias",
+            lambda x, w, b, eps: standardise(x, eps) * w,
+            "The bias is never used.",
+        ),
+        Mistake(
+            "no_weight",
+            lambda x, w, b, eps: standardise(x, eps) + b,
+            "The weight is never used.",
+        ),
+        Mistake(
+            "neither",
+            lambda x, w, b, eps: standardise(x, eps),
+            "Normalised right. What was learned is yet to come: times weight, plus bias.",
+        ),
+    ),
+    hints=(
+        "Four steps: the mean of each vector, its variance, normalise, then weight and bias. Which axis is a vector?",
+        "mean = x.mean(dim=-1, keepdim=True). The variance is the mean of (x - mean) ** 2 along the same axis.",
+        "(x - mean) / torch.sqrt(variance + eps) * weight + bias.",
+    ),
+)

@@ -1,0 +1,268 @@
+"""Grade an attempt: from a function to a `Report`."""
+
+import dis
+import html
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import CodeType
+
+import torch
+from torch import Tensor
+
+from course_lib import messages
+from course_lib.exercises.catalogue import EXERCISES
+from course_lib.exercises.comparison import (
+    Outcome,
+    close,
+    difference,
+    error_text,
+    failing_line,
+    first_difference,
+    format_value,
+    run,
+    same_outcome,
+)
+from course_lib.exercises.exercise import Case, Exercise
+from course_lib.exercises.sandbox import (
+    TimeLimitExceeded,
+    restored_global_state,
+    run_with_time_limit,
+)
+
+_MARKS = {"passed": "✓", "new": "○", "given": "✗", "tried": "✗"}
+_COLOURS = {"passed": "#3f8f5f", "new": "#6b7280", "given": "#d9650a", "tried": "#d9650a"}
+_GRADIENT_TOLERANCE = 1e-3
+_lock = threading.Lock()  # held during a check: a check inside a check would never end
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of a check.
+
+    Attributes:
+        name: the exercise.
+        state: "passed", "tried", "new" (not attempted yet), or "given" (a bug hunt's code, unchanged).
+        message: the verdict, one or two sentences.
+        details: further lines: the input, the first difference.
+        mistake: the name of the known mistake that gives the same results, if any.
+    """
+
+    name: str
+    state: str
+    message: str
+    details: tuple[str, ...] = ()
+    mistake: str | None = None
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                f"{_MARKS[self.state]} {self.name}: {self.message}",
+                *(f"  {line}" for line in self.details),
+            ]
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = f"<b>{_MARKS[self.state]} {html.escape(self.name)}</b> {html.escape(self.message)}"
+        rest = html.escape("\n".join(self.details))
+        below = f'<pre style="margin:4px 0 0; white-space:pre-wrap">{rest}</pre>' if rest else ""
+        return (
+            f'<div role="status" style="border-left:4px solid {_COLOURS[self.state]}; '
+            f'padding:4px 10px; line-height:1.5">{head}{below}</div>'
+        )
+
+
+def grade(name: object, attempt: object, *, seconds: float = 5.0) -> Report:
+    """Compare an attempt with the reference of the exercise `name`. Never raises.
+
+    Args:
+        name: a key of `EXERCISES`.
+        attempt: the learner's function; for anything else the report says what is needed.
+        seconds: time limit for all cases together.
+    """
+    exercise = EXERCISES.get(name) if isinstance(name, str) else None
+    if exercise is None:
+        return Report(_shown_name(name), "new", unknown_exercise(name))
+    if attempt is ... or attempt is None:
+        return _not_attempted(exercise)
+    if not _lock.acquire(blocking=False):
+        return Report(exercise.name, "tried", messages.NESTED_CHECK)
+    try:
+        with restored_global_state():
+            return run_with_time_limit(seconds, lambda: _grade(exercise, attempt))
+    except TimeLimitExceeded:
+        return _failed(exercise, "time", {"seconds": seconds})
+    except KeyboardInterrupt:
+        return _failed(exercise, "interrupted", {})
+    except Exception as error:  # a return value that raises when it is inspected
+        return _failed(exercise, "unreadable", {"came": error_text(error)})
+    finally:
+        _lock.release()
+
+
+def _grade(exercise: Exercise, attempt: object) -> Report:
+    if _has_empty_body(attempt):
+        return _not_attempted(exercise)
+    if not callable(attempt):
+        attempt_type = f"a {type(attempt).__name__}"
+        message = messages.NOT_A_FUNCTION.format(name=exercise.name, came=attempt_type)
+        return Report(exercise.name, "tried", message)
+    outcomes = []
+    for case in exercise.cases:
+        outcomes.append(run(attempt, case))
+        if isinstance(outcomes[-1].error, KeyboardInterrupt):
+            return _failed(exercise, "interrupted", {})
+    report = _compare_with_reference(exercise, attempt, outcomes)
+    if report.state == "passed" and exercise.differentiable:
+        return _check_gradients(exercise, attempt) or report
+    return report
+
+
+def _shown_name(name: object) -> str:
+    return name if isinstance(name, str) else f"<{type(name).__name__}>"
+
+
+def unknown_exercise(name: object) -> str:
+    """Return the message for an unknown name, with the nearest known name."""
+    name = _shown_name(name)
+    matches = get_close_matches(name, EXERCISES, n=1)
+    suggestion = messages.DID_YOU_MEAN.format(name=matches[0]) if matches else ""
+    return messages.UNKNOWN_EXERCISE.format(name=name, meant=suggestion)
+
+
+def _compare_with_reference(
+    exercise: Exercise, attempt: Callable, outcomes: list[Outcome]
+) -> Report:
+    if any(map(_is_unanswered, outcomes)):
+        return _not_attempted(exercise)
+    references = [run(exercise.reference, case) for case in exercise.cases]
+    for case, actual, expected in zip(exercise.cases, outcomes, references, strict=True):
+        if actual.error is None and actual.changed is None and same_outcome(actual, expected):
+            continue
+        details = _detail_lines(case, actual, expected)
+        if exercise.given and _matches(exercise.given, exercise, outcomes):
+            return Report(exercise.name, "given", exercise.given_message, details)
+        for mistake in exercise.mistakes:
+            if _matches(mistake.implementation, exercise, outcomes):
+                return Report(exercise.name, "tried", mistake.message, details, mistake.name)
+        return _describe_difference(exercise, attempt, actual, expected, details)
+    message = messages.PASSED if exercise.differentiable else messages.PASSED_WITHOUT_GRADIENTS
+    return Report(exercise.name, "passed", message.format(cases=len(exercise.cases)))
+
+
+def _is_unanswered(outcome: Outcome) -> bool:
+    error = outcome.error
+    not_implemented = type(error) is NotImplementedError and not error.args
+    return outcome.output is ... or not_implemented
+
+
+def _matches(implementation: Callable, exercise: Exercise, outcomes: list[Outcome]) -> bool:
+    return all(
+        same_outcome(actual, run(implementation, case))
+        for case, actual in zip(exercise.cases, outcomes, strict=True)
+    )
+
+
+def _describe_difference(
+    exercise: Exercise,
+    attempt: Callable,
+    actual: Outcome,
+    expected: Outcome,
+    details: tuple[str, ...],
+) -> Report:
+    if actual.error is not None:
+        details = (*_error_lines(actual.error, attempt), *details)
+        return _failed(exercise, "exception", {"came": error_text(actual.error)}, details)
+    found = difference(actual.output, expected.output)
+    if found is None:
+        return _failed(exercise, "changed_input", {"argument": actual.changed}, details)
+    return _failed(exercise, *found, details)
+
+
+def _check_gradients(exercise: Exercise, attempt: Callable) -> Report | None:
+    """Compare the gradients with those of the reference; None where they agree.
+
+    First in float64, where two ways to write one formula do not differ by rounding. An attempt may
+    require float32 (`torch.ones(n) @ values`), so a case that fails is repeated in float32.
+    """
+    for case in exercise.cases:
+        report = None
+        for dtype in (torch.float64, torch.float32):
+            actual = run(attempt, case, gradients=dtype)
+            expected = run(exercise.reference, case, gradients=dtype)
+            report = _compare_gradients(exercise, attempt, case, actual, expected)
+            if report is None:
+                break
+        if report is not None:
+            return report
+    return None
+
+
+def _compare_gradients(
+    exercise: Exercise, attempt: Callable, case: Case, actual: Outcome, expected: Outcome
+) -> Report | None:
+    details = _input_lines(case)
+    for argument, expected_gradient in expected.gradients.items():
+        if expected_gradient is None:
+            continue
+        gradient = actual.gradients[argument] if actual.gradients else None
+        if gradient is None:
+            details = (*_error_lines(actual.error, attempt), *details)
+            return _failed(exercise, "no_gradient", {"argument": argument}, details)
+        if not close(gradient, expected_gradient, _GRADIENT_TOLERANCE).all():
+            kind = "gradient" if gradient.isfinite().all() else "nan_gradient"
+            lines = _difference_lines(gradient, expected_gradient, _GRADIENT_TOLERANCE)
+            return _failed(exercise, kind, {"argument": argument}, (*details, *lines))
+    return None
+
+
+def _detail_lines(case: Case, actual: Outcome, expected: Outcome) -> tuple[str, ...]:
+    lines = list(_input_lines(case))
+    found = difference(actual.output, expected.output) if actual.error is None else None
+    if found and found[0] in ("values", "nan"):
+        lines += _difference_lines(actual.output, expected.output)
+    elif found and isinstance(expected.output, Tensor):
+        lines.append(f"  {messages.EXPECTED} {format_value(expected.output)}")
+    if actual.printed:
+        lines.append(messages.PRINTED.format(text=actual.printed.rstrip()))
+    return tuple(lines)
+
+
+def _error_lines(error: BaseException | None, attempt: Callable) -> tuple[str, ...]:
+    line = failing_line(error, attempt) if error is not None else None
+    return (messages.YOUR_LINE.format(number=line[0], text=line[1]),) if line else ()
+
+
+def _input_lines(case: Case) -> tuple[str, ...]:
+    return messages.SMALLEST_INPUT, *(
+        f"  {name} = {format_value(value)}" for name, value in case.items()
+    )
+
+
+def _difference_lines(
+    actual: Tensor, expected: Tensor, tolerance: float | None = None
+) -> tuple[str, ...]:
+    where, expected_text, actual_text = first_difference(actual, expected, tolerance)
+    heading = messages.FIRST_DIFFERENCE.format(where=f", {where}" if where else "")
+    return heading, f"  {messages.EXPECTED} {expected_text}", f"  {messages.YOURS:8} {actual_text}"
+
+
+def _failed(exercise: Exercise, kind: str, values: dict, details: tuple[str, ...] = ()) -> Report:
+    return Report(exercise.name, "tried", messages.DIFFERENCES[kind].format(**values), details)
+
+
+def _not_attempted(exercise: Exercise) -> Report:
+    return Report(exercise.name, "new", messages.NOT_ATTEMPTED)
+
+
+def _has_empty_body(function: object) -> bool:
+    """Whether a function's body does nothing at all (only ..., pass or a docstring)."""
+    if not isinstance(getattr(function, "__code__", None), CodeType):
+        return False
+    instructions = list(dis.get_instructions(function))
+    idle = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
+    constants = [one.argval for one in instructions if one.opname in ("LOAD_CONST", "RETURN_CONST")]
+    return all(one.opname in idle for one in instructions) and constants == [None]

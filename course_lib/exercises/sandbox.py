@@ -1,0 +1,124 @@
+"""Run a learner's code with a time limit, and restore the global state that it changed."""
+
+import contextlib
+import ctypes
+import io
+import os
+import random
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import numpy as np
+import torch
+
+Result = TypeVar("Result")
+
+
+class TimeLimitExceeded(BaseException):
+    """Raised inside code that exceeds its time limit; `except Exception` does not catch it."""
+
+
+def run_with_time_limit(seconds: float, work: Callable[[], Result]) -> Result:
+    """Return what `work` returns, or raise `TimeLimitExceeded` after `seconds`.
+
+    The work runs in its own thread. After the time limit the exception is raised in that thread,
+    repeatedly for one second; a thread that catches it or sleeps is abandoned, and the caller goes on.
+    """
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    try:
+        thread.join(seconds)
+    finally:  # also when the caller is interrupted while it waits
+        if thread.is_alive():
+            _stop_thread(thread)
+    if results:
+        return results[0]
+    raise errors[0] if errors else TimeLimitExceeded
+
+
+def _stop_thread(thread: threading.Thread, timeout: float = 1.0) -> None:
+    deadline = time.monotonic() + timeout
+    while thread.is_alive() and time.monotonic() < deadline:
+        identity, exception = ctypes.c_ulong(thread.ident), ctypes.py_object(TimeLimitExceeded)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, exception)
+        thread.join(0.01)
+
+
+@contextlib.contextmanager
+def restored_global_state() -> Iterator[None]:
+    """Restore the global state that code can change, from random states to the working directory.
+
+    Whether gradients are enabled is local to a thread, and `run_with_time_limit` starts a new one.
+    """
+    python, numpy = random.getstate(), np.random.get_state()
+    dtype, device = torch.get_default_dtype(), torch.get_default_device()
+    directory, recursion_limit = os.getcwd(), sys.getrecursionlimit()
+    deterministic = torch.get_deterministic_debug_mode()
+    streams = sys.stdin, sys.stdout, sys.stderr
+    with torch.random.fork_rng(), warnings.catch_warnings(), np.errstate(), _exit_raises():
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = streams
+            random.setstate(python)
+            np.random.set_state(numpy)
+            torch.set_default_dtype(dtype)
+            if (
+                torch.get_default_device() != device
+            ):  # it costs time and torch.compile, if set at all
+                torch.set_default_device(None if device == torch.device("cpu") else device)
+            torch.set_deterministic_debug_mode(deterministic)
+            sys.setrecursionlimit(recursion_limit)
+            os.chdir(directory)
+
+
+@contextlib.contextmanager
+def _exit_raises() -> Iterator[None]:
+    """Make exit() and quit() raise SystemExit: in a notebook they would shut down the kernel."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None or not hasattr(shell, "ask_exit"):
+        yield
+        return
+
+    def raise_exit() -> None:
+        raise SystemExit
+
+    shell.ask_exit = raise_exit
+    try:
+        yield
+    finally:
+        del shell.ask_exit
+
+
+class CapturedOutput(io.StringIO):
+    """Captured standard output: keeps the first thousand characters, cannot be closed."""
+
+    limit = 1000
+
+    def write(self, text: str) -> int:
+        """Keep what still fits, without lone surrogates."""
+        kept = text[: max(0, self.limit - self.tell())]
+        super().write(replace_surrogates(kept))
+        return len(text)
+
+    def close(self) -> None:
+        """Stay open."""
+
+
+def replace_surrogates(text: str) -> str:
+    """Escape lone surrogates, which cannot be encoded as UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

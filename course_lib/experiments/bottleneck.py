@@ -1,0 +1,219 @@
+"""How much does a fixed context vector cost, and what does the training budget change?
+
+Encoder-decoders with and without attention learn to copy digits and to rewrite dates; the one without gets two
+training budgets::
+
+    python -m course_lib.experiments.bottleneck
+
+trains each arm of `RATES` with its learning rates from seed 0, chooses the rate with the best validation accuracy,
+trains with that rate from two further seeds, and records the result beside this file. Runs that the record already
+holds are skipped.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from course_lib.data import PairBatch, PairBatches, date_vocabularies, written_dates
+from course_lib.recurrent import (
+    BahdanauDecoder,
+    FixedContextDecoder,
+    GRUEncoder,
+    Seq2Seq,
+)
+from course_lib.training import fit, linear_schedule_with_warmup, next_token_loss
+from course_lib.validation import require_one_of, require_whole
+
+RECORD = Path(__file__).with_suffix(".json")
+TASKS = ("copying", "dates")
+#: (task, decoder, training steps) → the learning rates that were tried.
+RATES = {
+    ("copying", "fixed context", 700): (0.003, 0.01, 0.02, 0.04),
+    ("copying", "Bahdanau", 700): (0.003, 0.01, 0.02),
+    ("copying", "fixed context", 4000): (0.003, 0.01, 0.02),
+    ("dates", "fixed context", 750): (0.003, 0.01, 0.02, 0.04, 0.08),
+    ("dates", "Bahdanau", 750): (0.003, 0.01, 0.02),
+    ("dates", "fixed context", 3000): (0.01, 0.02),
+}
+SEEDS = (0, 1, 2)
+#: Numbers of digits to copy in training are 1 to 10; the test goes on to 14.
+LONGEST, TESTED = 10, 14
+
+DECODERS: dict[str, Callable[[int], nn.Module]] = {
+    "fixed context": lambda vocabulary: FixedContextDecoder(vocabulary, 16, 32, 32),
+    "Bahdanau": lambda vocabulary: BahdanauDecoder(vocabulary, 16, 32, 32),
+}
+
+
+def digits(count: int, length: int, seed: int) -> Tensor:
+    """Return random strings of digits, the tokens 3 to 12, (count, length)."""
+    return torch.randint(3, 13, (count, length), generator=torch.Generator().manual_seed(seed))
+
+
+def copy_pairs(count: int, seed: int = 0) -> tuple[list[Tensor], list[Tensor]]:
+    """Return strings of 1 to `LONGEST` digits, and the same with a start and an end token."""
+    random = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, LONGEST + 1, (count,), generator=random).tolist()
+    sources = [torch.randint(3, 13, (length,), generator=random) for length in lengths]
+    return sources, [F.pad(F.pad(source, (1, 0), value=1), (0, 1), value=2) for source in sources]
+
+
+@cache
+def date_pairs(split: str, count: int, seed: int = 0) -> tuple[list[Tensor], list[Tensor]]:
+    """Return texts of dates, and their ISO 8601 form with a start and an end token."""
+    source, target = date_vocabularies()
+    dates = written_dates(count, split=split, seed=seed)
+    return (
+        [source.encode(one.text) for one in dates],
+        [target.encode(one.iso, bos=True, eos=True) for one in dates],
+    )
+
+
+def exact_matches(model: Seq2Seq, sources: Sequence[Tensor], targets: Sequence[Tensor]) -> Tensor:
+    """Return which targets autoregressive decoding generates without a mistake, (pair,)."""
+    labels = nn.utils.rnn.pad_sequence(list(targets), batch_first=True)[:, 1:]
+    source = nn.utils.rnn.pad_sequence(list(sources), batch_first=True)
+    generated = model.generate(source, max_length=labels.shape[1]).tokens
+    generated = F.pad(generated, (0, labels.shape[1] - generated.shape[1]))
+    return (generated == labels).all(dim=1)
+
+
+def copy_accuracy(model: Seq2Seq, seed: int, count: int = 300) -> list[float]:
+    """Return the exact-match accuracy for 1 to `TESTED` digits."""
+    accuracies = []
+    for length in range(1, TESTED + 1):
+        source = digits(count, length, seed + length)
+        target = F.pad(F.pad(source, (1, 0), value=1), (0, 1), value=2)
+        accuracies.append(exact_matches(model, list(source), list(target)).float().mean().item())
+    return accuracies
+
+
+def date_accuracy(model: Seq2Seq, seed: int, split: str = "held-out days") -> float:
+    """Return the exact-match accuracy on 1,000 dates that were not in training."""
+    return exact_matches(model, *date_pairs(split, 1000, seed)).float().mean().item()
+
+
+def fixed_context_logits(model: Seq2Seq, batch: PairBatch) -> Tensor:
+    """Return what `model(source, target)` returns for a `FixedContextDecoder`, with one call of PyTorch's GRU."""
+    decoder, encoded = model.decoder, model.encoder(batch.source)
+    word = decoder.embedding(batch.target[:, :-1])  # (batch, target, embedding_size)
+    context = encoded.final_state[:, None].expand(-1, word.shape[1], -1)
+    W, U = decoder.cell.W, decoder.cell.U
+    weights = [W.weight, U.weight, W.bias, U.bias]
+    start = decoder.initial_state(encoded)[None]
+    inputs = torch.cat([word, context], dim=-1)
+    states, _ = torch.gru(inputs, start, weights, True, 1, 0.0, True, False, True)
+    return decoder.readout(states, word, context)
+
+
+def teacher_forcing_loss(model: Seq2Seq, batch: PairBatch) -> Tensor:
+    """Mean cross-entropy of each label, given the correct tokens before it."""
+    if isinstance(model.decoder, FixedContextDecoder):
+        return next_token_loss(fixed_context_logits(model, batch), batch.target)
+    return next_token_loss(model(batch.source, batch.target[:, :-1]).logits, batch.target)
+
+
+def train_model(task: str, decoder: str, *, steps: int, lr: float, seed: int = 0) -> Seq2Seq:
+    """Train an encoder-decoder by teacher forcing, in batches of 64.
+
+    Args:
+        task: "copying" or "dates".
+        decoder: a key of `DECODERS`.
+        steps: number of training steps.
+        lr: the peak learning rate; linear warm-up over a tenth of the steps, then linear decay to 0.
+        seed: of the initialisation and the batches.
+
+    Raises:
+        ValueError: for an unknown task or decoder, and steps that are not a whole number above 0.
+    """
+    require_one_of(TASKS, task=task)
+    require_one_of(DECODERS, decoder=decoder)
+    require_whole(steps=steps)
+    torch.manual_seed(seed)
+    if task == "copying":
+        pairs, sizes, vocabularies = copy_pairs(64 * steps, seed), (16, 16), (13, 13)
+    else:
+        pairs, sizes = date_pairs("train", 20_000), (32, 16)
+        vocabularies = tuple(map(len, date_vocabularies()))
+    model = Seq2Seq(GRUEncoder(vocabularies[0], *sizes), DECODERS[decoder](vocabularies[1]))
+    fit(
+        model,
+        PairBatches(*pairs, batch_size=64, seed=seed),
+        teacher_forcing_loss,
+        steps=steps,
+        lr=lambda step: linear_schedule_with_warmup(step, lr, steps, warmup=steps // 10),
+        seed=seed,
+    )
+    return model
+
+
+def run(task: str, decoder: str, *, steps: int, lr: float, seed: int) -> dict:
+    """Train and evaluate one model; return its entry of the record."""
+    model = train_model(task, decoder, steps=steps, lr=lr, seed=seed)
+    if task == "copying":
+        seen = copy_accuracy(model, 10_000)[:LONGEST]
+        return {"validation": sum(seen) / LONGEST, "test": copy_accuracy(model, 20_000)}
+    return {
+        "validation": date_accuracy(model, 1),
+        "test": date_accuracy(model, 0),
+        "held-out style": date_accuracy(model, 0, "held-out style"),
+    }
+
+
+def name_of(task: str, decoder: str, steps: int) -> str:
+    """Return the key of an arm in the record."""
+    return f"{task}: {decoder}, {steps} steps"
+
+
+@cache
+def recorded() -> dict[str, dict[str, list[dict]]]:
+    """Return the recorded result: `name_of(…)` → learning rate, as a string → a run per seed."""
+    return json.loads(RECORD.read_text(encoding="utf-8"))
+
+
+def best_rate(arm: dict[str, list[dict]]) -> str:
+    """Return the learning rate whose first seed has the best validation accuracy."""
+    return max(arm, key=lambda lr: arm[lr][0]["validation"])
+
+
+def rates(task: str, decoder: str, steps: int) -> tuple[str, str]:
+    """Return the learning rates that were tried for an arm, in one text, and the best of them."""
+    arm = recorded()[name_of(task, decoder, steps)]
+    return ", ".join(arm), best_rate(arm)
+
+
+def tested(task: str, decoder: str, steps: int) -> list:
+    """Return the recorded test results of an arm at its best learning rate, one per seed."""
+    arm = recorded()[name_of(task, decoder, steps)]
+    return [run["test"] for run in arm[best_rate(arm)]]
+
+
+def main() -> None:
+    """Train what the record does not hold yet."""
+    torch.set_num_threads(1)
+    record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+
+    def extend(arm: dict, lr: str, seed: int, task: str, decoder: str, steps: int) -> None:
+        """Add a run to the record, if it is not there."""
+        runs = arm.setdefault(lr, [])
+        if len(runs) == seed:
+            result = run(task, decoder, steps=steps, lr=float(lr), seed=seed)
+            runs.append(json.loads(json.dumps(result), parse_float=lambda x: round(float(x), 4)))
+            RECORD.write_text(json.dumps(record) + "\n", encoding="utf-8")
+            print(task, decoder, steps, lr, seed, runs[-1], flush=True)
+
+    for what, tried in RATES.items():
+        arm = record.setdefault(name_of(*what), {})
+        for lr in tried:
+            extend(arm, str(lr), 0, *what)
+        for seed in SEEDS[1:]:
+            extend(arm, best_rate(arm), seed, *what)
+
+
+if __name__ == "__main__":
+    main()

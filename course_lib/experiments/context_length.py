@@ -1,0 +1,227 @@
+"""How does the loss of a small language model change beyond the context length of its training?
+
+A decoder-only Transformer with two blocks predicts the characters of Python's own reference manual (the text of
+`help("assert")` and its like, which ships with Python as `pydoc_data`). It is trained on windows of 64 characters,
+and its loss on the same held-out characters is measured with windows of 64, 128, 256 and 512::
+
+    python -m course_lib.experiments.context_length
+
+sweeps the learning rate of each encoding on seed 0, keeps the one with the lowest held-out loss at 64 characters,
+trains with it from three seeds for 800 steps, and records the result beside this file. Then it extends the context
+of the RoPE models to 256 characters, by position interpolation and by a larger base, before and after 100 steps of
+fine-tuning. With names behind it (of encodings, and "extension") it runs these alone and keeps the rest.
+"""
+
+import argparse
+import copy
+import json
+import math
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from course_lib.positions import RotaryPositions
+from course_lib.training import fit, linear_schedule_with_warmup
+from course_lib.transformer import DecoderOnly, TransformerConfig
+from course_lib.validation import require_one_of
+
+RECORD = Path(__file__).with_suffix(".json")
+ENCODINGS = ("none", "sinusoidal", "t5", "rotary", "alibi")
+TRAINED, EXTENDED = 64, 256
+LENGTHS = (64, 128, 256, 512)
+LEARNING_RATES = (1e-3, 3e-3, 1e-2)
+FINE_TUNING_RATES = (3e-4, 1e-3, 3e-3)
+SEEDS = (0, 1, 2)
+STEPS, FINE_TUNING_STEPS = 800, 100
+_BATCH = 16 * TRAINED  # characters per training step
+_SCORED = 32  # characters at the end of each window
+
+
+@cache
+def text() -> tuple[Tensor, Tensor, str]:
+    """Return the characters for training and the held-out ones as whole numbers from 1, and the alphabet."""
+    from pydoc_data.topics import topics  # half a megabyte, so only when it is needed
+
+    whole = "\n".join(topics[name] for name in sorted(topics))
+    alphabet = "".join(sorted(set(whole)))
+    number = {character: n for n, character in enumerate(alphabet, start=1)}
+    numbers = torch.tensor([number[character] for character in whole])
+    return *numbers.tensor_split([int(0.9 * len(numbers))]), alphabet
+
+
+def make_model(encoding: str) -> DecoderOnly:
+    """Return an untrained model with two blocks, four heads and d_model = 64."""
+    config = TransformerConfig(
+        target_vocabulary=len(text()[2]) + 1,  # number 0 would be padding
+        d_model=64,
+        num_heads=4,
+        decoder_layers=2,
+        d_ff=128,
+        dropout=0.0,
+        norm="pre",
+        positions=encoding,
+    )
+    return DecoderOnly(config)
+
+
+def train(model: DecoderOnly, *, length: int, steps: int, lr: float, seed: int) -> None:
+    """Train on windows of `length` characters, 1,024 characters a step."""
+    training, _, _ = text()
+    generator = torch.Generator().manual_seed(seed)
+
+    def batches():
+        while True:
+            starts = torch.randint(
+                len(training) - length, (_BATCH // length, 1), generator=generator
+            )
+            yield training[starts + torch.arange(length + 1)]
+
+    def loss(model: DecoderOnly, window: Int[Tensor, "batch length"]) -> Tensor:
+        return F.cross_entropy(model(window[:, :-1]).flatten(0, 1), window[:, 1:].flatten())
+
+    def schedule(step: int) -> float:
+        return linear_schedule_with_warmup(step, lr, steps, warmup=max(1, steps // 10))
+
+    fit(model, batches(), loss, steps=steps, lr=schedule, seed=seed)
+
+
+def trained(encoding: str, *, lr: float, seed: int = 0, steps: int = STEPS) -> DecoderOnly:
+    """Train a new model on windows of 64 characters."""
+    torch.manual_seed(seed)
+    model = make_model(encoding)
+    train(model, length=TRAINED, steps=steps, lr=lr, seed=seed)
+    return model
+
+
+def losses(
+    model: DecoderOnly, *, count: int = 128, lengths: tuple[int, ...] = LENGTHS
+) -> list[float]:
+    """Return the loss in nats per character at each length, always of the same held-out characters.
+
+    They are the last 32 of each of `count` windows; a longer window only adds characters before them.
+    """
+    _, held_out, _ = text()
+    ends = torch.linspace(max(LENGTHS) + 1, len(held_out), count).long()
+    return [_loss_at(model, held_out, ends, length) for length in lengths]
+
+
+def _loss_at(model: DecoderOnly, held_out: Tensor, ends: Tensor, length: int) -> float:
+    windows = held_out[ends[:, None] + torch.arange(-length - 1, 0)]  # (count, length + 1)
+    total = 0.0
+    for some in windows.split(16):
+        with torch.no_grad():
+            logits = model(some[:, :-1])[:, -_SCORED:]
+        total += F.cross_entropy(logits.flatten(0, 1), some[:, -_SCORED:].flatten()).item() * len(
+            some
+        )
+    return total / len(windows)
+
+
+class InterpolatedRotary(RotaryPositions):
+    """RoPE with all positions divided by `scale`: position interpolation (Chen et al., 2023)."""
+
+    def __init__(self, d_head: int, base: float = 10000.0, *, scale: float) -> None:
+        super().__init__(d_head, base)
+        self.scale = scale
+
+    def table_rows(self, positions: Float[Tensor, " length"]) -> Tensor:
+        """Return the rows of the divided positions."""
+        return super().table_rows(positions / self.scale)
+
+
+#: Name → from the dimension of a head to RoPE for a context that is `EXTENDED / TRAINED` times as long.
+EXTENSIONS: dict[str, Callable[[int], RotaryPositions]] = {
+    "unchanged": RotaryPositions,
+    "position interpolation": lambda d: InterpolatedRotary(d, scale=EXTENDED / TRAINED),
+    "larger base (NTK-aware)": lambda d: RotaryPositions(d, ntk_base(d, EXTENDED / TRAINED)),
+}
+
+
+def ntk_base(d_head: int, scale: float, base: float = 10000.0) -> float:
+    """Return the base that slows the slowest pair down by `scale`, and leaves the fastest as it is."""
+    return base * math.pow(scale, d_head / (d_head - 2))
+
+
+def extended(model: DecoderOnly, extension: str) -> DecoderOnly:
+    """Return a copy of a RoPE model with other rotations; they have no parameters."""
+    require_one_of(EXTENSIONS, extension=extension)
+    model = copy.deepcopy(model)
+    for block in model.blocks:
+        attention = block.attention
+        attention.positions = EXTENSIONS[extension](model.config.d_head)
+    return model
+
+
+def recorded() -> dict[str, dict]:
+    """Return the record.
+
+    "encodings": encoding → {"lr": …, "loss": for each seed, one per length}. "extensions": extension →
+    {"before": losses as above, "lr": of the fine-tuning, "after": losses}.
+    """
+    return json.loads(RECORD.read_text(encoding="utf-8"))
+
+
+def main() -> None:
+    """Run the experiment and record it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    names = (*ENCODINGS, "extension")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(names)}; all where left out")
+    chosen = parser.parse_args().names or names
+    for name in chosen:
+        require_one_of(names, name=name)
+    torch.set_num_threads(1)
+    result = recorded() if RECORD.exists() else {"encodings": {}, "extensions": {}}
+    for name in chosen:
+        if name == "extension":
+            _extend(result)
+        else:
+            result["encodings"][name] = _arm(name)
+            print(name, result["encodings"][name], flush=True)
+        _write(result)
+
+
+def _write(result: dict) -> None:
+    """Write the record, in the order of `ENCODINGS` and with four decimals."""
+    done = result["encodings"]
+    result["encodings"] = {name: done[name] for name in ENCODINGS if name in done}
+    rounded = json.loads(json.dumps(result), parse_float=lambda number: round(float(number), 4))
+    RECORD.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
+
+
+def _arm(encoding: str) -> dict:
+    """Sweep the learning rate on the first seed; return the best and the losses of all seeds."""
+    swept = {lr: trained(encoding, lr=lr, seed=SEEDS[0]) for lr in LEARNING_RATES}
+    lr = min(swept, key=lambda lr: losses(swept[lr], lengths=(TRAINED,)))
+    models = [swept[lr], *(trained(encoding, lr=lr, seed=seed) for seed in SEEDS[1:])]
+    return {"lr": lr, "loss": [losses(model) for model in models]}
+
+
+def _extend(result: dict) -> None:
+    """Extend the context of RoPE models, before and after fine-tuning."""
+    lr = result["encodings"]["rotary"]["lr"]
+    models = {seed: trained("rotary", lr=lr, seed=seed) for seed in SEEDS}
+    for extension in EXTENSIONS:
+
+        def tuned(seed: int, lr: float, extension: str = extension) -> DecoderOnly:
+            model = extended(models[seed], extension)
+            train(model, length=EXTENDED, steps=FINE_TUNING_STEPS, lr=lr, seed=100 + seed)
+            return model
+
+        swept = {lr: tuned(SEEDS[0], lr) for lr in FINE_TUNING_RATES}
+        best = min(swept, key=lambda lr: losses(swept[lr], lengths=(EXTENDED,)))
+        after = [swept[best], *(tuned(seed, best) for seed in SEEDS[1:])]
+        result["extensions"][extension] = {
+            "before": [losses(extended(models[seed], extension)) for seed in SEEDS],
+            "lr": best,
+            "after": [losses(model) for model in after],
+        }
+        print(extension, result["extensions"][extension], flush=True)
+
+
+if __name__ == "__main__":
+    main()

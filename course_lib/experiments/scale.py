@@ -1,0 +1,138 @@
+r"""What does the factor $1/\sqrt d$ of scaled dot-product attention change in training?
+
+A layer of dot-product attention learns which of 16 random keys a query was made from. Each scale of the
+scores is trained with ten learning rates, because a comparison at one learning rate mixes the effect of the
+scale with that of the learning rate::
+
+    python -m course_lib.experiments.scale
+
+trains every scale, dimension and learning rate from three seeds and records the result beside this file;
+`python -m course_lib.experiments.scale 64` records one dimension anew.
+"""
+
+import json
+import sys
+from functools import cache
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from course_lib.validation import require_one_of, require_positive, require_whole
+
+RECORD = Path(__file__).with_suffix(".json")
+#: The factor of the dot product, as a function of the dimension d of queries and keys.
+SCALES = {"1": lambda d: 1.0, "1/√d": lambda d: d**-0.5, "1/d": lambda d: 1.0 / d}
+DIMENSIONS = (16, 64, 256)
+RATES = tuple(10 ** (k / 2) for k in range(-8, 2))
+SEEDS, BUDGETS = 3, (400, 1200)
+#: Keys per query, dimension of the values, standard deviation of the noise, queries per step.
+KEYS, VALUE_SIZE, NOISE, BATCH = 16, 8, 0.5, 64
+
+
+def rotation(d: int, generator: torch.Generator) -> Float[Tensor, "d d"]:
+    """Return a random orthogonal matrix."""
+    return torch.linalg.qr(torch.randn(d, d, generator=generator)).Q
+
+
+def retrieval_batch(
+    rotated: Float[Tensor, "d d"], generator: torch.Generator, count: int = BATCH
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""Sample keys and values with variance 1, and a query made from one of the keys.
+
+    The query is the key, rotated, plus noise: $q = R\,k + \epsilon$.
+
+    Returns:
+        query (count, 1, d), key (count, 16, d), value (count, 16, 8), and the value of the key that the
+        query was made from (count, 1, 8).
+    """
+    d = len(rotated)
+    key = torch.randn(count, KEYS, d, generator=generator)
+    value = torch.randn(count, KEYS, VALUE_SIZE, generator=generator)
+    right = torch.randint(KEYS, (count,), generator=generator)
+    every = torch.arange(count)
+    noise = NOISE * torch.randn(count, 1, d, generator=generator)
+    return key[every, right][:, None] @ rotated.mT + noise, key, value, value[every, right][:, None]
+
+
+def train_scale(scale: str, d: int, lr: float, *, seed: int = 0, steps: int = 400) -> list[float]:
+    r"""Train $W_q$ with Adam; return the loss of every step, each on a new batch.
+
+    The scores are $s \cdot (W_q q)^\top k$. The loss is the mean squared error between the attention output and
+    the value of the key that the query was made from. $W_q$ is sampled so that the components of $W_q q$ have
+    a variance near 1.
+
+    Args:
+        scale: the name of $s$ in `SCALES`.
+        d: the dimension of queries and keys.
+        lr: the learning rate.
+        seed: of the rotation, the initialisation and the batches.
+        steps: number of training steps.
+
+    Raises:
+        ValueError: for an unknown scale, a dimension or a number of steps below 1, and a learning rate that is
+            not above 0.
+    """
+    require_one_of(SCALES, scale=scale)
+    require_whole(d=d, steps=steps)
+    require_positive(lr=lr)
+    generator = torch.Generator().manual_seed(seed)
+    rotated, factor = rotation(d, generator), SCALES[scale](d)
+    W_q = (torch.randn(d, d, generator=generator) / d**0.5).requires_grad_()
+    optimizer, losses = torch.optim.Adam([W_q], lr=lr), []
+    for _ in range(steps):
+        query, key, value, wanted = retrieval_batch(rotated, generator)
+        scores = factor * (query @ W_q.mT) @ key.mT  # (count, 1, 16)
+        output = torch.softmax(scores, dim=-1) @ value  # (count, 1, 8)
+        loss = (output - wanted).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def final_loss(losses: list[float], budget: int) -> float:
+    """Return the mean loss of the last 50 steps of a budget, 3200 new queries."""
+    return sum(losses[budget - 50 : budget]) / 50
+
+
+@cache
+def recorded() -> dict[str, dict]:
+    """Return the recorded result: dimension → scale → learning rate → budget → a final loss per seed.
+
+    The dimension, the rate (as `f"{lr:.2g}"`) and the budget are strings.
+    """
+    return json.loads(RECORD.read_text(encoding="utf-8"))
+
+
+def best(d: int, scale: str, budget: int) -> tuple[float, list[float]]:
+    """Return the learning rate with the lowest mean recorded loss, and its losses, one per seed."""
+    arms = recorded()[str(d)][scale]
+    rate = min(arms, key=lambda lr: sum(arms[lr][str(budget)]))
+    return float(rate), arms[rate][str(budget)]
+
+
+def main(dimensions: list[int]) -> None:
+    """Train everything, or some dimensions, and record the result."""
+    torch.set_num_threads(1)
+    result = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    for d in dimensions or DIMENSIONS:
+        arms = result[str(d)] = {}
+        for scale in SCALES:
+            arms[scale] = {}
+            for lr in RATES:
+                runs = [train_scale(scale, d, lr, seed=s, steps=BUDGETS[-1]) for s in range(SEEDS)]
+                found = {
+                    str(budget): [float(f"{final_loss(run, budget):.3g}") for run in runs]
+                    for budget in BUDGETS
+                }
+                arms[scale][f"{lr:.2g}"] = found
+                print(d, scale, f"{lr:.2g}", found, flush=True)
+        ordered = {str(d): result[str(d)] for d in DIMENSIONS if str(d) in result}
+        RECORD.write_text(json.dumps(ordered) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main([int(d) for d in sys.argv[1:]])

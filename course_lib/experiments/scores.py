@@ -1,0 +1,162 @@
+"""Which scores find the key that a query was made from?
+
+A question consists of a query and six keys; the query is a noisy copy of one of them, with its components in
+the keys' order or in another one. Scores with parameters are trained with several learning rates::
+
+    python -m course_lib.experiments.scores
+
+trains each from five seeds and records the accuracy beside this file.
+"""
+
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from course_lib.scoring import AdditiveScore, DotScore, GaussianScore, GeneralScore
+from course_lib.validation import require_one_of, require_positive, require_whole
+
+RECORD = Path(__file__).with_suffix(".json")
+RATES, SEEDS, BUDGETS = (0.001, 0.003, 0.01, 0.03, 0.1), 5, (500, 1500)
+#: Keys per question, components of a vector, standard deviation of the noise.
+KEYS, SIZE, NOISE = 6, 5, 0.3
+#: The components of the keys in the order in which a query holds them.
+ORDERS = {"same": (0, 1, 2, 3, 4), "other": (1, 2, 3, 4, 0)}
+
+
+class Normalised(nn.Module):
+    """A score of L2-normalised queries and keys; of a dot product, the cosine similarity."""
+
+    def __init__(self, score: nn.Module) -> None:
+        super().__init__()
+        self.score = score
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """Normalise every query and key, then score."""
+        return self.score(F.normalize(query, dim=-1), F.normalize(key, dim=-1))
+
+
+#: Name → how a score is made. Scaled dot products rank keys as dot products do, and concat is additive.
+SCORES: dict[str, Callable[[], nn.Module]] = {
+    "dot": DotScore,
+    "cosine": lambda: Normalised(DotScore()),
+    "Gaussian": GaussianScore,
+    "general": lambda: GeneralScore(SIZE, SIZE),
+    "general, normalised": lambda: Normalised(GeneralScore(SIZE, SIZE)),
+    "additive": lambda: AdditiveScore(SIZE, SIZE, 32),
+}
+
+
+def questions(
+    count: int, order: str, generator: torch.Generator, *, constant: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sample queries (count, 1, 5), keys (count, 6, 5) and the index of the right key (count,).
+
+    Components are standard normal; with `constant`, the last component of every key is 1.
+    """
+    key = torch.randn(count, KEYS, SIZE, generator=generator)
+    if constant:
+        key[..., -1] = 1.0
+    right = torch.randint(KEYS, (count,), generator=generator)
+    query = key[torch.arange(count), right][:, list(ORDERS[order])]  # (count, 5)
+    query = query + NOISE * torch.randn(count, SIZE, generator=generator)
+    return query[:, None], key, right
+
+
+def accuracy(
+    name: str,
+    order: str,
+    lr: float = 0.01,
+    *,
+    seed: int = 0,
+    budgets: tuple[int, ...] = BUDGETS,
+    constant: bool = True,
+) -> list[float]:
+    """Train a score with Adam on the cross-entropy of its weights; return its accuracy after each budget.
+
+    Args:
+        name: of a score in `SCORES`; one without parameters is not trained.
+        order: "same" or "other".
+        lr: the learning rate.
+        seed: of the initialisation and the questions.
+        budgets: numbers of training steps, of 64 questions each, rising.
+        constant: as for `questions`.
+
+    Raises:
+        ValueError: for an unknown score or order, a learning rate that is not above 0, and a budget below 1.
+    """
+    require_one_of(SCORES, name=name)
+    require_one_of(ORDERS, order=order)
+    require_positive(lr=lr)
+    for budget in budgets:
+        require_whole(budget=budget)
+    torch.manual_seed(seed)
+    generator, score = torch.Generator().manual_seed(seed + 1), SCORES[name]()
+    test = questions(5000, order, torch.Generator().manual_seed(10_000 + seed), constant=constant)
+    parameters = list(score.parameters())
+    optimizer = torch.optim.Adam(parameters, lr=lr) if parameters else None
+    found = []
+    for step in range(1, budgets[-1] + 1):
+        if parameters:
+            query, key, right = questions(64, order, generator, constant=constant)
+            loss = F.cross_entropy(score(query, key)[:, 0], right)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        if step in budgets:
+            query, key, right = test
+            chosen = score(query, key)[:, 0].argmax(dim=-1)  # (count,)
+            found.append((chosen == right).float().mean().item())
+    return found
+
+
+@cache
+def recorded() -> dict[str, dict]:
+    """Return the recorded result: case → score → learning rate → budget → an accuracy per seed.
+
+    The cases are the orders, and "no constant": the same order, without the constant component.
+    """
+    return json.loads(RECORD.read_text(encoding="utf-8"))
+
+
+def best(case: str, name: str, budget: int) -> tuple[float, list[float]]:
+    """Return the learning rate with the highest mean recorded accuracy, and its accuracies."""
+    arms = recorded()[case][name]
+    rate = max(arms, key=lambda lr: sum(arms[lr][str(budget)]))
+    return float(rate), arms[rate][str(budget)]
+
+
+def main() -> None:
+    """Train everything and record it."""
+    torch.set_num_threads(1)
+    result: dict[str, dict] = {}
+    for case in (*ORDERS, "no constant"):
+        result[case] = {}
+        for name in SCORES:
+            result[case][name] = {}
+            learns = any(True for _ in SCORES[name]().parameters())
+            for lr in RATES if learns else RATES[:1]:
+                runs = [
+                    accuracy(
+                        name,
+                        case if case in ORDERS else "same",
+                        lr,
+                        seed=seed,
+                        constant=case in ORDERS,
+                    )
+                    for seed in range(SEEDS)
+                ]
+                result[case][name][str(lr)] = {
+                    str(budget): [round(run[n], 4) for run in runs]
+                    for n, budget in enumerate(BUDGETS)
+                }
+                print(case, name, lr, result[case][name][str(lr)], flush=True)
+    RECORD.write_text(json.dumps(result) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""The texts that code shows, in one file, so that they can be translated.
+
+The texts of an exercise are in its own file, in `course_lib/exercises/catalogue/`.
+"""
+
+# Pictures and explorers
+PICTURE = {
+    "png": "Save PNG",
+    "svg": "Save SVG",
+    "picture": "Picture",
+    "code": "Copy code",
+    "copied": "Copied",
+    "pin": "Compare",
+    "unpin": "End comparison",
+    "pinned": "For comparison:",
+    "play": "Play",
+    "pause": "Pause",
+    "step": "Step",
+}
+RESET = "Reset"
+PICTURE_HELP = "Point at the picture to read exact values. By keyboard: ← → move, ↑ ↓ change row or panel, Esc ends."
+CANNOT_DRAW = (
+    "This setting cannot be drawn: {reason}. The picture still shows the last one that could."
+)
+SHOWN_TWICE = (
+    "This explorer is already shown in another cell. If it were shown twice, both pictures would change together, "
+    "and the first would no longer match the text around it. Make a second explorer{code}"
+)
+TOO_LONG = "the text has {length} characters; at most {most} can be shown"
+WROTE_TOO_MUCH = "the model generated {length} tokens; at most {most} can be shown, so give the Translator max_length={most}"
+NO_DATE = "which is not a date"
+TOO_MANY_TOKENS = "layer {layer!r} has {length} tokens; at most {most} can be shown"
+TRAINING = "step {step} of {steps}, loss {loss}, {left} s left"
+TRAINING_HERE = "The training loss appears here while the model trains."
+TRAINED = "Training loss, {steps} steps"
+TRAINED_UNTIL = "Training loss, stopped early ({stopped})"
+LOSS_PICTURE_USED = "a LossPicture shows one training run; make a new one for the next"
+TRAINED_BELOW = ". Mean of the last 20 steps ≈ {mean} (below {below}: {reached})"
+
+# The environment check
+ENVIRONMENT_READY = "Ready: everything this notebook needs is installed."
+ENVIRONMENT_MISSING = (
+    "Not ready. {problems}\nTo repair it, run `make lab` in the course's folder, or: {command}"
+)
+
+# Reports of checks
+NOT_A_FUNCTION = (
+    "check needs your function itself, e.g. check({name!r}, {name}). It received {came}."
+)
+UNKNOWN_EXERCISE = "There is no exercise called {name!r}.{meant} progress() lists all of them."
+DID_YOU_MEAN = " Did you mean {name!r}?"
+NOT_ATTEMPTED = "Not attempted yet. Replace the ... with your code and run the cell again."
+PASSED = "Correct on all {cases} cases, values and gradients."
+PASSED_WITHOUT_GRADIENTS = "Correct on all {cases} cases."
+NESTED_CHECK = "This check was called from inside another one. Call check after the function, at the left margin."
+STILL_AS_GIVEN = "The bug is still there."
+HINT = "Hint {number} of {count}. {hint}"
+NO_MORE_HINTS = "You have seen all {count} hints. solution({name!r}) shows a solution."
+SOLUTION = "One solution of {name}:"
+DIFFERENCES = {
+    "none": "Your function returned None. Is a return statement missing?",
+    "kind": "Your function returned {came}; {wanted} is expected.",
+    "shape": "The shape is wrong: yours is {came}, {wanted} is expected.",
+    "dtype": "The dtype is wrong: yours is {came}, {wanted} is expected.",
+    "device": "The device is wrong: yours is {came}, {wanted} is expected.",
+    "nan": "Your result holds NaN or infinity where finite numbers are expected.",
+    "values": "The values differ.",
+    "no_gradient": "The values are right, but no gradient flows back to {argument}. .item(), .detach(), .data, "
+    "nn.Parameter(…), float(), NumPy and torch.no_grad() remove a result from the computation graph.",
+    "gradient": "The values are right, but the gradient with respect to {argument} is not. "
+    "One possible cause is a small constant that you add to a denominator.",
+    "nan_gradient": "The values are right, but the gradient with respect to {argument} holds NaN. An intermediate "
+    "result is NaN or infinite and is masked afterwards; backpropagation still passes through it. Change the input of "
+    "the operation that produces it, not its result.",
+    "changed_input": "Your function changed its input {argument} in place. The caller still needs it; "
+    "work on a copy, or use operations without a trailing underscore.",
+    "exception": "Your code raised {came}.",
+    "time": "Stopped after {seconds:g} seconds. Is there an infinite loop?",
+    "unreadable": "The value that your function returned raises an error when it is inspected: {came}",
+    "interrupted": "You interrupted the check.",
+}
+SMALLEST_INPUT = "Smallest input that shows it:"
+FIRST_DIFFERENCE = "First difference{where}:"
+EXPECTED = "expected"
+YOURS = "yours"
+YOUR_LINE = "line {number} of your code: {text}"
+PRINTED = "Your code printed: {text}"
+UNKNOWN_NOTEBOOK = (
+    "No notebook with exercises begins with {notebook!r}. progress() lists all of them."
+)
+PROGRESS_TITLE = "{passed} of {count} exercises solved."
+PROGRESS_STATES = {"passed": "solved", "tried": "tried", "new": "not tried"}

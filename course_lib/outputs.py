@@ -1,0 +1,45 @@
+"""What layers return: named tuples, so that a result is read by name and unpacked by position."""
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+__all__ = ["AttentionOutput", "DecoderOutput", "EncoderOutput"]
+
+
+class AttentionOutput(NamedTuple):
+    """The result of an attention function or layer.
+
+    Attributes:
+        output: the weighted sums of the values, (…, query, d_value).
+        weights: the attention weights, (…, query, key); None where they were not asked for.
+    """
+
+    output: Tensor
+    weights: Tensor | None
+
+
+class EncoderOutput(NamedTuple):
+    """What a recurrent encoder hands to its decoder.
+
+    Attributes:
+        memory: one hidden state per source token, (batch, source, memory_size).
+        final_state: the last hidden state, both directions concatenated, (batch, memory_size).
+        mask: True at tokens that are not padding, (batch, 1, source).
+    """
+
+    memory: Tensor
+    final_state: Tensor
+    mask: Tensor
+
+
+class DecoderOutput(NamedTuple):
+    """All steps of a recurrent decoder.
+
+    Attributes:
+        logits: (batch, target, vocabulary).
+        weights: attention weights, (batch, target, source); None for a decoder without attention.
+    """
+
+    logits: Tensor
+    weights: Tensor | None

@@ -1,0 +1,79 @@
+"""What a computation costs: time on this machine, and memory."""
+
+import weakref
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.benchmark import Timer
+
+__all__ = ["milliseconds", "peak_memory"]
+
+
+def milliseconds(
+    function: Callable[[], object], *, seconds: float = 0.1, threads: int = 1
+) -> float:
+    """Return the median time of one call, in milliseconds, over as many calls as fit into `seconds`.
+
+    Args:
+        function: what is measured; it is called without arguments.
+        seconds: how long to measure, at least.
+        threads: how many threads PyTorch uses; one depends least on what else the machine does.
+    """
+    timer = Timer("function()", globals={"function": function}, num_threads=threads)
+    return 1000 * timer.blocked_autorange(min_run_time=seconds).median
+
+
+def peak_memory(function: Callable[[], object]) -> int:
+    """Return the largest number of bytes that new tensors occupy at one time during one call.
+
+    It is the same on every machine: the result of each operation counts until Python frees it. Not counted
+    are tensors from before the call, memory that an operation allocates and frees inside, tensors made from
+    Python lists, and the growth of a tensor that is resized.
+
+    Args:
+        function: what is measured; it is called once, without arguments.
+
+    Raises:
+        ValueError: for sparse tensors.
+    """
+    with _Counting() as counting:
+        function()
+    return counting.peak
+
+
+class _Counting(TorchDispatchMode):
+    """Count the bytes of every storage that an operation creates, until Python frees it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live = self.peak = 0
+        self._known = weakref.WeakSet()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        for storage in _storages((args, kwargs)):
+            self._known.add(storage)
+        result = function(*args, **(kwargs or {}))
+        for storage in _storages(result):
+            if (
+                storage not in self._known
+            ):  # not a view, and not the result of an in-place operation
+                self._known.add(storage)
+                self.live += storage.nbytes()
+                weakref.finalize(storage, self._free, storage.nbytes())
+        self.peak = max(self.peak, self.live)
+        return result
+
+    def _free(self, size: int) -> None:
+        self.live -= size
+
+
+def _storages(nested) -> list:
+    tensors = [leaf for leaf in tree_leaves(nested) if isinstance(leaf, Tensor)]
+    if any(tensor.layout != torch.strided for tensor in tensors):
+        raise ValueError(
+            "function creates or takes a sparse tensor; peak_memory counts dense ones only"
+        )
+    return [tensor.untyped_storage() for tensor in tensors]

@@ -1,0 +1,91 @@
+"""What every run of pytest needs: it leaves the learner's progress alone and keeps the verification ledger.
+
+`@pytest.mark.verifies("course_lib.pooling.gaussian_kernel", against="scikit-learn KernelDensity")` marks a
+test that compares a public name with an oracle independent of this project. Its fixture `ledger` measures the
+largest difference. ``pytest --ledger`` prints the table at the end; ``--ledger FILE`` also writes it to a
+file, and ``--ledger-summary README.md`` writes its summary between the two marks in that file.
+"""
+
+import os
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from course_lib.tools import ledger as text
+
+os.environ["COURSE_PROGRESS"] = "off"
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # several workers share the cores
+
+BEGIN, END = "<!-- ledger -->\n", "\n<!-- end of ledger -->"
+_KEY = "ledger"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --ledger and --ledger-summary."""
+    add = partial(parser.addoption, metavar="FILE")
+    add("--ledger", nargs="?", const="", help="print the verification ledger, and write it to FILE")
+    add("--ledger-summary", help="write a summary of the ledger between its marks in FILE")
+
+
+class Ledger:
+    """Compares with an oracle and records the differences."""
+
+    def __init__(self, node: pytest.Item) -> None:
+        marks = list(node.iter_markers("verifies"))
+        self._rows = [(mark.args[0], mark.kwargs["against"]) for mark in marks]
+        self._properties = node.user_properties
+
+    def compare(self, ours, theirs, *, within: float, backward: bool = False) -> None:
+        """Assert that two tensors agree within an absolute difference, and record the largest one.
+
+        Args:
+            ours: a tensor of the course; its dtype decides the column of the table.
+            theirs: the oracle's, of the same shape; converted to float64 for the comparison.
+            within: the largest absolute difference allowed.
+            backward: whether these are gradients.
+        """
+        import torch
+
+        theirs = torch.as_tensor(theirs)
+        assert ours.shape == theirs.shape, (
+            f"shape {tuple(ours.shape)}, the oracle's is {tuple(theirs.shape)}"
+        )
+        gaps = (ours.detach().double() - theirs.detach().double()).abs()
+        largest = gaps.max().item() if gaps.numel() else 0.0
+        assert largest <= within, (
+            f"differs from the oracle by {largest:.3g}, allowed is {within:.3g}"
+        )
+        dtype = str(ours.dtype).removeprefix("torch.")
+        for name, against in self._rows:
+            self._properties.append((_KEY, [name, against, dtype, backward, largest]))
+
+    def holds(self) -> None:
+        """Record one passed case of an exact property."""
+        for name, against in self._rows:
+            self._properties.append((_KEY, [name, against, "exact", False, 0.0]))
+
+
+@pytest.fixture
+def ledger(request: pytest.FixtureRequest) -> Ledger:
+    """Compare with an oracle; see `Ledger`."""
+    return Ledger(request.node)
+
+
+def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
+    """Print the ledger, and write it where --ledger and --ledger-summary say."""
+    file, summary_file = config.getoption("ledger"), config.getoption("ledger_summary")
+    if file is None and summary_file is None:
+        return
+    passed = terminalreporter.stats.get("passed", [])
+    properties = (each for report in passed for each in getattr(report, "user_properties", []))
+    table = text.table([value for key, value in properties if key == _KEY])
+    terminalreporter.section("verification ledger")
+    terminalreporter.write_line(table)
+    if file:
+        Path(file).write_text(f"{text.HEAD}\n{table}\n", encoding="utf-8")
+    if summary_file:
+        path = Path(summary_file)
+        before, rest = path.read_text(encoding="utf-8").split(BEGIN)
+        after = rest.split(END)[1]
+        path.write_text(f"{before}{BEGIN}{text.summary(table)}{END}{after}", encoding="utf-8")

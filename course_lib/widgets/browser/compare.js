@@ -1,0 +1,25 @@
+// Compare: pin the picture as it is now beside the live one.
+
+const makeCompare = (row, image, model, button, words, make, refit) => {
+  let pinned = null;
+  const label = () => (button.textContent = pinned ? words.unpin : words.pin);
+  button.onclick = () => {
+    if (pinned) {
+      URL.revokeObjectURL(pinned.querySelector("img").src);
+      pinned.remove();
+      pinned = null;
+    } else {
+      pinned = make("figure", "course-picture-pinned", row);
+      const strips = make("div", "course-picture-strips", pinned);
+      const address = URL.createObjectURL(new Blob([model.get("png")], { type: "image/png" }));
+      const copies = makeStrips(strips, model.get("cuts"), make, "course-picture-pinned-image");
+      for (const copy of copies) copy.image.src = address;
+      copies[0].image.alt = image.alt;
+      const summary = image.alt.replaceAll(/\n +/g, "; ").replace(":;", ":");
+      make("figcaption", "course-picture-help", pinned).textContent = `${words.pinned} ${summary}`;
+    }
+    label();
+    refit();
+  };
+  label();
+};

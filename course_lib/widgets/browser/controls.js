@@ -1,0 +1,58 @@
+// The controls of an explorer: their names, which keys they keep, and when a text box is read.
+
+const PAUSE = 400; // milliseconds without a keystroke, after which a text is read
+
+// The sliders of ipywidgets have a label beside them but no name; give them one for screen readers.
+const nameSliders = (explorer) => {
+  for (const handle of explorer.querySelectorAll(".noUi-handle:not([aria-label])")) {
+    const label = handle.closest(".widget-inline-hbox")?.querySelector(".widget-label");
+    if (label) handle.setAttribute("aria-label", label.textContent);
+  }
+};
+
+// JupyterLab would move to another cell, insert cells or delete this one. Tab and shortcuts get through; Escape goes
+// back to the cell.
+const keepKeys = (event) => {
+  if (event.key === "Escape") {
+    document.activeElement.blur();
+    event.currentTarget.closest(".jp-Cell")?.focus();
+  }
+  const leaves = ["Tab", "Escape"].includes(event.key) || (event.key === "Enter" && event.shiftKey);
+  if (!leaves && !event.ctrlKey && !event.altKey && !event.metaKey) event.stopPropagation();
+};
+
+const press = (handle, key) => handle.dispatchEvent(new KeyboardEvent("keydown", { key }));
+
+// noUiSlider takes End for the largest value that the slider was made with; its range may have grown since.
+const goToEnd = ({ key, target }) => {
+  if (key !== "End" || !target.matches(".noUi-handle")) return;
+  for (let last = NaN; last !== target.ariaValueNow && target.ariaValueNow !== target.ariaValueMax; ) {
+    last = target.ariaValueNow;
+    press(target, "ArrowRight");
+  }
+};
+
+// Prepare the controls around a picture; return a function that undoes it.
+const prepareControls = (explorer) => {
+  let pause = null;
+  const readAfterPause = ({ target, isComposing }) => {
+    if (isComposing || !target.matches("input[type=text]")) return;
+    clearTimeout(pause);
+    pause = setTimeout(() => target.dispatchEvent(new Event("change", { bubbles: true })), PAUSE);
+  };
+  explorer.addEventListener("keydown", keepKeys);
+  explorer.addEventListener("keydown", goToEnd);
+  explorer.addEventListener("input", readAfterPause);
+  nameSliders(explorer);
+  const watcher = new MutationObserver(() => nameSliders(explorer));
+  watcher.observe(explorer, { childList: true, subtree: true });
+  const ends = setTimeout(() => watcher.disconnect(), 5000); // controls are drawn within moments of the picture
+  return () => {
+    clearTimeout(pause);
+    clearTimeout(ends);
+    watcher.disconnect();
+    explorer.removeEventListener("keydown", keepKeys);
+    explorer.removeEventListener("keydown", goToEnd);
+    explorer.removeEventListener("input", readAfterPause);
+  };
+};

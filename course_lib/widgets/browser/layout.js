@@ -1,0 +1,37 @@
+// A picture in a narrow window: its panels stand below one another instead of shrinking until nothing can be read.
+
+const SMALLEST_SCALE = 0.9; // labels of 10 points keep 9
+const GAP = 16; // pixels between two pictures side by side, as in picture.css
+
+// Cut the picture into strips, one per column of panels, each with a sheet that carries the whole picture.
+// In a wide window they stand side by side and look like one picture.
+const makeStrips = (parent, cuts, make, name = "course-picture-image") => {
+  const edges = [0, ...cuts, 1];
+  return edges.slice(1).map((right, number) => {
+    const left = edges[number];
+    const node = make("div", "course-picture-strip", parent);
+    node.style.width = `calc(var(--course-width) * ${right - left})`;
+    const sheet = make("div", "course-picture-sheet", node);
+    sheet.style.marginLeft = `calc(var(--course-width) * ${-left})`;
+    const image = make("img", number ? "course-picture-copy" : name, sheet);
+    if (number) image.alt = ""; // the first one says it all
+    return { left, right, sheet, image };
+  });
+};
+
+// A pinned picture stands beside the live one where both can be read, their panels one below the other if need be.
+const fit = (frame, strips, width, height) => {
+  if (!frame.clientWidth) return; // not on the page
+  const half = (frame.clientWidth - GAP) / 2;
+  const widestStrip = width * Math.max(...strips.map(({ left, right }) => right - left));
+  const pinned = frame.querySelector(".course-picture-pinned");
+  const beside = Boolean(pinned) && half >= SMALLEST_SCALE * widestStrip;
+  frame.classList.toggle("course-picture-beside", beside);
+  const room = beside ? half : frame.clientWidth;
+  const whole = room >= SMALLEST_SCALE * width;
+  const widest = whole ? width : widestStrip;
+  const scale = clamp(room / widest, SMALLEST_SCALE, 1);
+  frame.style.setProperty("--course-width", `${scale * width}px`);
+  frame.style.setProperty("--course-height", `${scale * height}px`);
+  frame.classList.toggle("course-picture-stacked", !whole);
+};

@@ -1,0 +1,147 @@
+// The browser's half of picture.py. The files beside this one are put before it.
+
+const download = (bytes, type, file) => {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([bytes], { type }));
+  link.download = file;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+};
+
+const make = (tag, className, parent) => {
+  const node = document.createElement(tag);
+  node.className = className;
+  parent.append(node);
+  return node;
+};
+
+// Called once per picture, also while its cell is not on the page.
+const initialize = ({ model }) => {
+  let moved = false;
+  model.on("change:png", () => (moved = true));
+  keepInFile(model, (data) => (moved && data["image/png"] ? { "image/png": base64(model.get("png")) } : {}));
+};
+
+// The spot under the pointer or chosen by arrow keys: its mark, and a tip with its exact value.
+const makePointer = (stage, strips, model) => {
+  const mark = make("div", "course-picture-mark", strips[0].sheet);
+  const tip = make("div", "course-picture-tip", stage);
+  tip.setAttribute("role", "status");
+  mark.hidden = tip.hidden = true;
+  let spot = null; // the selected spot
+  const place = (box) => {
+    const [left, top, width, height] = box.map((fraction) => `${100 * fraction}%`);
+    Object.assign(mark.style, { left, top, width, height });
+    const middle = box[0] + box[2] / 2;
+    const { sheet } = strips.find(({ right }) => middle <= right) ?? strips[0];
+    sheet.append(mark);
+    const [around, inside] = [stage.getBoundingClientRect(), mark.getBoundingClientRect()];
+    const onTheRight = inside.right - around.left > 0.55 * around.width;
+    tip.style.left = onTheRight ? "auto" : `${inside.right - around.left + 10}px`;
+    tip.style.right = onTheRight ? `${around.right - inside.left + 10}px` : "auto";
+    tip.style.top = `${(inside.top + inside.bottom) / 2 - around.top + 8}px`;
+  };
+  const lookAt = (found) => {
+    spot = found;
+    mark.hidden = tip.hidden = !spot;
+    if (!spot) return (tip.textContent = "");
+    const { text, mark: box } = describe(spot);
+    if (tip.textContent !== text) tip.textContent = text;
+    place(box);
+  };
+  stage.onpointermove = (event) => {
+    const strip = strips.find(({ sheet }) => sheet.parentNode.contains(event.target));
+    if (!strip) return lookAt(null);
+    const box = strip.image.getBoundingClientRect();
+    const [x, y] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
+    lookAt(locate(model.get("hover"), x, y));
+  };
+  stage.onpointerleave = stage.onblur = () => lookAt(null);
+  stage.onkeydown = (event) => {
+    const arrow = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    const regions = model.get("hover");
+    if (arrow && regions.length) {
+      event.preventDefault();
+      const [rows, columns] = sizeOf(regions[0]);
+      const middle = { region: regions[0], column: Math.floor(columns / 2), row: Math.floor(rows / 2) };
+      lookAt(spot ? step(regions, spot, arrow) : middle);
+    } else if (event.key === "Escape" && spot) {
+      event.stopPropagation(); // a second Escape leaves the picture
+      lookAt(null);
+    }
+  };
+  return () => {
+    if (!spot) return;
+    const placeOf = (region) => [region.kind, ...region.box, ...sizeOf(region)].join();
+    const region = model.get("hover").find((one) => placeOf(one) === placeOf(spot.region));
+    lookAt(region ? { ...spot, region } : null);
+  };
+};
+
+const render = ({ model, el }) => {
+  const words = model.get("words");
+  const frame = make("div", "course-picture", el);
+  const row = make("div", "course-picture-row", frame);
+  const stage = make("div", "course-picture-stage", row);
+  stage.tabIndex = 0;
+  stage.setAttribute("role", "group");
+  stage.setAttribute("aria-label", words.help || words.picture);
+  const strips = makeStrips(make("div", "course-picture-strips", stage), model.get("cuts"), make);
+  const pointAgain = makePointer(stage, strips, model);
+  if (words.help) make("p", "course-picture-help", frame).textContent = words.help;
+  const bar = make("div", "course-picture-bar", frame);
+  const addButton = (text, onclick) => {
+    const button = make("button", "course-picture-button", bar);
+    return Object.assign(button, { type: "button", textContent: text, onclick });
+  };
+
+  const refit = () => fit(frame, strips, model.get("width"), model.get("height"));
+  const undo = []; // what to do when the picture goes
+  const buttons = model.get("live") ? { play: addButton("") , compare: addButton(""), code: addButton("") } : null;
+  addButton(words.png, () => download(model.get("png"), "image/png", `${model.get("name")}.png`));
+  addButton(words.svg, () => model.send({ wanted: "svg" }));
+  if (buttons) {
+    undo.push(makeCode(make("code", "course-picture-code", frame), model, buttons.code, words));
+    makeCompare(row, strips[0].image, model, buttons.compare, words, make, refit);
+  }
+
+  let [shown, coming] = [null, null]; // addresses of pictures
+  const swap = () => {
+    const address = URL.createObjectURL(new Blob([model.get("png")], { type: "image/png" }));
+    if (coming) URL.revokeObjectURL(coming); // it was overtaken before it was shown
+    coming = address;
+    const [{ image }] = strips;
+    image.onload = () => {
+      if (shown) URL.revokeObjectURL(shown);
+      [shown, coming] = [address, null];
+    };
+    for (const strip of strips) strip.image.src = address;
+    image.alt = model.get("summary");
+    pointAgain();
+  };
+  const save = (message, buffers) => {
+    if (message.answer === "svg") download(buffers[0], "image/svg+xml", `${model.get("name")}.svg`);
+  };
+  model.on("change:png", swap);
+  model.on("msg:custom", save);
+  swap();
+
+  let around = null; // the explorer, once the picture is on the page
+  const arranged = new ResizeObserver(() => {
+    refit();
+    if (around || !el.isConnected) return;
+    around = el.closest(".course-explorer") ?? el;
+    undo.push(prepareControls(around));
+    if (buttons) undo.push(makePlay(around, model, buttons.play, words));
+  });
+  arranged.observe(frame);
+  return () => {
+    arranged.disconnect();
+    for (const one of undo) one();
+    model.off("change:png", swap);
+    model.off("msg:custom", save);
+    for (const address of [shown, coming]) if (address) URL.revokeObjectURL(address);
+  };
+};
+
+export default { initialize, render };

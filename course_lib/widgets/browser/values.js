@@ -1,0 +1,67 @@
+// The exact values of a picture: which spot a pointer or an arrow key selects, and what is said of it.
+
+const short = (number) => {
+  if (!Number.isFinite(number)) return "–"; // no value here
+  return Math.abs(number) < 1e-9 ? "0" : String(Number(number.toPrecision(4)));
+};
+
+const clamp = (number, low, high) => Math.min(high, Math.max(low, number));
+
+const nearest = (numbers, wanted) =>
+  numbers.reduce((best, x, i) => (Math.abs(x - wanted) < Math.abs(numbers[best] - wanted) ? i : best), 0);
+
+// A spot is a region of the picture (an entry of Picture.hover) with a column, and a row in a map.
+// Coordinates are fractions of the picture, from its top left corner.
+const locate = (regions, x, y) => {
+  for (const region of regions) {
+    const [left, top, right, bottom] = region.box;
+    if (x < left || x > right || y < top || y > bottom) continue;
+    const [across, down] = [(x - left) / (right - left), (y - top) / (bottom - top)];
+    if (region.kind === "grid") {
+      const [rows, columns] = region.shape;
+      return { region, column: Math.min(columns - 1, Math.floor(across * columns)), row: Math.min(rows - 1, Math.floor(down * rows)) };
+    }
+    const [low, high] = region.limits.map(scaleOf(region));
+    return { region, column: nearest(region.x.map(scaleOf(region)), low + across * (high - low)), row: 0 };
+  }
+  return null;
+};
+
+const scaleOf = (region) => (region.log ? Math.log : (x) => x);
+
+const sizeOf = (region) => (region.kind === "grid" ? region.shape : [1, region.x.length]);
+
+// The text of a spot, and the box to mark, as fractions of the picture.
+const describe = ({ region, column, row }) => {
+  const [left, top, right, bottom] = region.box;
+  const place = (l, t, w, h) => [left + l * (right - left), top + t * (bottom - top), w * (right - left), h * (bottom - top)];
+  if (region.kind === "grid") {
+    const [rows, columns] = region.shape;
+    const value = region.values.getFloat32(4 * (row * columns + column), true); // little-endian float32
+    return {
+      text: `${region.row_name} ${region.rows[row]}, ${region.column_name} ${region.columns[column]}: ${short(value)}`,
+      mark: place(column / columns, row / rows, 1 / columns, 1 / rows),
+    };
+  }
+  const scale = scaleOf(region);
+  const [low, high] = region.limits.map(scale);
+  const x = region.x[column];
+  const name = region.log ? Number(x.toPrecision(3)) : x;
+  let text = `${region.x_name} ${name}: ${region.lines.map(([name, y]) => `${name} ${short(y[column])}`).join(", ")}`;
+  if (region.points) {
+    const [keys, values] = region.points;
+    const key = nearest(keys, x);
+    text += `; nearest key ${keys[key]}, value ${short(values[key])}`;
+  }
+  return { text, mark: place((scale(x) - low) / (high - low), 0, 0, 1) };
+};
+
+// Where an arrow key leads: along a line or over a map; up and down on a line go to the next panel.
+const step = (regions, spot, [right, down]) => {
+  const [rows, columns] = sizeOf(spot.region);
+  if (down && rows === 1) {
+    const region = regions[clamp(regions.indexOf(spot.region) + down, 0, regions.length - 1)];
+    return region === spot.region ? spot : { region, column: Math.floor(sizeOf(region)[1] / 2), row: 0 };
+  }
+  return { ...spot, column: clamp(spot.column + right, 0, columns - 1), row: clamp(spot.row + down, 0, rows - 1) };
+};

@@ -1,0 +1,184 @@
+"""The layers and models beside PyTorch's, and what checks, groups of heads and fused kernels are worth.
+
+Run it with ``python -m tests.benchmarks.core``; every ratio compares calls that took turns in one run.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_lib.attention import scaled_dot_product_attention
+from course_lib.blocks import Dropout, LayerNorm
+from course_lib.positions import RotaryPositions, SinusoidalPositions, sinusoidal_table
+from course_lib.profiling import peak_memory
+from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
+from course_lib.validation import unchecked
+from tests.helpers.timing import in_turn
+
+#: vocabulary, d_model, heads, d_ff, layers of encoder and decoder, batch, length
+LARGE = (1000, 512, 8, 2048, 2, 80, 10)
+DEEP = (8000, 128, 4, 512, 4, 32, 20)
+
+
+class TorchTransformer(nn.Module):
+    """The same model around `nn.Transformer`, with the embeddings of PyTorch's tutorial."""
+
+    def __init__(self, vocabulary: int, d_model: int, heads: int, d_ff: int, layers: int) -> None:
+        super().__init__()
+        self.source_embedding = nn.Embedding(vocabulary, d_model)
+        self.target_embedding = nn.Embedding(vocabulary, d_model)
+        self.register_buffer("positions", sinusoidal_table(512, d_model))
+        self.dropout = nn.Dropout(0.1)
+        self.stacks = nn.Transformer(
+            d_model, heads, layers, layers, d_ff, dropout=0.1, batch_first=True
+        )
+        self.lm_head = nn.Linear(d_model, vocabulary, bias=False)
+
+    def forward(self, source, target):
+        length, masked = target.shape[1], source == 0
+        hidden = self.stacks(
+            self.embed(self.source_embedding, source),
+            self.embed(self.target_embedding, target),
+            tgt_mask=torch.ones(length, length, dtype=torch.bool).triu(1),
+            src_key_padding_mask=masked,
+            memory_key_padding_mask=masked,
+            tgt_key_padding_mask=target == 0,
+        )
+        return self.lm_head(hidden)
+
+    def embed(self, embedding, tokens):
+        x = embedding(tokens) * embedding.embedding_dim**0.5
+        return self.dropout(x + self.positions[: tokens.shape[1]])
+
+
+def padded_pair(vocabulary: int, batch: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    source = torch.randint(1, vocabulary, (batch, length))
+    target = torch.randint(1, vocabulary, (batch, length + 1))
+    source[: batch // 2, -2:] = target[: batch // 2, -2:] = 0
+    return source, target
+
+
+def training_step(vocabulary, d_model, heads, d_ff, layers, batch, length) -> None:
+    """One step of each, with dropout, padding and causal masks, and Adam."""
+    config = TransformerConfig(
+        target_vocabulary=vocabulary, source_vocabulary=vocabulary, d_model=d_model, num_heads=heads,
+        d_ff=d_ff, encoder_layers=layers, decoder_layers=layers, norm="post", final_norm=True,
+    )  # fmt: skip
+    source, target = padded_pair(vocabulary, batch, length)
+
+    def step(model):
+        model.train()
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+
+        def run() -> None:
+            logits = model(source, target[:, :-1])
+            loss = F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+        return run
+
+    theirs = TorchTransformer(vocabulary, d_model, heads, d_ff, layers)
+    took = in_turn(rounds=12, ours=step(Transformer(config)), theirs=step(theirs))
+    print(
+        f"training step, d_model {d_model}, {layers}+{layers} layers, vocabulary {vocabulary}, batch "
+        f"{batch} × {length}: {took['ours']:.0f} ms, "
+        f"{took['theirs'] / took['ours']:.2f} × the throughput of nn.Transformer"
+    )
+
+
+@torch.no_grad()
+def validation_share() -> None:
+    config = TransformerConfig(
+        target_vocabulary=100, d_model=64, num_heads=4, encoder_layers=2, decoder_layers=2, d_ff=128
+    )
+    model, (source, target) = Transformer(config).eval(), padded_pair(100, 8, 16)
+
+    def without() -> None:
+        with unchecked():
+            model(source, target)
+
+    took = in_turn(rounds=300, checked=lambda: model(source, target), unchecked=without)
+    share = 1 - took["unchecked"] / took["checked"]
+    print(
+        f"forward pass, d_model 64, 2+2 layers, batch 8 × 16: {took['checked']:.2f} ms, "
+        f"of which checks {100 * share:.1f} %"
+    )
+
+
+@torch.no_grad()
+def grouped_heads() -> None:
+    query, key, value = torch.randn(8, 8, 1, 64), *torch.randn(2, 8, 1, 512, 64)
+    took = in_turn(
+        rounds=200,
+        grouped=lambda: scaled_dot_product_attention(
+            query, key, value, need_weights=False, enable_gqa=True
+        ),
+        repeated=lambda: F.scaled_dot_product_attention(
+            query, key.repeat_interleave(8, 1), value.repeat_interleave(8, 1)
+        ),
+    )
+    print(
+        f"one decode step, 8 query heads on 1 key/value head, 512 keys, batch 8: "
+        f"{1000 * took['grouped']:.0f} µs, {took['repeated'] / took['grouped']:.1f} × as fast as with "
+        f"repeated keys"
+    )
+
+
+def fused_kernels() -> None:
+    x = torch.randn(80, 10, 512, requires_grad=True)
+
+    def both(layer):
+        return lambda: torch.autograd.grad(layer(x).sum(), x)
+
+    took = in_turn(rounds=100, ours=both(LayerNorm(512)), theirs=both(nn.LayerNorm(512)))
+    print(
+        f"layer norm, forward and backward: written out {1000 * took['ours']:.0f} µs, "
+        f"nn.LayerNorm {1000 * took['theirs']:.0f} µs (used in the blocks)"
+    )
+    took = in_turn(rounds=100, ours=both(Dropout(0.1)), theirs=both(nn.Dropout(0.1)))
+    print(
+        f"dropout, forward and backward: written out {1000 * took['ours']:.0f} µs (used in the blocks), "
+        f"nn.Dropout {1000 * took['theirs']:.0f} µs"
+    )
+
+
+@torch.no_grad()
+def decode_step(d_model: int, layers: int, batch: int, past: int) -> None:
+    config = TransformerConfig(
+        target_vocabulary=1000, d_model=d_model, num_heads=4, decoder_layers=layers,
+        d_ff=4 * d_model, positions="rotary", norm="pre",
+    )  # fmt: skip
+    model, prompt = DecoderOnly(config).eval(), torch.randint(1, 1000, (batch, past))
+    cache, token = model.new_cache(), prompt[:, :1]
+    model(prompt, cache=cache)
+    took = in_turn(rounds=40, cached=lambda: model(token, cache=cache), whole=lambda: model(prompt))
+    print(
+        f"cached decode step, d_model {d_model}, {layers} layers, batch {batch}, {past} tokens so far: "
+        f"{took['cached']:.2f} ms, {took['whole'] / took['cached']:.1f} × as fast as the whole pass"
+    )
+
+
+def far_positions() -> None:
+    x, heads = torch.zeros(1, 1, 64), torch.zeros(1, 1, 1, 64)
+    sinusoids, rotary = SinusoidalPositions(64), RotaryPositions(64)
+    for name, call in (
+        ("sinusoidal", lambda: sinusoids(x, 1_000_000)),
+        ("rotary", lambda: rotary.rotate(heads, heads, 1_000_000)),
+    ):
+        print(f"one token at position 1,000,000, {name}: {peak_memory(call) / 1024:.0f} kB")
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    validation_share()
+    grouped_heads()
+    fused_kernels()
+    decode_step(64, 2, batch=8, past=16)
+    decode_step(128, 4, batch=1, past=64)
+    far_positions()
+    torch.set_num_threads(2)
+    training_step(*LARGE)
+    training_step(*DEEP)

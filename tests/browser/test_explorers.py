@@ -1,0 +1,420 @@
+"""What every explorer does in a real JupyterLab: saved and opened again, by keyboard, typed into, narrow, dark."""
+
+import base64
+import json
+import re
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from course_lib.tools.normal_form import METADATA
+from tests.helpers.gestures import ask, settled
+from tests.helpers.lab import Explorer, running_lab
+
+NOTEBOOK = "explorers.ipynb"
+CELLS = (
+    """
+import torch
+from course_lib.data import wave_series
+from course_lib.inspection import AttentionMap
+from course_lib.notebook import show_lines, show_table
+from course_lib.widgets import attention_explorer, kernel_regression_explorer, mask_explorer
+
+KNOWN = "the a old red fox dog runs sleeps fast well".split()
+
+
+def read(text):
+    for word in text.split():
+        if word not in KNOWN:
+            raise ValueError(f"{word!r} is unknown")
+    numbers = torch.tensor([float(KNOWN.index(word)) for word in text.split()])
+    weights = torch.softmax(-(numbers[:, None] - numbers[None]).abs(), dim=-1)
+    return {"only": AttentionMap(torch.stack([weights, weights**2]), text.split())}
+""",
+    'reader = attention_explorer(read, text="the old fox runs", title="Reader")\nreader',
+    "masks = mask_explorer()\nmasks",
+    "masks",
+    "fit = kernel_regression_explorer(wave_series())\nfit",
+    'show_lines([0, 1, 2], {"a": [0, 1, 4]}, "Squares: 0, 1, 4")',
+    'show_table(["model", "score"], [["mine", 0.93]], "Scores of one model.")',
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("lab")
+
+
+@pytest.fixture(scope="module")
+def lab(folder):
+    with running_lab(folder) as address:
+        cells = [nbformat.v4.new_code_cell(source.strip()) for source in CELLS]
+        book = nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
+        nbformat.write(book, folder / "notebooks" / NOTEBOOK)
+        yield address
+
+
+@pytest.fixture(scope="module")
+def opened(lab, screen):
+    """The notebook after Run All."""
+    screen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    screen.open(lab, NOTEBOOK)
+    screen.run_all()
+    return screen
+
+
+@pytest.fixture
+def masks(opened):
+    found = Explorer(opened.page, "Masks")
+    found.reset()
+    return found
+
+
+@pytest.fixture
+def reader(opened):
+    found = Explorer(opened.page, "Reader")
+    found.reset()
+    return found
+
+
+# --- the first view after Run All -------------------------------------------------------------
+
+
+def test_a_second_display_is_refused_and_leaves_the_first_alone(opened):
+    assert (
+        "already shown in another cell" in opened.page.locator(".jp-OutputArea").nth(3).inner_text()
+    )
+    assert opened.page.locator('.course-picture-image[alt^="Masks"]').count() == 1
+    assert "allowed pairs 14 of 25" in Explorer(opened.page, "Masks").summary()
+
+
+# --- keys -------------------------------------------------------------------------------------
+
+STATE = """() => {
+    const notebook = window.jupyterapp.shell.currentWidget.content;
+    return [notebook.activeCellIndex, notebook.widgets.length];
+}"""
+INSIDE = "(root) => root.contains(document.activeElement)"
+
+
+@pytest.mark.parametrize(
+    ("place", "keys"),
+    [
+        ("select", ["ArrowDown", "ArrowUp", "a", "b", "x"]),
+        (
+            ".noUi-handle",
+            ["ArrowUp", "ArrowDown", "x", "a", "b", "d", "d", "z", "Enter", "Shift+M"],
+        ),
+        (".course-picture-stage", ["ArrowDown", "ArrowUp", "x", "a", "b", "c", "v"]),
+        (".course-picture-button", ["ArrowDown", "x", "a", "b"]),
+    ],
+)
+def test_the_notebook_does_not_take_the_keys_of_an_explorer(opened, masks, place, keys):
+    element = masks.root.locator(place).first
+    opened.page.evaluate(
+        "() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 2; }"
+    )
+    element.focus()
+    before = opened.page.evaluate(STATE)
+    for key in keys:
+        opened.page.keyboard.press(key)
+        assert opened.page.evaluate(STATE) == before, key
+    assert element.evaluate("(element) => element === document.activeElement")
+
+
+@pytest.mark.parametrize("place", ["select", ".noUi-handle", ".course-picture-stage"])
+def test_tab_and_escape_leave(opened, masks, place):
+    element = masks.root.locator(place).first
+    element.focus()
+    opened.page.keyboard.press("Tab")
+    assert not element.evaluate("(element) => element === document.activeElement")
+    element.focus()
+    opened.page.keyboard.press("Escape")
+    assert not masks.root.evaluate(INSIDE), "Escape goes back to the notebook"
+
+
+# --- text boxes -------------------------------------------------------------------------------
+
+WATCH = """(root) => {
+    window.told = [];
+    window.drawn = 0;
+    const note = () => {
+        const words = root.querySelector('.widget-html p[role=status]')?.textContent ?? '';
+        if (words && words !== window.told.at(-1)) window.told.push(words);
+    };
+    note();
+    new MutationObserver(note).observe(root, { subtree: true, childList: true, characterData: true });
+    new MutationObserver(() => window.drawn++)
+        .observe(root.querySelector('.course-picture-image'), { attributeFilter: ['src'] });
+}"""
+
+
+def watched(explorer):
+    """What is told and how often a picture comes, from now on."""
+    explorer.root.evaluate(WATCH)
+    return lambda: explorer.page.evaluate("() => [window.told.slice(1), window.drawn]")
+
+
+def test_a_text_is_read_once_after_a_pause(reader):
+    seen = watched(reader)
+    box = reader._control("text").locator("input")
+    box.click()
+    reader.page.keyboard.press("Control+A")
+    reader.page.keyboard.type("the red dog sleeps well", delay=40)
+    settled(reader, "text 'the red dog sleeps well'")
+    reader.page.wait_for_timeout(600)
+    told, drawn = seen()
+    assert drawn == 1 and len(told) == 1, told
+
+
+def test_enter_reads_a_text_at_once(reader):
+    box = reader._control("text").locator("input")
+    box.fill("a red dog")
+    reader.page.keyboard.press("Enter")
+    reader.page.wait_for_function("() => window.drawn >= 0")
+    settled(reader, "text 'a red dog'")
+
+
+def test_an_unknown_word_is_named_once(reader):
+    seen = watched(reader)
+    box = reader._control("text").locator("input")
+    box.click()
+    reader.page.keyboard.press("Control+A")
+    reader.page.keyboard.type("the old zebra", delay=40)
+    settled(reader, "cannot be drawn")
+    reader.page.wait_for_timeout(600)
+    told, drawn = seen()
+    assert drawn == 0 and len(told) == 1
+    assert told[0].count("zebra") == 1
+
+
+# --- narrow windows ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def narrow(opened):
+    opened.page.set_viewport_size({"width": 900, "height": 1000})
+    yield opened
+    opened.page.set_viewport_size({"width": 1500, "height": 1000})
+    opened.page.wait_for_timeout(300)
+
+
+@pytest.mark.parametrize("title", ["Masks", "Kernel regression", "Reader", "Squares"])
+def test_labels_can_be_read_in_a_narrow_window(narrow, title):
+    explorer = Explorer(narrow.page, title)
+    narrow.page.wait_for_timeout(300)
+    sheet, drawn = explorer.image.bounding_box(), explorer.image.evaluate("(i) => i.naturalWidth")
+    scale = sheet["width"] / (drawn / 1.3)  # pixels drawn per pixel of the figure
+    assert 10 * scale >= 9, "labels of 10 points have at least 9 on screen"
+    assert explorer.root.evaluate("(root) => root.scrollWidth <= root.clientWidth + 1")
+
+
+def test_panels_stand_below_one_another_and_can_still_be_read_off(narrow):
+    fit = Explorer(narrow.page, "Kernel regression")
+    narrow.page.wait_for_timeout(300)
+    strips = [one.bounding_box() for one in fit.root.locator(".course-picture-strip").all()]
+    assert len(strips) == 3
+    assert strips[0]["y"] < strips[1]["y"], "stacked"
+    room = fit.stage.bounding_box()
+    assert all(one["x"] + one["width"] <= room["x"] + room["width"] + 1 for one in strips)
+    left, top, right, bottom = ask(narrow, "fit.picture.hover[1]['box']")
+    sheet = fit.root.locator(".course-picture-sheet").nth(1)
+    sheet.scroll_into_view_if_needed()
+    box = sheet.bounding_box()
+    narrow.page.mouse.move(
+        box["x"] + (left + right) / 2 * box["width"], box["y"] + (top + bottom) / 2 * box["height"]
+    )
+    assert re.match("x .*: weight ", fit.tip())
+    mark = fit.root.locator(".course-picture-mark").bounding_box()
+    assert abs(mark["y"] - (box["y"] + top * box["height"])) < 2
+    narrow.page.mouse.move(1, 1)
+
+
+def test_in_a_wide_window_the_panels_stand_side_by_side(opened):
+    fit = Explorer(opened.page, "Kernel regression")
+    strips = [one.bounding_box() for one in fit.root.locator(".course-picture-strip").all()]
+    assert len({round(one["y"]) for one in strips}) == 1
+    for one, other in zip(strips, strips[1:], strict=False):
+        assert one["x"] + one["width"] == pytest.approx(other["x"], abs=0.5)
+
+
+# --- dark theme -------------------------------------------------------------------------------
+
+CONTRASTS = """(root) => {
+    const parse = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
+    const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+        .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+        .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+    const behind = (node) => {
+        for (; node; node = node.parentElement) {
+            const colour = parse(getComputedStyle(node).backgroundColor);
+            if (colour.length === 3 || colour[3] > 0) return colour;
+        }
+        return [255, 255, 255];
+    };
+    return [...root.querySelectorAll('*')]
+        .filter((node) => node.getClientRects().length && !node.closest('[disabled]') &&
+            ([...node.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || node.matches('input')))
+        .map((node) => {
+            const [a, b] = [light(parse(getComputedStyle(node).color)), light(behind(node))];
+            return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), node.textContent.slice(0, 40)];
+        });
+}"""
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Dark", "JupyterLab Light"])
+def test_every_word_stands_out_from_what_is_behind_it(opened, reader, theme):
+    change = "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
+    try:
+        opened.page.evaluate(change, theme)
+        light = str(theme.endswith("Light")).lower()
+        opened.page.wait_for_selector(f'body[data-jp-theme-light="{light}"]', state="attached")
+        opened.page.wait_for_timeout(500)
+        reader.root.get_by_role("button", name="Copy code").click()
+        contrasts = reader.root.evaluate(CONTRASTS)
+        assert len(contrasts) > 10
+        assert [one for one in contrasts if one[0] < 4.5] == []
+    finally:
+        opened.page.evaluate(change, "JupyterLab Light")
+        opened.page.wait_for_selector('body[data-jp-theme-light="true"]', state="attached")
+
+
+# --- play, compare, code ----------------------------------------------------------------------
+
+
+def test_play_sweeps_a_slider_until_pause(masks):
+    masks._handle("queries").focus()
+    masks.root.get_by_role("button", name="Play queries").click()
+    masks.page.wait_for_function(
+        "(handle) => Number(handle.ariaValueNow) === 3",
+        timeout=15_000,
+        arg=masks._handle("queries").element_handle(),
+    )
+    masks.root.get_by_role("button", name="Pause queries").click()
+    masks.page.wait_for_timeout(400)
+    value, picture = masks.value("queries"), masks.picture()
+    masks.page.wait_for_timeout(600)
+    assert (masks.value("queries"), masks.picture()) == (value, picture)
+    assert value in (3, 4)
+
+
+def test_with_reduced_motion_play_takes_one_step(masks):
+    masks.page.emulate_media(reduced_motion="reduce")
+    try:
+        masks._handle("length").focus()
+        masks.root.get_by_role("button", name="Step length").click()
+        masks.page.wait_for_timeout(900)
+        assert masks.value("length") == 5
+    finally:
+        masks.page.emulate_media(reduced_motion="no-preference")
+
+
+def boxes(masks, width):
+    """The boxes of the live and the pinned picture in a window of this width."""
+    masks.page.set_viewport_size({"width": width, "height": 1000})
+    masks.page.wait_for_timeout(500)
+    return {
+        name: masks.root.locator(selector).bounding_box()
+        for name, selector in (
+            ("live", ".course-picture-stage"),
+            ("pinned", ".course-picture-pinned"),
+        )
+    }
+
+
+def test_compare_pins_the_picture_beside_the_live_one(masks):
+    before = masks.image.get_attribute("alt")
+    masks.root.get_by_role("button", name="Compare").click()
+    masks.press("length", "ArrowLeft", times=2)
+    pinned = masks.root.locator(".course-picture-pinned")
+    copy = pinned.locator("img").first
+    assert copy.get_attribute("alt") == before != masks.image.get_attribute("alt")
+    assert copy.evaluate("(image) => image.complete && image.naturalWidth > 1000")
+    assert "allowed pairs 14 of 25" in pinned.inner_text()
+    beside = boxes(masks, 1500)
+    assert beside["live"]["y"] == pytest.approx(beside["pinned"]["y"], abs=2)
+    assert beside["live"]["x"] + beside["live"]["width"] <= beside["pinned"]["x"]
+    below = boxes(masks, 900)
+    assert below["live"]["x"] == pytest.approx(below["pinned"]["x"], abs=2)
+    assert below["live"]["y"] + below["live"]["height"] <= below["pinned"]["y"]
+    masks.page.set_viewport_size({"width": 1500, "height": 1000})
+    masks.root.get_by_role("button", name="End comparison").click()
+    assert pinned.count() == 0
+
+
+def test_a_line_of_code_is_copied_and_recreates_the_state(opened, masks):
+    masks.press("length", "ArrowLeft", times=2)
+    masks.choose("mask", "padding")
+    masks.root.get_by_role("button", name="Copy code").click()
+    shown = masks.root.locator(".course-picture-code").inner_text()
+    assert shown == "mask_explorer(kind='padding', length=2)"
+    opened.page.wait_for_timeout(200)
+    assert opened.page.evaluate("() => navigator.clipboard.readText()") == shown
+    assert ask(opened, f"{shown}.summary == masks.summary")
+
+
+# --- saved, and opened again ------------------------------------------------------------------
+
+SHUT_DOWN = "() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()"
+FIRST_LINES = """() => [...document.querySelectorAll('.jp-Cell .jp-OutputArea')].map((area) => area.innerText)"""
+
+
+def outputs_of(path):
+    book = json.loads(path.read_text(encoding="utf-8"))
+    assert "widgets" not in book["metadata"]
+    return [
+        output["data"] for cell in book["cells"] for output in cell["outputs"] if "data" in output
+    ]
+
+
+def test_a_saved_notebook_shows_its_pictures_as_last_seen(lab, opened, masks, folder):
+    masks.press("length", "ArrowLeft", times=3)
+    seen = ask(opened, "__import__('base64').b64encode(masks.picture.png).decode()")
+    opened.command("docmanager:save")
+    path = folder / "notebooks" / NOTEBOOK
+    opened.page.wait_for_function(
+        "() => !window.jupyterapp.shell.currentWidget.context.model.dirty"
+    )
+    saved = outputs_of(path)
+    assert not any("application/vnd.jupyter.widget-view+json" in one for one in saved)
+    pictures = [one for one in saved if "image/png" in one]
+    assert len(pictures) == 4
+    mine = next(one for one in pictures if one["text/plain"][0].startswith("Masks"))
+    assert base64.b64decode(mine["image/png"]) == base64.b64decode(seen)
+    assert masks.image.is_visible(), "the page keeps the widget"
+
+    opened.page.evaluate(SHUT_DOWN)
+    opened.open(lab, NOTEBOOK)
+    opened.page.wait_for_timeout(1000)
+    assert "Error displaying widget" not in opened.page.content()
+    images = opened.page.locator(".jp-OutputArea-output img")
+    assert images.count() == 4
+    for image in images.all():
+        image.scroll_into_view_if_needed()
+        assert image.evaluate("(image) => image.complete && image.naturalWidth > 600")
+    table = opened.page.get_by_role("table", name="Scores of one model.")
+    assert "0.93" in table.inner_text()
+    assert opened.errors == []
+
+    opened.run("import torch")
+    opened.run("masks = mask_explorer()")
+    again = Explorer(opened.page, "Masks")
+    again.press("length", "ArrowLeft")
+    assert "allowed pairs 12 of 25" in again.summary()
+
+
+def test_a_saved_notebook_can_be_compared_with_a_new_run(folder):
+    """Run after the test above, on the notebook that it saved."""
+    book = nbformat.read(folder / "notebooks" / NOTEBOOK, as_version=4)
+    book.cells = [cell for cell in book.cells if not cell.source.startswith("show_table")]
+    nbformat.write(book, folder / "saved.ipynb")
+    command = [sys.executable, "-m", "pytest", "-q", "--nbval", "--nbval-current-env"]
+    command += ["-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(folder)]
+    ran = subprocess.run([*command, str(folder / "saved.ipynb")], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-3000:]
+
+
+def test_nothing_left_this_machine_and_nothing_complained(opened):
+    assert opened.complaints() == []

@@ -1,0 +1,102 @@
+"""The recorded experiment on language models beyond their training length."""
+
+import math
+
+import pytest
+import torch
+
+from course_lib.experiments import context_length
+from course_lib.experiments.context_length import (
+    ENCODINGS,
+    EXTENSIONS,
+    LENGTHS,
+    SEEDS,
+    extended,
+    losses,
+    make_model,
+    ntk_base,
+    recorded,
+    text,
+    train,
+)
+from course_lib.positions import rotary
+
+
+def test_the_text_is_split_without_overlap():
+    training, held_out, alphabet = text()
+    assert min(training.min(), held_out.min()) >= 1, "0 is padding"
+    assert max(training.max(), held_out.max()) == len(alphabet)
+    whole = "".join(alphabet[n - 1] for n in torch.cat([training, held_out]).tolist())
+    assert "assert expression" in whole and len(held_out) == pytest.approx(0.1 * len(whole), abs=1)
+
+
+def test_longer_windows_score_the_same_characters(without_annotations):
+    asked = []
+
+    class Uniform(torch.nn.Module):
+        def forward(self, tokens):
+            asked.append(tokens)
+            return torch.zeros(*tokens.shape, len(text()[2]) + 1)
+
+    measured = losses(Uniform(), count=3)
+    assert measured == pytest.approx([math.log(len(text()[2]) + 1)] * 4)
+    assert [tokens.shape[1] for tokens in asked] == list(LENGTHS)
+    for tokens in asked[1:]:
+        assert torch.equal(tokens[:, -LENGTHS[0] :], asked[0])
+
+
+def test_training_lowers_the_loss_and_repeats():
+    found = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        model = make_model("alibi")
+        before = losses(model, count=8, lengths=(64,))
+        train(model, length=64, steps=12, lr=3e-3, seed=3)
+        found.append(losses(model, count=8, lengths=(64,)))
+        assert found[-1][0] < before[0] - 0.5
+    assert found[0] == found[1]
+
+
+def test_an_extension_changes_the_angles_and_nothing_else():
+    model = make_model("rotary")
+    x, d_head = torch.randn(1, 4, 8, 16), model.config.d_head
+    assert d_head == 16
+    wanted = {
+        "unchanged": rotary(x, torch.arange(8)),
+        "larger base (NTK-aware)": rotary(x, torch.arange(8), 10000.0 * 4 ** (16 / 14)),
+    }
+    angles = torch.arange(8)[:, None] / 4 * 10000.0 ** (-torch.arange(0, 16, 2) / 16)
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2))) * torch.exp(1j * angles)
+    wanted["position interpolation"] = torch.view_as_real(pairs).flatten(-2)
+    assert set(wanted) == set(EXTENSIONS)
+    for name, rotated in wanted.items():
+        other = extended(model, name)
+        for block in other.blocks:
+            query, key = block.attention.positions.rotate(x, x)
+            torch.testing.assert_close(query, rotated)
+            torch.testing.assert_close(key, rotated)
+        for one, same in zip(model.parameters(), other.parameters(), strict=True):
+            assert torch.equal(one, same) and one is not same
+    with pytest.raises(ValueError, match="extension="):
+        extended(model, "YaRN")
+
+
+def test_the_larger_base_slows_the_slowest_pair_by_the_scale():
+    for d_head, scale in ((16, 4.0), (128, 8.0)):
+        slowest = [base ** (-(d_head - 2) / d_head) for base in (1e4, ntk_base(d_head, scale))]
+        assert slowest[0] / slowest[1] == pytest.approx(scale)
+
+
+def test_every_run_is_recorded():
+    record = recorded()
+    assert list(record["encodings"]) == list(ENCODINGS)
+    assert list(record["extensions"]) == list(EXTENSIONS)
+    for arm in record["encodings"].values():
+        assert arm["lr"] in context_length.LEARNING_RATES
+        assert [len(run) for run in arm["loss"]] == [len(LENGTHS)] * len(SEEDS)
+    for arm in record["extensions"].values():
+        assert arm["lr"] in context_length.FINE_TUNING_RATES
+        for when in ("before", "after"):
+            assert [len(run) for run in arm[when]] == [len(LENGTHS)] * len(SEEDS)
+    same = record["extensions"]["unchanged"]["before"], record["encodings"]["rotary"]["loss"]
+    assert torch.allclose(*map(torch.tensor, same), atol=1e-3), "the same models"

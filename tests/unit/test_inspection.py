@@ -1,0 +1,282 @@
+"""Recording attention weights; their entropy and mean distance."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_lib.attention import Attention, SelfAttention
+from course_lib.inspection import entropy, mean_distance, record_attention, weights_version
+from course_lib.multihead import MultiHeadAttention, PerHeadMultiHead
+from course_lib.outputs import AttentionOutput
+from course_lib.recurrent import BahdanauDecoder, GRUEncoder, Seq2Seq
+from course_lib.scoring import DotScore
+from tests.helpers.attention import BATCH, HEADS, KEYS, QUERIES
+from tests.helpers.tensors import DTYPES, ROUNDING
+
+# --- recording -------------------------------------------------------------------------------
+
+
+class Model(nn.Module):
+    """Layers of three kinds; the second is called twice, the third has heads that are layers too."""
+
+    def __init__(self):
+        super().__init__()
+        self.fused = MultiHeadAttention(6, 3, dropout=0.3)
+        self.blocks = nn.ModuleList([SelfAttention(6), PerHeadMultiHead(6, 2)])
+        self.pooled = Attention(DotScore())
+
+    def parts(self, x, need_weights=True):
+        """What each layer returns, in the order of the calls."""
+        yield "fused", self.fused(x, need_weights=need_weights)
+        yield "blocks.0", self.blocks[0](x)
+        yield "blocks.0", self.blocks[0](2 * x)
+        yield "blocks.1", self.blocks[1](x, 3 * x)
+        yield "pooled", self.pooled(x[0], x[1], x[2])
+
+    def forward(self, x):
+        return [attended.output for _, attended in self.parts(x, need_weights=False)]
+
+
+def quiet_model():
+    return Model().double().eval(), torch.randn(4, 5, 6, dtype=torch.float64)
+
+
+def hooks(model):
+    return sum(
+        len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()
+    )
+
+
+@pytest.mark.verifies(
+    "course_lib.inspection.record_attention", against="the weights that every layer returns"
+)
+def test_record_attention_returns_the_weights_of_every_layer(ledger):
+    model, x = quiet_model()
+    with record_attention(model) as maps:
+        model(x)
+    wanted = {}
+    for name, attended in model.parts(x):
+        wanted.setdefault(name, []).append(attended.weights)
+    assert list(maps) == ["fused", "blocks.0", "blocks.1", "pooled"]
+    with_heads = {
+        "fused": lambda weights: weights,
+        "blocks.0": lambda weights: weights[:, None],
+        "blocks.1": lambda weights: weights,
+        "pooled": lambda weights: weights[None, None],
+    }
+    for name, weights in wanted.items():
+        for mine, theirs in zip(maps[name], weights, strict=True):
+            assert mine.dim() == 4 and not mine.requires_grad
+            ledger.compare(mine, with_heads[name](theirs), within=0)
+
+
+def test_record_attention_has_no_side_effects():
+    model, x = quiet_model()
+    plain = model(x)
+    with record_attention(model) as maps:
+        recorded = model(x)
+        assert hooks(model) > 0
+    torch.testing.assert_close(recorded, plain)
+    assert hooks(model) == 0
+    before = {name: len(tensors) for name, tensors in maps.items()}
+    model(x)
+    assert {name: len(tensors) for name, tensors in maps.items()} == before
+    assert model.fused(x).weights is None
+
+
+def test_record_attention_does_not_change_gradients():
+    model, x = quiet_model()
+    plain = torch.autograd.grad(sum(part.sum() for part in model(x)), model.fused.out_proj.weight)
+    with record_attention(model):
+        ours = torch.autograd.grad(
+            sum(part.sum() for part in model(x)), model.fused.out_proj.weight
+        )
+    torch.testing.assert_close(ours, plain)
+
+
+def test_record_attention_removes_its_hooks_after_an_error():
+    model, x = quiet_model()
+    with pytest.raises(ValueError, match="query has shape"), record_attention(model) as maps:
+        model.fused(x)
+        model(x[..., :2])
+    assert hooks(model) == 0
+    assert {name: len(tensors) for name, tensors in maps.items()} == {"fused": 1}
+
+
+def test_record_attention_adds_a_tensor_per_call():
+    model, x = quiet_model()
+    with record_attention(model) as maps:
+        for length in (2, 3, 4):
+            model(x[:, :length])
+    assert [tuple(tensor.shape) for tensor in maps["blocks.1"]] == [
+        (4, 2, length, length) for length in (2, 3, 4)
+    ]
+    assert len(maps["blocks.0"]) == 6 and len(maps["fused"]) == 3
+
+
+@pytest.mark.parametrize("make", [MultiHeadAttention, PerHeadMultiHead])
+def test_record_attention_names_the_model_itself_with_the_empty_string(make):
+    layer, x = make(6, 3), torch.randn(4, 5, 6)
+    with record_attention(layer) as maps:
+        attended = layer(x)
+    assert list(maps) == [""]
+    torch.testing.assert_close(maps[""], [attended.weights])
+
+
+class Impatient(nn.Module):
+    """Calls one head of its layer alone, and then the whole layer twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = PerHeadMultiHead(6, 2)
+
+    def forward(self, x):
+        alone = self.attention.heads[1](x, x, x)
+        return alone.weights, *(self.attention(x).weights for _ in range(2))
+
+
+def test_record_attention_of_nested_layers():
+    model, x = nn.ModuleDict({"inner": Impatient()}), torch.randn(4, 5, 6)
+    with record_attention(model) as maps:
+        alone, *whole = model["inner"](x)
+    assert list(maps) == ["inner.attention.heads.1", "inner.attention"]
+    torch.testing.assert_close(maps["inner.attention.heads.1"], [alone[:, None]])
+    torch.testing.assert_close(maps["inner.attention"], whole)
+
+
+class Weightless(nn.Module):
+    def forward(self, x):
+        return AttentionOutput(x, None)
+
+
+def test_record_attention_skips_layers_without_weights():
+    model = nn.Sequential(nn.Linear(6, 6), Weightless())
+    with record_attention(model) as maps:
+        assert model(torch.randn(4, 5, 6)).weights is None
+    assert maps == {}
+
+
+def test_record_attention_of_a_recurrent_decoder():
+    model = Seq2Seq(GRUEncoder(9, 8, 2), BahdanauDecoder(7, 3, 5, 4, 6, 2))
+    source = torch.tensor([[3, 8, 1, 4], [5, 2, 0, 0], [7, 0, 0, 0]])
+    target = torch.tensor([[1, 4, 6, 2, 3], [1, 1, 3, 4, 5], [1, 5, 2, 2, 2]])
+    with record_attention(model) as maps:
+        decoded = model.decoder(target, model.encoder(source))
+    assert list(maps) == ["decoder.attention"] and len(maps["decoder.attention"]) == 5
+    for step, weights in enumerate(maps["decoder.attention"]):
+        assert torch.equal(weights, decoded.weights[:, None, step : step + 1].detach())
+
+
+class Foreign(nn.Module):
+    """PyTorch's own layer is none of ours; `need_weights` is its fifth argument."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(6, 3, batch_first=True)
+
+    def forward(self, x, by_position):
+        if by_position:
+            return self.attention(x, x, x, None, False)
+        return self.attention(x, x, x, need_weights=False)
+
+
+@pytest.mark.parametrize("by_position", [True, False])
+def test_record_attention_ignores_layers_of_pytorch(by_position):
+    model, x = Foreign(), torch.randn(4, 5, 6)
+    with record_attention(model) as maps:
+        output, weights = model(x, by_position)
+    assert weights is None and maps == {}
+
+
+# --- entropy and mean distance ---------------------------------------------------------------
+
+
+def some_weights(dtype, *shape):
+    """Rows that sum to one; the first has a single key, the second is hidden whole."""
+    weights = torch.rand(shape, dtype=torch.float64).softmax(-1)
+    weights[..., 0, :] = F.one_hot(torch.tensor(shape[-1] - 1), shape[-1])
+    weights[..., 1, :] = 0
+    return weights.to(dtype)
+
+
+@pytest.mark.verifies("course_lib.inspection.entropy", against="SciPy `entropy`")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch", [(), (BATCH, HEADS)])
+def test_entropy_equals_scipy(ledger, batch, dtype):
+    weights = some_weights(dtype, *batch, QUERIES, KEYS)
+    ours = entropy(weights)
+    rows = weights.double().numpy()
+    theirs = np.zeros(rows.shape[:-1])
+    for row in np.ndindex(theirs.shape):
+        theirs[row] = scipy.stats.entropy(rows[row]) if rows[row].any() else 0.0
+    assert ours.dtype == dtype
+    ledger.compare(ours, theirs, within=ROUNDING[dtype])
+    assert (ours[..., :2] == 0).all()
+    assert entropy(torch.full((KEYS,), 1 / KEYS)).item() == pytest.approx(math.log(KEYS))
+
+
+@pytest.mark.verifies("course_lib.inspection.mean_distance", against="an explicit double loop")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 4), (4, 6), (1, 5), (BATCH, HEADS, 4, 5)])
+def test_mean_distance_equals_a_double_loop(ledger, shape, dtype):
+    *batch, queries, keys = shape
+    weights = torch.rand(shape, dtype=torch.float64).softmax(-1).to(dtype)
+    theirs = np.zeros(batch)
+    for *where, i, j in np.ndindex(*shape):
+        place = i + keys - queries  # queries are the last of the keys
+        theirs[*where] += weights[*where, i, j].item() * abs(place - j) / queries
+    ours = mean_distance(weights)
+    assert ours.dtype == dtype
+    ledger.compare(ours, theirs, within=ROUNDING[dtype])
+
+
+def test_mean_distance_of_diagonal_weights():
+    assert mean_distance(torch.eye(5)) == 0
+    assert mean_distance(torch.eye(5).roll(1, 1)[:-1]) == 0  # with one key more than queries
+    assert mean_distance(torch.eye(5)[[0, 0, 0, 0, 0]]) == 2  # (0 + 1 + 2 + 3 + 4) / 5
+
+
+M = torch.ones(4, 5) > 0
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: entropy([0.5, 0.5]), r"weights is a list; a tensor is needed"),
+        (lambda: entropy(M), r"weights has dtype bool; a floating-point tensor is needed"),
+        (lambda: mean_distance(M.long()), r"weights has dtype int64; a floating-point tensor is needed"),
+        (lambda: mean_distance(None), r"weights is a NoneType; a tensor is needed"),
+        (lambda: record_attention("model").__enter__(), r"model is a str; it must be an nn\.Module"),
+        (lambda: record_attention(SelfAttention).__enter__(), r"model is a type; it must be an nn\.Module"),
+    ],
+)  # fmt: skip
+def test_invalid_inspection_input_raises_value_error(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
+
+
+@pytest.mark.verifies(
+    "course_lib.inspection.weights_version", against="changes in place, made one by one"
+)
+def test_weights_version_changes_with_every_change_in_place(ledger):
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    seen = [weights_version(model)]
+    model(torch.randn(5, 3))  # a forward pass changes nothing
+    assert weights_version(model) == seen[0]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.randn(5, 3)).sum().backward()
+    optimizer.step()
+    seen.append(weights_version(model))
+    with torch.no_grad():
+        model[1].bias.add_(1.0)
+    seen.append(weights_version(model))
+    model.load_state_dict(model.state_dict())
+    seen.append(weights_version(model))
+    assert len(set(seen)) == 4
+    ledger.holds()

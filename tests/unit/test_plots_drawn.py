@@ -1,0 +1,190 @@
+"""The numbers compared and shown under the pointer are those that were drawn."""
+
+import math
+
+import matplotlib
+import numpy as np
+import pytest
+import seaborn
+from matplotlib import pyplot
+
+from course_lib.notebook import show
+from course_lib.plots import bar_plot, drawn_panels, figure, line_plot
+from course_lib.plots.style import STYLE
+from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.picture import Picture
+
+X = [16, 32, 64, 128]
+RUNS = np.array([[0.9, 0.5, np.nan, 0.1], [1.0, 0.7, np.nan, 0.2], [0.8, 0.3, np.nan, 0.6]])
+
+
+@pytest.fixture(autouse=True)
+def style():
+    with matplotlib.rc_context(STYLE):
+        yield
+
+
+def drawn(draw):
+    """The one panel of what `draw` draws, and its Axes."""
+    made, axes = figure(4, 3)
+    draw(axes)
+    (panel,) = drawn_panels(made)
+    return panel, axes
+
+
+def lines(factor=1.0, **options):
+    return lambda axes: line_plot(
+        axes, X, {"a": factor * np.array([4.0, 3, 2, 1]), "b": [1, 2, 3, 4]}, **options
+    )
+
+
+def heat_map(factor=1.0):
+    values = factor * np.arange(6.0).reshape(2, 3)
+    return lambda axes: seaborn.heatmap(values, ax=axes, cmap="viridis")
+
+
+def two_runs(factor=1.0):
+    runs = np.array([[1.0, 2.0], [2.0, 4.0 * factor]])
+    return lambda axes: line_plot(axes, [1, 2], {"a": runs})
+
+
+def bars(factor=1.0):
+    return lambda axes: bar_plot(axes, {"p": 0.25 * factor, "q": 1.0})
+
+
+def columns(factor=1.0):
+    names, hues = ["p", "q"] * 2, ["x", "x", "y", "y"]
+    return lambda axes: seaborn.barplot(x=names, y=[1, 2, 3, 4 * factor], hue=hues, ax=axes)
+
+
+def histogram(factor=1.0):
+    return lambda axes: seaborn.histplot(factor * np.arange(1.0, 9.0), bins=4, ax=axes)
+
+
+def points(factor=1.0):
+    return lambda axes: seaborn.scatterplot(x=[1, 2, 3], y=[4, 5, 6 * factor], ax=axes)
+
+
+def query(factor=1.0):
+    return lambda axes: (axes.plot([0, 5], [1, 1]), axes.axvline(2 * factor))
+
+
+def band(factor=1.0):
+    return lambda axes: axes.fill_between([0, 1], [1, 1], [3, 3 * factor])
+
+
+@pytest.mark.parametrize(
+    "kind", [lines, heat_map, two_runs, bars, columns, histogram, points, query, band]
+)
+def test_a_change_of_one_per_cent_changes_the_description(kind):
+    described = [drawn(kind(factor))[0].describe() for factor in (1.0, 1.0, 1.01)]
+    assert described[0] == described[1] != described[2]
+
+
+def test_intervals_are_the_mean_and_the_extremes_and_nothing_where_there_is_none():
+    panel, axes = drawn(lambda axes: line_plot(axes, X, {"one": RUNS, "two": 1 - RUNS}))
+    data = panel.data()
+    finite = [0, 1, 3]
+    for place, number in enumerate(finite):
+        mean = math.fsum(RUNS[:, number]) / 3
+        assert data["one"][place] == pytest.approx(mean)
+        assert data["one lowest"][place] == pytest.approx(RUNS[:, number].min())
+        assert data["one highest"][place] == pytest.approx(RUNS[:, number].max())
+        assert data["two"][place] == pytest.approx(1 - mean)
+    assert len(data["one"]) == len(data["one lowest"]) == len(finite)
+    assert {line.get_marker() for line in axes.get_lines() if line.get_linestyle() != "None"} == {
+        "o"
+    }
+
+
+def test_lines_of_one_run_have_no_interval_and_a_name_and_dash_each():
+    panel, axes = drawn(lines())
+    assert list(panel.data()) == ["x", "a", "b"] and not axes.collections
+    assert len({line.get_linestyle() for line in axes.get_lines()}) == 2
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b"]
+
+
+def test_the_legend_is_outside_the_axes():
+    made, axes = figure(6.4, 3.2)
+    line_plot(axes, X, {"pre-norm": [1, 2, 3, 4], "post-norm": [4, 3, 2, 1]})
+    made.draw_without_rendering()
+    assert axes.get_legend().get_window_extent().y0 >= axes.get_window_extent().y1
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "bottom"),
+    [
+        ([7, 7.1, 7.2, 7], {}, 0),
+        ([7, 7.1, 7.2, 7], {"y_limits": (6, 8)}, 6),
+        ([0.5, 1, 2, 4], {"log_y": True}, None),
+        ([-1, 1, 2, 4], {}, None),
+    ],
+)
+def test_noise_is_not_magnified(y, options, bottom):
+    _, axes = drawn(lambda axes: line_plot(axes, X, {"a": y}, **options))
+    assert axes.get_ylim()[0] == bottom if bottom is not None else axes.get_ylim()[0] != 0
+
+
+@pytest.mark.parametrize("limits", [(0.3, 2.9), (11, 25), (0.02, 4), (1e-5, 1)])
+def test_a_logarithmic_axis_has_at_least_two_numbers(limits):
+    made, axes = figure(6.4, 3.2)
+    line_plot(axes, [1, 2], {"a": list(limits)}, log_y=True, y_limits=limits)
+    made.draw_without_rendering()
+    low, high = axes.get_ylim()
+    seen = [
+        tick.get_text()
+        for tick, at in zip(axes.get_yticklabels(), axes.get_yticks(), strict=True)
+        if low <= at <= high and tick.get_text()
+    ]
+    assert len(seen) >= 2 and not any("e" in one for one in seen)
+
+
+def test_bars_carry_names_numbers_and_intervals():
+    panel, axes = drawn(lambda axes: bar_plot(axes, {"p": [0.2, 0.4], "q": 1.0}, x_label="share"))
+    data = panel.data()
+    np.testing.assert_allclose(data["share"], [0.3, 1.0])
+    np.testing.assert_allclose(data["interval at"][:2], [0.2, 0.4])
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["p", "q"]
+    assert [text.get_text() for text in axes.texts] == ["0.3", "1"]
+    assert panel.hover() is None
+
+
+def test_the_values_of_a_map_under_the_pointer_are_exact():
+    values = np.random.default_rng(0).random((4, 7)).astype("float32")
+    made, axes = figure(3, 3)
+    seaborn.heatmap(values, ax=axes, yticklabels="abcd", xticklabels=False)
+    picture = Picture(LiveFigure(made, drawn_panels(made)), "map")
+    (region,) = picture.hover
+    found = np.frombuffer(region["values"], "<f4").reshape(region["shape"])
+    np.testing.assert_array_equal(found, values)
+    assert region["rows"] == list("abcd") and region["columns"] == list("0123456")
+    assert len(made.axes) == 2, "a colour bar, which is no panel"
+
+
+def test_a_masked_cell_has_no_value():
+    panel, _ = drawn(lambda axes: seaborn.heatmap(np.eye(2), mask=np.eye(2) == 1, ax=axes))
+    assert np.isnan(panel.data()["value"]).sum() == 2 and "value 0" in panel.describe()
+
+
+def test_the_panels_of_a_grid_have_the_names_of_its_legend():
+    table = {"x": [1, 2] * 4, "y": range(8), "task": list("aabbaabb"), "name": list("ppppqqqq")}
+    grid = seaborn.relplot(table, x="x", y="y", hue="task", col="name", kind="line")
+    panels = drawn_panels(grid.figure)
+    assert [list(panel.data()) for panel in panels] == [["x", "a", "b"]] * 2
+    np.testing.assert_array_equal(panels[1].data()["b"], [6, 7])
+    pyplot.close(grid.figure)
+
+
+def test_a_figure_of_pyplot_is_shown_once():
+    """A notebook shows whatever pyplot still holds at the end of a cell."""
+    made, axes = pyplot.subplots()
+    axes.plot([0, 1], [2, 4])
+    show(made, "A line.")
+    assert made.number not in pyplot.get_fignums()
+
+
+def test_a_diagram_has_no_numbers():
+    made, axes = figure(3, 2)
+    axes.set_axis_off()
+    axes.plot([0, 1], [0, 1])
+    assert drawn_panels(made) == []

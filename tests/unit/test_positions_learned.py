@@ -1,0 +1,81 @@
+"""Learned positions against `nn.Embedding` and BERT."""
+
+import pytest
+import torch
+from torch import nn
+
+from course_lib.positions import LearnedPositions
+from tests.helpers.positions import LENGTH, check, heads, learned
+from tests.helpers.tensors import DTYPES, ROUNDING, in_float64
+
+# --- a learned table -------------------------------------------------------------------------
+
+
+@pytest.mark.verifies("course_lib.positions.LearnedPositions", against="PyTorch `nn.Embedding`")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("offset", [0, 1, 4])
+def test_learned_positions_equal_pytorch_embedding(ledger, offset, dtype):
+    positions = LearnedPositions(LENGTH + 4, 6).to(dtype)
+    x = heads(LENGTH, 6, dtype=dtype)
+    (oracle,), embedding = in_float64(x), nn.Embedding(LENGTH + 4, 6).double()
+    embedding.load_state_dict({"weight": positions.table})
+    theirs = oracle + embedding(torch.arange(offset, offset + LENGTH))
+    ours = positions(x, offset) if offset else positions(x)
+    leaves, oracles = [x, positions.table], [oracle, embedding.weight]
+    check(ledger, ours, leaves, theirs, oracles, ROUNDING[dtype])
+
+
+@pytest.mark.verifies(
+    "course_lib.positions.LearnedPositions", against="Hugging Face `BertEmbeddings`"
+)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_learned_positions_equal_bert(ledger, dtype):
+    from transformers.models.bert import modeling_bert
+
+    config = modeling_bert.BertConfig(
+        vocab_size=2, hidden_size=6, num_attention_heads=1, max_position_embeddings=9
+    )
+    bert = modeling_bert.BertEmbeddings(config).eval().double()
+    bert.LayerNorm = nn.Identity()
+    bert.token_type_embeddings.weight.data.zero_()
+    positions = LearnedPositions(9, 6).to(dtype)
+    bert.position_embeddings.load_state_dict({"weight": positions.table})
+    x = heads(LENGTH, 6, dtype=dtype)
+    (oracle,) = in_float64(x)
+    for offset in (0, 3):
+        theirs = bert(inputs_embeds=oracle, past_key_values_length=offset)
+        leaves, oracles = [x, positions.table], [oracle, bert.position_embeddings.weight]
+        check(ledger, positions(x, offset), leaves, theirs, oracles, ROUNDING[dtype])
+
+
+def test_learned_positions_initialisation():
+    positions = LearnedPositions(400, 30)
+    assert learned(positions) == {"table": (400, 30)}
+    assert positions.state_dict().keys() == {"table"}
+    assert positions.table.std().item() == pytest.approx(0.02, rel=0.05)
+    assert positions.table.mean().abs() < 0.001
+
+
+# --- invalid input ---------------------------------------------------------------------------
+
+X = torch.zeros(2, 4, 6)
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: LearnedPositions(0, 6), r"^max_length=0 is below 1"),
+        (lambda: LearnedPositions(3, 0), r"^d_model=0 is below 1"),
+        (lambda: LearnedPositions(2.5, 6), r"^max_length=2\.5 is a float"),
+        (lambda: LearnedPositions(9, 4)(X), r"^x has shape \(2, 4, 6\); it must be \(batch, length, 4\)"),
+        (lambda: LearnedPositions(9, 6)(X[0]), r"^x has shape \(4, 6\); it must be \(batch, length, 6\)"),
+        (lambda: LearnedPositions(9, 6)(X.int()), r"^x has dtype int32"),
+        (lambda: LearnedPositions(9, 6)(X, -1), r"^offset=-1 is below 0"),
+        (lambda: LearnedPositions(3, 6)(X), r"^x needs positions 0 to 3, but the table was made with max_length=3: it has learned nothing beyond 2$"),
+        (lambda: LearnedPositions(9, 6)(X, 6), r"^x needs positions 6 to 9, .* max_length=9: it has learned nothing beyond 8$"),
+    ],
+)  # fmt: skip
+def test_invalid_learned_input_raises_value_error(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()

@@ -1,0 +1,332 @@
+"""Rotary position embedding (RoPE) against complex numbers, LLaMA, GPT-J and RoFormer."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_lib.positions import RotaryPositions, rotary
+from tests.helpers.positions import (
+    BASES,
+    BATCH,
+    COLLECTS,
+    D_HEAD,
+    D_MODEL,
+    HEADS,
+    LENGTH,
+    by_complex_numbers,
+    by_formula,
+    check,
+    heads,
+    learned,
+)
+from tests.helpers.tensors import DTYPES, HALVES, ROUNDING, in_float64
+
+LAYOUTS = ["interleaved", "half"]
+
+
+def exact(positions, base=10000.0, size=D_HEAD):
+    """Sines and cosines of the angles, (position, pair) each."""
+    table = by_formula(positions, size, base)
+    return table[:, 0::2], table[:, 1::2]
+
+
+def by_llama(x, positions, base=10000.0, layout="half"):
+    from transformers.models.llama import modeling_llama
+
+    assert layout == "half"
+    sine, cosine = (table.repeat(1, 2)[None] for table in exact(positions, base))
+    return modeling_llama.apply_rotary_pos_emb(x, x, cosine, sine)[0]
+
+
+def by_gptj(x, positions, base=10000.0, layout="interleaved"):
+    from transformers.models.gptj import modeling_gptj
+
+    assert layout == "interleaved"
+    sine, cosine = (table[None] for table in exact(positions, base))
+    return modeling_gptj.apply_rotary_pos_emb(x.transpose(1, 2), sine, cosine).transpose(1, 2)
+
+
+def by_roformer(x, positions, base=10000.0, layout="interleaved"):
+    from transformers.models.roformer.modeling_roformer import RoFormerSelfAttention
+
+    assert layout == "interleaved"
+    table = torch.cat(exact(positions, base), -1)[None, None]
+    return RoFormerSelfAttention.apply_rotary_position_embeddings(table, x, x)[0]
+
+
+ROTATIONS = [
+    (by_complex_numbers, "interleaved"),
+    (by_complex_numbers, "half"),
+    (by_llama, "half"),
+    (by_gptj, "interleaved"),
+    (by_roformer, "interleaved"),
+]
+MARKS = {
+    ("rotary", by_complex_numbers): pytest.mark.verifies(
+        "course_lib.positions.rotary", against="a multiplication of complex numbers"
+    ),
+    ("rotary", by_llama): pytest.mark.verifies(
+        "course_lib.positions.rotary", against="Hugging Face LLaMA `apply_rotary_pos_emb`"
+    ),
+    ("rotary", by_gptj): pytest.mark.verifies(
+        "course_lib.positions.rotary", against="Hugging Face GPT-J `apply_rotary_pos_emb`"
+    ),
+    ("rotary", by_roformer): pytest.mark.verifies(
+        "course_lib.positions.rotary",
+        against="Hugging Face RoFormer `apply_rotary_position_embeddings`",
+    ),
+    ("RotaryPositions", by_complex_numbers): pytest.mark.verifies(
+        "course_lib.positions.RotaryPositions", against="a multiplication of complex numbers"
+    ),
+    ("RotaryPositions", by_llama): pytest.mark.verifies(
+        "course_lib.positions.RotaryPositions", against="Hugging Face LLaMA `apply_rotary_pos_emb`"
+    ),
+    ("RotaryPositions", by_gptj): pytest.mark.verifies(
+        "course_lib.positions.RotaryPositions", against="Hugging Face GPT-J `apply_rotary_pos_emb`"
+    ),
+    ("RotaryPositions", by_roformer): pytest.mark.verifies(
+        "course_lib.positions.RotaryPositions",
+        against="Hugging Face RoFormer `apply_rotary_position_embeddings`",
+    ),
+}
+
+
+def rotations(name):
+    return [
+        pytest.param(oracle, layout, marks=MARKS[name, oracle], id=f"{oracle.__name__}-{layout}")
+        for oracle, layout in ROTATIONS
+    ]
+
+
+PLACES = [0, 1, 2, 17, 4000]
+
+
+def check_rotary(ledger, function, oracle, layout, base=10000.0, dtype=torch.float64):
+    """What every rotation is compared with; `function` is `rotary` or should be."""
+    x = heads(HEADS, LENGTH, D_HEAD, dtype=dtype)
+    (copied,) = in_float64(x)
+    ours = function(x, torch.tensor(PLACES), base, layout=layout)
+    theirs = oracle(copied, PLACES, base, layout)
+    check(ledger, ours, [x], theirs, [copied], ROUNDING[dtype] * max(1, 1 / base))
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("oracle", "layout"), rotations("rotary"))
+def test_rope_rotates_each_pair_by_its_angle(ledger, oracle, layout, dtype, base):
+    check_rotary(ledger, rotary, oracle, layout, base, dtype)
+
+
+def test_rope_takes_any_batch_axes_and_is_interleaved_by_default():
+    for batch in ((), (2,), (2, 3, 4)):
+        x = torch.randn(*batch, LENGTH, D_HEAD, dtype=torch.float64)
+        ours = rotary(x, torch.arange(LENGTH))
+        torch.testing.assert_close(ours, by_complex_numbers(x, range(LENGTH)))
+    for dtype in HALVES:
+        assert rotary(x.to(dtype), torch.arange(LENGTH)).dtype == dtype
+
+
+def test_rope_is_exact_at_large_positions():
+    x = torch.randn(3, D_HEAD, dtype=torch.float64)
+    places = [2**24, 2**24 + 1, 2**24 + 3]  # float32 has the first alone
+    ours = rotary(x, torch.tensor(places))
+    assert (ours - by_complex_numbers(x, places)).abs().max() < 1e-7
+
+
+def turned_wrong_way(x, positions, base=10000.0, *, layout):
+    return rotary(x, -positions, base, layout=layout)
+
+
+def turned_by_one_frequency(x, positions, base=10000.0, *, layout):
+    return rotary(x, positions, 1.0, layout=layout)
+
+
+def turned_with_exponents_doubled(x, positions, base=10000.0, *, layout):
+    return rotary(x, positions, base**2, layout=layout)
+
+
+def turned_in_the_other_layout(x, positions, base=10000.0, *, layout):
+    (other,) = set(LAYOUTS) - {layout}
+    return rotary(x, positions, base, layout=other)
+
+
+@pytest.mark.parametrize(("oracle", "layout"), ROTATIONS)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        turned_wrong_way,
+        turned_by_one_frequency,
+        turned_with_exponents_doubled,
+        turned_in_the_other_layout,
+    ],
+)
+def test_wrong_rope_rotations_are_detected(ledger, wrong, oracle, layout):
+    with pytest.raises(AssertionError, match="differs from the oracle"):
+        check_rotary(ledger, wrong, oracle, layout)
+
+
+@pytest.mark.verifies(
+    "course_lib.positions.rotary", against="only the difference of positions matters"
+)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@COLLECTS
+@given(
+    m=st.integers(0, 500),
+    n=st.integers(0, 500),
+    shift=st.integers(-500, 5000),
+    base=st.sampled_from([10000.0, 10, 500_000.0]),
+    pairs=st.integers(1, 5),
+    seed=st.integers(0, 1000),
+)
+def test_rope_products_depend_on_the_relative_position(
+    ledger, layout, m, n, shift, base, pairs, seed
+):
+    seed = torch.Generator().manual_seed(seed)
+    q, k = torch.randn(2, 1, 2 * pairs, generator=seed, dtype=torch.float64)
+
+    def product(at, other):
+        place = [torch.tensor([at]), torch.tensor([other])]
+        return (
+            rotary(q, place[0], base, layout=layout) * rotary(k, place[1], base, layout=layout)
+        ).sum()
+
+    ledger.compare(product(m + shift, n + shift), product(m, n), within=1e-10)
+    ledger.compare(product(m, m), (q * k).sum(), within=1e-10)
+    turned = rotary(q, torch.tensor([m]), base, layout=layout)
+    assert turned.norm().item() == pytest.approx(q.norm().item(), rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("base", BASES[:3])
+@pytest.mark.parametrize(("oracle", "layout"), rotations("RotaryPositions"))
+def test_rope_rotates_queries_and_keys_from_the_offset(ledger, oracle, layout, base, dtype):
+    positions = RotaryPositions(D_HEAD, base, layout=layout)
+    # Within the first table, at its end, across it, far behind it, and back.
+    for offset, length in ((0, 5), (3, 1), (0, 64), (60, 5), (127, 2), (1000, 3), (0, 2)):
+        query = heads(HEADS, length, D_HEAD, dtype=dtype)
+        key = heads(1, length, D_HEAD, dtype=dtype)
+        oracles = in_float64(query, key)
+        places = range(offset, offset + length)
+        ours = positions.rotate(query, key, offset) if offset else positions.rotate(query, key)
+        for mine, leaf, copied in zip(ours, (query, key), oracles, strict=True):
+            theirs = oracle(copied, places, base, layout)
+            check(ledger, mine, [leaf], theirs, [copied], ROUNDING[dtype])
+
+
+def test_rope_layer_defaults_equal_the_function():
+    x = torch.randn(BATCH, HEADS, LENGTH, D_HEAD)
+    for ours in RotaryPositions(D_HEAD).rotate(x, x, 2):
+        torch.testing.assert_close(ours, rotary(x, torch.arange(2, 2 + LENGTH)))
+
+
+def test_rope_layer_on_every_device():
+    positions, x = RotaryPositions(D_HEAD), torch.randn(1, 1, LENGTH, D_HEAD)
+    for device in ("cpu", "meta", "cpu"):
+        ours, _ = positions.rotate(x.to(device), x.to(device))
+        assert ours.device.type == device
+    torch.testing.assert_close(ours, rotary(x, torch.arange(LENGTH)))
+
+
+def test_rope_with_more_keys_than_queries_starts_at_the_offset():
+    query, key = torch.randn(1, 1, 2, D_HEAD), torch.randn(1, 1, 6, D_HEAD)
+    ours = RotaryPositions(D_HEAD).rotate(query, key, 3)
+    torch.testing.assert_close(ours[0], rotary(query, torch.arange(3, 5)))
+    torch.testing.assert_close(ours[1], rotary(key, torch.arange(3, 9)))
+
+
+def test_rope_tables_are_cached_and_not_saved():
+    positions, x = RotaryPositions(D_HEAD), torch.randn(1, 1, 10, D_HEAD)
+    positions.rotate(x, x)
+    made = list(positions.buffers())
+    positions.rotate(x, x, 30)
+    assert all(now is then for now, then in zip(positions.buffers(), made, strict=True))
+    assert not learned(positions) and not positions.state_dict()
+
+
+def test_rope_layer_in_every_dtype():
+    positions = RotaryPositions(D_HEAD)
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float64):
+        x = torch.randn(1, 1, 9, D_HEAD, dtype=dtype)
+        for ours in positions.rotate(x, x, 50):
+            assert ours.dtype == dtype
+            torch.testing.assert_close(ours, rotary(x, torch.arange(50, 59)))
+
+
+@pytest.mark.verifies(
+    "course_lib.positions.RotaryPositions", against="Hugging Face `LlamaRotaryEmbedding`"
+)
+@pytest.mark.parametrize("base", BASES[:3])
+def test_rope_equals_llama_with_its_own_tables(ledger, base):
+    from transformers.models.llama import modeling_llama
+
+    config = modeling_llama.LlamaConfig(
+        hidden_size=D_MODEL,
+        num_attention_heads=HEADS,
+        rope_parameters={"rope_type": "default", "rope_theta": base},
+    )
+    query, key = (torch.randn(BATCH, HEADS, 50, D_HEAD) for _ in range(2))
+    places = torch.arange(7, 57)[None]
+    tables = modeling_llama.LlamaRotaryEmbedding(config)(query, places)
+    theirs = modeling_llama.apply_rotary_pos_emb(query, key, *tables)
+    ours = RotaryPositions(D_HEAD, base, layout="half").rotate(query, key, 7)
+    for mine, oracle in zip(ours, theirs, strict=True):
+        ledger.compare(mine, oracle, within=3e-5)  # their angles are float32
+
+
+@pytest.mark.verifies(
+    "course_lib.positions.RotaryPositions",
+    against="Hugging Face GPT-J and RoFormer, with their tables",
+)
+def test_rope_equals_gptj_and_roformer_with_their_own_tables(ledger):
+    from transformers.models.gptj import modeling_gptj as gptj
+    from transformers.models.roformer import modeling_roformer as roformer
+
+    x = torch.randn(BATCH, HEADS, 50, D_HEAD)
+    ours, _ = RotaryPositions(D_HEAD).rotate(x, x)
+    sine, cosine = gptj.create_sinusoidal_positions(50, D_HEAD)[None].chunk(2, dim=-1)
+    theirs = gptj.apply_rotary_pos_emb(x.transpose(1, 2), sine, cosine).transpose(1, 2)
+    ledger.compare(ours, theirs, within=3e-5)
+    table = roformer.RoFormerSinusoidalPositionalEmbedding(50, D_HEAD).create_weight()
+    turn = roformer.RoFormerSelfAttention.apply_rotary_position_embeddings
+    ledger.compare(ours, turn(table[None, None], x, x)[1], within=3e-5)
+
+
+X = torch.zeros(2, 4, 6)
+H = torch.zeros(2, 3, 4, 6)
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: rotary([1.0], torch.arange(4)), r"^x is a list; a tensor is needed"),
+        (lambda: rotary(X.long(), torch.arange(4)), r"^x has dtype int64"),
+        (lambda: rotary(X[0, 0], torch.arange(1)), r"^x has shape \(6,\); it must be \(…, length, d_head\)"),
+        (lambda: rotary(X[..., :5], torch.arange(4)), r"^d_head=5 is odd; it must be even"),
+        (lambda: rotary(X, torch.arange(5)), r"^positions is \(5,\); it must be a tensor of shape \(4,\), one position per vector"),
+        (lambda: rotary(X, torch.arange(4)[None]), r"^positions is \(1, 4\); it must be a tensor of shape \(4,\)"),
+        (lambda: rotary(X, torch.tensor(4)), r"^positions is \(\); it must be"),
+        (lambda: rotary(X, [0, 1, 2, 3]), r"^positions is list; it must be a tensor of shape \(4,\)"),
+        (lambda: rotary(X, range(4)), r"^positions is range; it must be"),
+        (lambda: rotary(X, torch.arange(4), 0), r"^base=0 is not"),
+        (lambda: rotary(X, torch.arange(4), -1.5), r"^base=-1\.5 is not"),
+        (lambda: rotary(X, torch.arange(4), layout="halves"), r"^layout='halves' is unknown; it must be one of 'interleaved', 'half'\. Did you mean 'half'\?"),
+        (lambda: RotaryPositions(5), r"^d_head=5 is odd"),
+        (lambda: RotaryPositions(0), r"^d_head=0 is below 1"),
+        (lambda: RotaryPositions(6, 0), r"^base=0 is not"),
+        (lambda: RotaryPositions(6, layout="split"), r"^layout='split' is unknown"),
+        (lambda: RotaryPositions(6).rotate(H, H, -1), r"^offset=-1 is below 0"),
+        (lambda: RotaryPositions(6).rotate(H, H, 0.5), r"^offset=0\.5 is a float"),
+    ],
+)  # fmt: skip
+def test_invalid_rope_input_raises_value_error(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
+
+
+def test_rope_first_used_in_inference_mode_backpropagates_later():
+    positions, x = RotaryPositions(D_HEAD), heads(HEADS, LENGTH, D_HEAD)
+    with torch.inference_mode():
+        positions.rotate(x, x)
+    positions.rotate(x, x)[0].sum().backward()

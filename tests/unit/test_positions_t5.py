@@ -1,0 +1,142 @@
+"""T5's relative bias and its buckets against Hugging Face."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_lib.positions import T5RelativeBias, relative_positions, t5_bucket
+from tests.helpers.positions import BATCH, COLLECTS, D_HEAD, D_MODEL, HEADS, check, learned
+from tests.helpers.tensors import DTYPES, ROUNDING
+
+# With 18 the float32 logarithm of 8 / 4 puts the distance 8 elsewhere than float64 would.
+BUCKETS = [(32, 128), (8, 20), (4, 3), (6, 16), (64, 400), (10, 11), (32, 33), (16, 9), (18, 128)]
+
+
+@pytest.mark.verifies(
+    "course_lib.positions.t5_bucket", against="Hugging Face `T5Attention._relative_position_bucket`"
+)
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize(("num_buckets", "max_distance"), BUCKETS)
+def test_t5_bucket_equals_hugging_face_at_every_distance(
+    ledger, num_buckets, max_distance, bidirectional
+):
+    from transformers.models.t5.modeling_t5 import T5Attention
+
+    sizes = {"num_buckets": num_buckets, "max_distance": max_distance}
+    for relative in (torch.arange(-500, 501), torch.arange(-300, 300).view(2, 3, 100)):
+        ours = t5_bucket(relative, bidirectional=bidirectional, **sizes)
+        theirs = T5Attention._relative_position_bucket(relative, bidirectional, **sizes)
+        ledger.compare(ours, theirs, within=0)
+        assert ours.dtype == torch.int64 and ours.min() >= 0 and ours.max() < num_buckets
+
+
+@pytest.mark.verifies(
+    "course_lib.positions.t5_bucket", against="Hugging Face `T5Attention._relative_position_bucket`"
+)
+@COLLECTS
+@given(data=st.data())
+def test_t5_bucket_equals_hugging_face_for_any_setting(ledger, data):
+    from transformers.models.t5.modeling_t5 import T5Attention
+
+    bidirectional = data.draw(st.booleans())
+    half = data.draw(st.integers(2, 40))
+    num_buckets = 2 * half if bidirectional else half
+    more = data.draw(st.integers(1, 1000))
+    max_distance = num_buckets // (4 if bidirectional else 2) + more
+    relative = torch.arange(-1100, 1101)
+    ours = t5_bucket(
+        relative,
+        bidirectional=bidirectional,
+        num_buckets=num_buckets,
+        max_distance=max_distance,
+    )
+    theirs = T5Attention._relative_position_bucket(
+        relative, bidirectional, num_buckets, max_distance
+    )
+    ledger.compare(ours, theirs, within=0)
+
+
+def test_t5_bucket_defaults_equal_hugging_face():
+    from transformers.models.t5.modeling_t5 import T5Attention
+
+    relative = torch.arange(-300, 301)
+    assert torch.equal(t5_bucket(relative), T5Attention._relative_position_bucket(relative))
+    assert t5_bucket(torch.tensor([0, -1, 1, -7, 7, -8, -127, -128, -999, 999])).tolist() == [
+        *(0, 1, 17, 7, 23, 8, 15, 15, 15, 31)
+    ]
+    causal = t5_bucket(torch.tensor([3, 0, -1, -15, -16, -128]), bidirectional=False)
+    assert causal.tolist() == [0, 0, 1, 15, 16, 31]
+
+
+def t5_of(decoder, num_buckets=32, max_distance=128, **others):
+    from transformers.models.t5 import modeling_t5
+
+    config = modeling_t5.T5Config(
+        d_model=D_MODEL,
+        d_kv=D_HEAD,
+        num_heads=HEADS,
+        is_decoder=decoder,
+        relative_attention_num_buckets=num_buckets,
+        relative_attention_max_distance=max_distance,
+        **others,
+    )
+    return modeling_t5.T5Attention(config, has_relative_attention_bias=True, layer_idx=0).double()
+
+
+@pytest.mark.verifies(
+    "course_lib.positions.T5RelativeBias", against="Hugging Face `T5Attention.compute_bias`"
+)
+@pytest.mark.parametrize(("num_buckets", "max_distance"), BUCKETS[:3])
+@pytest.mark.parametrize("decoder", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_t5_relative_bias_equals_hugging_face(ledger, dtype, decoder, num_buckets, max_distance):
+    t5 = t5_of(decoder, num_buckets, max_distance)
+    positions = T5RelativeBias(
+        HEADS, bidirectional=not decoder, num_buckets=num_buckets, max_distance=max_distance
+    ).to(dtype)
+    positions.table.data = torch.randn(num_buckets, HEADS, dtype=dtype)
+    t5.relative_attention_bias.load_state_dict({"weight": positions.table})
+    for queries, keys in ((1, 1), (40, 40), (3, 40), (1, 200)):
+        theirs = t5.compute_bias(queries, keys, past_seen_tokens=keys - queries)[0]
+        oracles = [t5.relative_attention_bias.weight]
+        query = torch.zeros(BATCH, HEADS, queries, D_HEAD, dtype=dtype)
+        for ours in (positions(queries, keys), positions.bias(query, keys)):
+            check(ledger, ours, [positions.table], theirs, oracles, ROUNDING[dtype])
+
+
+def test_t5_relative_bias_parameters():
+    positions = T5RelativeBias(300, num_buckets=12, max_distance=7)
+    assert learned(positions) == {"table": (12, 300)}
+    assert positions.state_dict().keys() == {"table"}
+    assert positions.table.std().item() == pytest.approx(0.02, rel=0.05)
+    assert T5RelativeBias(2).table.shape == (32, 2)
+    query = torch.zeros(1, 2, 300, 4, dtype=torch.bfloat16)
+    assert T5RelativeBias(2).bias(query, 300).dtype == torch.bfloat16
+    default = T5RelativeBias(2)
+    expected = default.table[t5_bucket(relative_positions(300, 300))].permute(2, 0, 1)
+    assert torch.equal(default(300, 300), expected)
+
+
+@pytest.mark.usefixtures("without_annotations")
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: t5_bucket(torch.arange(3), num_buckets=7), r"^num_buckets=7 is odd"),
+        (lambda: t5_bucket(torch.arange(3), num_buckets=2), r"^num_buckets=2 is below 4, two for each direction"),
+        (lambda: t5_bucket(torch.arange(3), num_buckets=0), r"^num_buckets=0 is below 2"),
+        (lambda: t5_bucket(torch.arange(3), num_buckets=1, bidirectional=False), r"^num_buckets=1 is below 2"),
+        (lambda: t5_bucket(torch.arange(3), max_distance=8), r"^max_distance=8 must be above 8: so many distances have a bucket alone"),
+        (lambda: t5_bucket(torch.arange(3), bidirectional=False, max_distance=16), r"^max_distance=16 must be above 16"),
+        (lambda: t5_bucket(torch.arange(3), max_distance=0), r"^max_distance=0 is below 1"),
+        (lambda: T5RelativeBias(0), r"^num_heads=0 is below 1"),
+        (lambda: T5RelativeBias(2, num_buckets=9), r"^num_buckets=9 is odd"),
+        (lambda: T5RelativeBias(2, num_buckets=2), r"^num_buckets=2 is below 4"),
+        (lambda: T5RelativeBias(2, max_distance=8), r"^max_distance=8 must be above 8"),
+        (lambda: T5RelativeBias(2)(4, 3), r"^key_length=3 is below query_length=4"),
+        (lambda: T5RelativeBias(2)(0, 3), r"^query_length=0 is below 1"),
+    ],
+)  # fmt: skip
+def test_invalid_t5_input_raises_value_error(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()

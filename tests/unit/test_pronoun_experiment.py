@@ -1,0 +1,118 @@
+"""The experiment on readers: their training, what is measured of them, and what was recorded."""
+
+from itertools import product
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from course_lib.checkpoints import pronoun_reader
+from course_lib.checkpoints.pronouns import PronounModel
+from course_lib.data import pronoun_sentences, pronoun_vocabulary
+from course_lib.experiments.pronouns import (
+    ASKED,
+    BUDGETS,
+    LEARNING_RATES,
+    RECORD,
+    measure_reader,
+    name_of,
+    recorded,
+    train_readers,
+)
+from course_lib.training import fit
+
+TRAIN, HELD_OUT = pronoun_sentences("train"), pronoun_sentences("held out")
+
+
+def weights_and_answer(model, words, position):
+    """One sentence at a time, with PyTorch's layer."""
+    x = model.embedding(pronoun_vocabulary().encode(words))[None]
+    layer = nn.MultiheadAttention(64, 1, batch_first=True)
+    with torch.no_grad():
+        parts = [getattr(model.attention, f"{name}_proj") for name in "qkv"]
+        layer.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
+        layer.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
+        layer.out_proj.weight.copy_(torch.eye(64))
+        output, weights = layer(x, x, x)
+        logits = model.out(output)[0, position]
+    return weights[0, position], pronoun_vocabulary().tokens[logits.argmax()]
+
+
+def test_what_is_measured_of_the_shipped_reader():
+    model, right, on_noun = pronoun_reader().model, 0, 0.0
+    on_adjective = {"animal": [], "place": []}
+    without = {"hen": [], "river": []}
+    for one in HELD_OUT:
+        weights, named = weights_and_answer(model, one.words, one.adjective)
+        noun = one.words[one.answer]
+        right += named == noun
+        on_noun += weights[one.answer].item()
+        kind = "animal" if one.answer == one.animal else "place"
+        on_adjective[kind].append(weights[one.adjective].item())
+        if noun in without:
+            words = [*one.words[: one.answer], "the", *one.words[one.answer + 1 :]]
+            without[noun].append(weights_and_answer(model, words, one.adjective)[1] == noun)
+    measured = measure_reader(model, "adjective")
+    assert measured["accuracy"] == pytest.approx(right / len(HELD_OUT))
+    means = [sum(those) / len(those) for those in on_adjective.values()]
+    assert measured["on adjective"] == pytest.approx(means, abs=1e-4)
+    assert measured["weights exchanged"] == [1.0, 1.0]
+    assert measured["values exchanged"] == [0.0, 0.0]
+    assert measured["on noun"] == pytest.approx(on_noun / len(HELD_OUT), abs=1e-4)
+    assert set(measured["ignored"]) == set(without)
+    for noun, hits in without.items():
+        weight, named, named_without = measured["ignored"][noun]
+        assert weight < 0.1 and named == 1.0
+        assert named_without == pytest.approx(sum(hits) / len(hits))
+
+
+def trained_alone(asked, seed, lr, steps):
+    """One model at a time, with the course's training loop."""
+    tokens = torch.stack([pronoun_vocabulary().encode(one.words) for one in TRAIN])
+    at = torch.tensor([getattr(one, asked) for one in TRAIN])
+    labels = tokens[range(len(TRAIN)), [one.answer for one in TRAIN]]
+    torch.manual_seed(seed)
+    model = PronounModel(len(pronoun_vocabulary()))
+    batches = torch.randint(len(TRAIN), (steps, 64))
+
+    def loss(model, batch):
+        return F.cross_entropy(model(tokens[batch])[range(64), at[batch]], labels[batch])
+
+    fit(model, batches, loss, steps=steps, lr=lr)
+    return model
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_readers_trained_side_by_side_are_those_trained_alone(asked):
+    together = train_readers(asked, seeds=(0, 1), lr=3e-3, budgets=(2, 5))
+    for steps, models in together.items():
+        for seed, model in enumerate(models):
+            alone = trained_alone(asked, seed, lr=3e-3, steps=steps).state_dict()
+            del alone[
+                "attention.k_proj.bias"
+            ]  # its gradient is 0 but for rounding, which Adam scales up
+            ours = {name: model.state_dict()[name] for name in alone}
+            torch.testing.assert_close(ours, alone, rtol=0, atol=1e-4)
+
+
+def test_the_record_holds_every_arm():
+    names = {
+        name_of(asked, lr, steps)
+        for asked, rates in LEARNING_RATES.items()
+        for lr, steps in product(rates, BUDGETS)
+    }
+    assert set(recorded()) == names, f"run: python -m course_lib.experiments.{RECORD.stem}"
+    assert {len(runs) for runs in recorded().values()} == {5}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: train_readers("noun", seeds=(0,), lr=1e-3, budgets=(1,)),
+        lambda: measure_reader(pronoun_reader().model, "noun"),
+    ],
+)
+def test_unknown_names_are_refused(call):
+    with pytest.raises(ValueError, match="is unknown"):
+        call()

@@ -1,0 +1,193 @@
+"""The experiments of notebook 02: the scale of dot products, and scores on one task."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from course_lib.experiments import scale, scores
+
+
+def generator(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+# --- the scale -------------------------------------------------------------------------------
+
+
+def test_a_query_is_the_rotated_key_with_noise_and_the_target_is_its_value():
+    rotated = scale.rotation(48, generator(0))
+    assert torch.allclose(rotated @ rotated.T, torch.eye(48), atol=1e-5)
+    query, key, value, wanted = scale.retrieval_batch(rotated, generator(1), count=500)
+    assert query.shape == (500, 1, 48) and key.shape == (500, 16, 48)
+    back = query @ rotated  # the inverse of an orthogonal matrix is its transpose
+    nearest = (back - key).square().sum(-1).argmin(-1)
+    assert torch.equal(value[torch.arange(500), nearest][:, None], wanted)
+    noise = back[:, 0] - key[torch.arange(500), nearest]
+    assert noise.std().item() == pytest.approx(scale.NOISE, rel=0.02)
+    assert key.var().item() == pytest.approx(1, rel=0.02)
+
+
+def test_training_starts_where_the_derivation_says():
+    guess = 15 / 16  # the variance of one of 16 values around their mean
+    assert scale.train_scale("1/d", 64, 1e-9, steps=40)[-1] == pytest.approx(guess, abs=0.1)
+    saturated = scale.train_scale("1", 64, 1e-9, steps=40)
+    assert sum(saturated) / 40 > 1.4, "saturated weights on random keys are worse than equal ones"
+
+
+def test_training_learns_and_repeats_itself():
+    losses = scale.train_scale("1/√d", 16, 0.03, seed=3, steps=150)
+    assert losses == scale.train_scale("1/√d", 16, 0.03, seed=3, steps=150)
+    assert losses != scale.train_scale("1/√d", 16, 0.03, seed=4, steps=150)
+    assert scale.final_loss(losses, 150) < 0.3 < scale.final_loss(losses, 50)
+    assert scale.final_loss(list(range(100)), 80) == pytest.approx(54.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("1/d²", 16, 0.1), "scale='1/d²' is unknown"),
+        (("1", 0, 0.1), "d=0 is below 1"),
+        (("1", 16, 0.0), "lr"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(arguments, says):
+    with pytest.raises(ValueError, match=says):
+        scale.train_scale(*arguments)
+
+
+def test_the_record_is_complete_and_best_finds_its_lowest_mean():
+    record = json.loads(scale.RECORD.read_text(encoding="utf-8"))
+    assert [int(d) for d in record] == list(scale.DIMENSIONS)
+    for d, arms in record.items():
+        assert list(arms) == ["1", "1/√d", "1/d"]
+        for name, rates in arms.items():
+            assert [float(rate) for rate in rates] == pytest.approx(scale.RATES, rel=0.02)
+            for budget in ("400", "1200"):
+                means = {r: math.fsum(found[budget]) / 3 for r, found in rates.items()}
+                assert all(len(found[budget]) == 3 for found in rates.values())
+                rate, losses = scale.best(int(d), name, int(budget))
+                assert sum(losses) / 3 == pytest.approx(min(means.values()))
+                assert means[f"{rate:.2g}"] == min(means.values())
+
+
+def test_a_recorded_run_can_be_repeated():
+    losses = scale.train_scale("1/√d", 16, scale.RATES[4], seed=1)
+    wanted = scale.recorded()["16"]["1/√d"]["0.01"]["400"][1]
+    assert scale.final_loss(losses, 400) == pytest.approx(wanted, rel=0.05)
+
+
+def test_what_the_notebook_says_about_the_record():
+    record = scale.recorded()
+
+    def mean(d, name):
+        return sum(record[d][name]["0.001"]["400"]) / 3
+
+    assert [mean("64", name) for name in scale.SCALES] == pytest.approx(
+        [0.25, 0.03, 0.63], abs=0.005
+    )
+    assert [mean("256", name) for name in scale.SCALES] == pytest.approx(
+        [0.07, 0.003, 0.49], abs=0.005
+    )
+    for budget in scale.BUDGETS:
+        at_16 = [scale.best(16, name, budget)[1] for name in scale.SCALES]
+        assert max(map(min, at_16)) < min(map(max, at_16)), "the ranges overlap"
+        for d in (64, 256):
+            assert all(sum(scale.best(d, name, budget)[1]) / 3 < 0.004 for name in scale.SCALES)
+    lowest = {
+        (d, budget): min(scale.SCALES, key=lambda name: sum(scale.best(d, name, budget)[1]))
+        for d in (64, 256)
+        for budget in scale.BUDGETS
+    }
+    assert list(lowest.values()) == ["1/d", "1/√d", "1/d", "1/d"]
+
+
+def test_which_learning_rates_serve_every_size():
+    def near(d, name, budget):  # three seeds cannot tell them from the best
+        highest = max(scale.best(d, name, budget)[1])
+        arms = scale.recorded()[str(d)][name].items()
+        return {lr for lr, found in arms if min(found[str(budget)]) <= highest}
+
+    serve = {
+        (budget, name): set.intersection(*(near(d, name, budget) for d in scale.DIMENSIONS))
+        for budget in scale.BUDGETS
+        for name in scale.SCALES
+    }
+    assert serve == {
+        (400, "1"): {"0.01"},
+        (400, "1/√d"): {"0.032"},
+        (400, "1/d"): {"0.32"},
+        (1200, "1"): {"0.0032", "0.01"},
+        (1200, "1/√d"): set(),
+        (1200, "1/d"): {"0.32"},
+    }
+
+
+# --- the comparison --------------------------------------------------------------------------
+
+
+def test_a_question_asks_for_the_nearest_key_in_the_order_of_the_query():
+    for order, components in scores.ORDERS.items():
+        query, key, right = scores.questions(4000, order, generator(2))
+        assert query.shape == (4000, 1, 5) and key.shape == (4000, 6, 5)
+        assert (key[..., -1] == 1).all()
+        distance = (query - key[..., list(components)]).square().sum(-1)  # (count, 6)
+        assert (distance.argmin(-1) == right).float().mean() > 0.95
+        assert right.bincount(minlength=6).min() > 550
+    _, key, _ = scores.questions(4000, "same", generator(2), constant=False)
+    assert key[..., -1].std().item() == pytest.approx(1, rel=0.05)
+
+
+def test_cosine_is_the_score_of_normalised_vectors():
+    query, key = torch.randn(2, 3, 5), torch.randn(2, 4, 5)
+    theirs = torch.cosine_similarity(query[:, :, None], key[:, None], dim=-1)
+    assert torch.allclose(scores.SCORES["cosine"]()(query, key), theirs, atol=1e-6)
+
+
+def test_a_score_with_parameters_learns_the_other_order_and_one_without_does_not():
+    (guessed,) = scores.accuracy("dot", "other", budgets=(1,))
+    (learned,) = scores.accuracy("general", "other", 0.03, budgets=(150,))
+    assert guessed < 0.2 < 0.6 < learned
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("product", "same"), "name='product' is unknown"),
+        (("dot", "reversed"), "order='reversed' is unknown"),
+        (("dot", "same", -1.0), "lr"),
+    ],
+)
+def test_a_comparison_that_makes_no_sense_is_refused(arguments, says):
+    with pytest.raises(ValueError, match=says):
+        scores.accuracy(*arguments)
+
+
+def test_the_recorded_comparison_is_complete_and_can_be_repeated():
+    record = json.loads(scores.RECORD.read_text(encoding="utf-8"))
+    assert list(record) == ["same", "other", "no constant"]
+    for case in record.values():
+        assert list(case) == list(scores.SCORES)
+        for rates in case.values():
+            assert len(rates) in (1, 5)
+            assert all(len(a) == 5 for found in rates.values() for a in found.values())
+    again = scores.accuracy("general", "other", 0.01, seed=2, budgets=(500,))
+    assert again == pytest.approx([record["other"]["general"]["0.01"]["500"][2]], abs=0.01)
+    rate, found = scores.best("other", "additive", 500)
+    assert found == record["other"]["additive"][str(rate)]["500"]
+
+
+def test_what_the_notebook_says_about_the_comparison():
+    def mean(case, name):
+        return sum(scores.best(case, name, 500)[1]) / 5
+
+    for name in ("dot", "cosine", "Gaussian"):
+        assert mean("other", name) < 0.2
+    assert (
+        0.7 < mean("same", "dot") < 0.78
+        and abs(mean("same", "general") - mean("same", "dot")) < 0.02
+    )
+    for name in ("general, normalised", "additive"):
+        assert min(mean("same", name), mean("other", name)) > 0.95
+    assert mean("no constant", "additive") < 0.2 < 0.98 < mean("no constant", "Gaussian")
