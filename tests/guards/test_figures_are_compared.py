@@ -33,8 +33,8 @@ def nbval(path):
 CELLS = [
     "start(seed=1)",
     "explorer = kernel_regression_explorer(nile",
-    "shapes = {name",
-    "edge.controls",
+    "kernel(u) for name",
+    "wave_explorer.controls",
 ]
 
 
@@ -55,10 +55,10 @@ def shortened(path, old, new):
     ("old", "new", "passes"),
     [
         ("seed=1)", "seed=1)", True),
-        ("{name: K(u) for", "{name: 1.01 * K(u) for", False),
+        ("kernel(u) for name", "1.01 * kernel(u) for name", False),
         ("query=1899.0", "query=1899.5", False),
         ("noise=0.4", "noise=0.404", False),
-        ('controls["query"].value = 0.0', 'controls["query"].value = 0.02', False),
+        ('"kernel"].value = "boxcar"', '"kernel"].value = "epanechnikov"', False),
     ],
     ids=["unchanged", "figure", "explorer", "data-of-an-explorer", "slider-moved-by-code"],
 )
