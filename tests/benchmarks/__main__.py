@@ -314,21 +314,15 @@ BROWSER = (
     (
         "04_self_and_cross_attention.ipynb",
         ("start(seed=4)", "reader = pronoun_reader()"),
-        "1 layer reads",
+        "One layer of self-attention",
         "query",
     ),
     (
         "05_multi_head_attention.ipynb",
-        (
-            "start(seed=5)",
-            "class Reader(",
-            "def columns(",
-            "def loss(model, pick)",
-            'tokens, positions = columns("train")',
-            'layer="layers.1"',
-        ),
-        "2 layers of 8 heads read",
-        "head",
+        ("start(seed=5)", "first = attention_explorer("),
+        "4 heads look up 4 letters",
+        "query",
+        4,
     ),
     (
         "06_positional_encodings.ipynb",
@@ -452,7 +446,7 @@ def decoding_in_the_kernel() -> None:
         "translation": (
             translation_explorer(translator, text, temperature=0.5),
             {
-                "draw": [(1 + n) % 21 for n in range(20)],
+                "sample": [(1 + n) % 21 for n in range(20)],
                 "temperature": [(1.0, 1.5, 2.0, 3.0, 0.0)[n % 5] for n in range(5)],
                 "text": [" ".join(one.english) for one in phrases(40, split="held out")],
             },
