@@ -322,7 +322,7 @@ BROWSER = (
         ("start(seed=5)", "first = attention_explorer("),
         "4 heads look up 4 letters",
         "query",
-        4,
+        3,
     ),
     (
         "06_positional_encodings.ipynb",
