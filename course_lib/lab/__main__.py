@@ -31,9 +31,12 @@ def command(notebooks: Path, further: list[str]) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment in which JupyterLab finds the course's settings, before the user's own."""
-    paths = [str(HERE / "config"), os.environ.get("JUPYTER_CONFIG_PATH", "")]
-    return os.environ | {"JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
+    """Return the environment in which JupyterLab finds the course's settings and kernel before the user's own."""
+    folders = {"JUPYTER_CONFIG_PATH": HERE / "config", "JUPYTER_PATH": HERE / "share"}
+    return os.environ | {
+        name: os.pathsep.join(filter(None, [str(folder), os.environ.get(name, "")]))
+        for name, folder in folders.items()
+    }
 
 
 def main() -> int:

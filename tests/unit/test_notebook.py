@@ -9,6 +9,7 @@ import matplotlib
 import numpy as np
 import pytest
 import torch
+from jupyter_client.manager import start_new_kernel
 
 from course_lib import environment, messages
 from course_lib.lab.__main__ import NOTEBOOKS, command
@@ -113,3 +114,20 @@ def test_the_launcher_opens_the_first_notebook_and_asks_the_network_nothing():
     assert f"--LabApp.default_url=/lab/tree/{first}" in line and line[-1] == "--port=9000"
     assert "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate" in line
     assert lab_environment()["JUPYTER_CONFIG_PATH"].split(":")[0].endswith("lab/config")
+
+
+def test_the_kernel_of_the_launcher_has_pytorch_and_runs_cells(monkeypatch):
+    monkeypatch.setenv("JUPYTER_PATH", lab_environment()["JUPYTER_PATH"])
+    manager, client = start_new_kernel(kernel_name="python3")
+    try:
+        printed = []
+        client.execute_interactive(
+            "import sys\nprint('torch' in sys.modules, 'matplotlib' in sys.modules, __name__)",
+            output_hook=lambda message: printed.append(message["content"].get("text", "")),
+            timeout=60,
+        )
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert "True False __main__\n" in printed
+    assert "course_lib.lab.kernel" in manager.kernel_spec.argv
