@@ -14,6 +14,7 @@ from course_lib.plots.diagrams.decoder_attention import decoder_attention_diagra
 from course_lib.plots.diagrams.encoder_decoder import encoder_decoder_diagram
 from course_lib.plots.diagrams.kv_heads import kv_heads_diagram
 from course_lib.plots.diagrams.one_query import one_query_diagram
+from course_lib.plots.diagrams.overview import norm_axes_diagram, overview_diagram
 from course_lib.plots.diagrams.paths import path_lengths_diagram
 from course_lib.plots.diagrams.positions import positions_diagram
 from course_lib.plots.diagrams.scores import broadcast_diagram, score_diagram
@@ -30,7 +31,9 @@ __all__ = [
     "decoder_attention_diagram",
     "encoder_decoder_diagram",
     "heads_diagram",
+    "norm_axes_diagram",
     "one_query_diagram",
+    "overview_diagram",
     "path_lengths_diagram",
     "positions_diagram",
     "kv_heads_diagram",

@@ -2,11 +2,9 @@
 
 EXERCISES = (
     "hunt_norm_layer",
-    "hunt_new_norm",
-    "hunt_switches",
+    "hunt_add_norm",
     "layer_norm",
-    "feed_forward",
-    "add_and_norm",
+    "encoder_block",
     "encoder_stack",
     "decoder_block",
 )

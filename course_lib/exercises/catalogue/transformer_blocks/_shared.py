@@ -3,6 +3,7 @@
 import torch
 import torch.nn.functional as F
 
+from course_lib.attention import scaled_dot_product_attention
 from course_lib.exercises.catalogue._shared import random_tensor
 
 
@@ -30,9 +31,26 @@ def trained_norm(size, seed, name="a layer norm"):
     )
 
 
-def random_network(size, seed, name="a network"):
+def random_network(size, seed, name="an FFN"):
     W = random_tensor(size, size, seed=seed)
     return NamedFunction(name, lambda x: torch.tanh(x @ W.to(x.dtype)))
+
+
+def random_cross_attention(size, seed, name="cross-attention"):
+    """Single-head attention with random projections: x, memory and a mask → the output."""
+    W_q, W_k, W_v = random_tensor(3, size, size, seed=seed)
+
+    def attend(x, memory, mask):
+        W = [W.to(x.dtype) for W in (W_q, W_k, W_v)]
+        return scaled_dot_product_attention(x @ W[0], memory @ W[1], memory @ W[2], mask).output
+
+    return NamedFunction(name, attend)
+
+
+def random_attention(size, seed, name="self-attention"):
+    """The same, from x to itself: x and a mask → the output."""
+    attend = random_cross_attention(size, seed)
+    return NamedFunction(name, lambda x, mask: attend(x, x, mask))
 
 
 def standardise(x, eps, *, dim=-1, ddof=0, eps_at="inside", centred="xv", rooted=True):

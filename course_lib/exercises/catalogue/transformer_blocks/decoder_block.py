@@ -4,10 +4,10 @@ from functools import partial
 
 import torch
 
-from course_lib.attention import scaled_dot_product_attention
-from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
+from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.catalogue.transformer_blocks._shared import (
-    NamedFunction,
+    random_attention,
+    random_cross_attention,
     random_network,
     trained_norm,
 )
@@ -15,29 +15,17 @@ from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.masks import causal_mask, padding_mask
 
 
-def decoder_block(x, memory, mask, memory_mask, self_attend, cross_attend, network, norms):
+def decoder_block(x, memory, mask, memory_mask, self_attend, cross_attend, feed_forward, norms):
     x = x + self_attend(norms[0](x), mask)  # (batch, target, d_model)
     x = x + cross_attend(norms[1](x), memory, memory_mask)  # queries from x, keys from memory
-    return x + network(norms[2](x))
-
-
-def _attention_part(size, seed, name):
-    """Single-head attention with random projections, for self- and cross-attention."""
-    W_q, W_k, W_v = random_tensor(3, size, size, seed=seed)
-
-    def attend(x, memory, mask):
-        W = [W.to(x.dtype) for W in (W_q, W_k, W_v)]
-        return scaled_dot_product_attention(x @ W[0], memory @ W[1], memory @ W[2], mask).output
-
-    return NamedFunction(name, attend)
+    return x + feed_forward(norms[2](x))
 
 
 def _decoder_parts(size, seed):
-    own = _attention_part(size, seed, "")
     return {
-        "self_attend": NamedFunction("self-attention", lambda x, mask: own(x, x, mask)),
-        "cross_attend": _attention_part(size, seed + 1, "cross-attention"),
-        "network": random_network(size, seed + 2),
+        "self_attend": random_attention(size, seed),
+        "cross_attend": random_cross_attention(size, seed + 1),
+        "feed_forward": random_network(size, seed + 2, "the FFN"),
         "norms": [trained_norm(size, seed + 3 + number, f"norm {number}") for number in range(3)],
     }
 
@@ -49,12 +37,12 @@ def _run_block(
     memory_mask,
     self_attend,
     cross_attend,
-    network,
+    feed_forward,
     norms,
     *,
     order="scn",
     norm_of=(0, 1, 2),
-    around="scn",
+    residual="scn",
     post="",
     memory_norm=None,
     hide=lambda mask, memory_mask: (mask, memory_mask),
@@ -77,7 +65,7 @@ def _run_block(
                 "memory twice": lambda x: cross_attend(memory, memory, memory_mask),
             }[query],
         ),
-        "n": (n2, network),
+        "n": (n2, feed_forward),
     }
     first = x
     for step in order:
@@ -86,20 +74,20 @@ def _run_block(
             x = norm(x + part(x))
         else:
             change = part(norm(first if at_once else x))
-            x = x + change if step in around else change
+            x = x + change if step in residual else change
     return x
 
 
 EXERCISE = Exercise(
     name="decoder_block",
     notebook="07_transformer_blocks",
-    title="A decoder block: to itself, to the source, then the network",
+    title="A decoder block: self-attention, cross-attention, FFN",
     reference=_run_block,
     solution=decoder_block,
     cases=(
-        Case(  # as many tokens in the target as in the source: nothing raises
-            x=rounded_tensor(1, 2, 2, seed=31),
-            memory=rounded_tensor(1, 2, 2, seed=32),
+        Case(  # as many tokens in the target as in the source: no mistake raises an error
+            x=torch.tensor([[[1.0, 2.0], [-1.0, 3.0]]]),
+            memory=torch.tensor([[[2.0, 0.0], [1.0, -1.0]]]),
             mask=causal_mask(2),
             memory_mask=torch.tensor([[[False, True]]]),
             **_decoder_parts(2, seed=40),
@@ -123,129 +111,129 @@ EXERCISE = Exercise(
         Mistake(
             "cross_first",
             partial(_run_block, order="csn"),
-            "The order is exchanged: you look at the source first. The target looks at itself first, then at the "
-            "source.",
+            "The order is exchanged: your cross-attention comes first. Self-attention comes first, then "
+            "cross-attention.",
         ),
         Mistake(
             "cross_first_with_norms",
             partial(_run_block, order="csn", norm_of=(1, 0, 2)),
-            "The order is exchanged: you look at the source first, with the first norm. The target looks at itself "
-            "first, then at the source.",
+            "The order is exchanged: your cross-attention comes first, with the first norm. Self-attention comes first, "
+            "then cross-attention.",
         ),
         Mistake(
-            "network_between",
+            "ffn_between",
             partial(_run_block, order="snc"),
-            "Your network stands before the cross-attention. It comes last.",
+            "Your FFN comes before the cross-attention. It comes last.",
         ),
         Mistake(
-            "network_between_with_norms",
+            "ffn_between_with_norms",
             partial(_run_block, order="snc", norm_of=(0, 2, 1)),
-            "Your network stands before the cross-attention, with the second norm. It comes last.",
+            "Your FFN comes before the cross-attention, with the second norm. It comes last.",
         ),
         Mistake(
-            "network_first",
+            "ffn_first",
             partial(_run_block, order="nsc"),
-            "Your network comes first. It comes last.",
+            "Your FFN comes first. It comes last.",
         ),
         Mistake(
             "memory_normed",
             partial(_run_block, memory_norm=1),
-            "You normalise the memory too. The encoder's final norm has done so once, for all blocks; here only the "
-            "queries are normalised.",
+            "You normalise the memory too. The final norm of the encoder has done so once, for all blocks; here only "
+            "the input of the queries is normalised.",
         ),
         Mistake(
             "only_memory_normed",
             partial(_run_block, memory_norm=1, norm_of=(0, None, 2)),
-            "You normalise the memory in place of x. It came normalised; the queries did not.",
+            "You normalise the memory instead of x. The memory is normalised already; x is not.",
         ),
         Mistake(
             "masks_exchanged",
             partial(_run_block, hide=lambda mask, memory_mask: (memory_mask, mask)),
-            "The masks are exchanged: your target looks ahead, and the source is hidden as if it were still to be "
-            "written. Where both are of one length, nothing raises an error.",
+            "The masks are exchanged: target tokens attend to later ones, and the source is masked causally. Where both "
+            "have the same length, no error is raised.",
         ),
         Mistake(
             "mask_twice",
             partial(_run_block, hide=lambda mask, memory_mask: (mask, mask)),
-            "Your cross-attention gets the causal mask. The source is there as a whole; only its padding is hidden: "
+            "Your cross-attention gets the causal mask. The whole source is known; only its padding is masked: "
             "memory_mask.",
         ),
         Mistake(
             "memory_mask_twice",
             partial(_run_block, hide=lambda mask, memory_mask: (memory_mask, memory_mask)),
-            "Your self-attention gets memory_mask, so it looks ahead. It needs mask.",
+            "Your self-attention gets memory_mask, so tokens attend to later ones. It needs mask.",
         ),
         Mistake(
             "no_mask",
             partial(_run_block, hide=lambda mask, memory_mask: (None, memory_mask)),
-            "Your self-attention gets no mask: a token sees those that come after it.",
+            "Your self-attention gets no mask: a token attends to those that come after it.",
         ),
         Mistake(
             "no_memory_mask",
             partial(_run_block, hide=lambda mask, memory_mask: (mask, None)),
-            "Your cross-attention gets no mask: it looks at the source's padding.",
+            "Your cross-attention gets no mask: it attends to the padding of the source.",
         ),
         Mistake(
             "no_masks",
             partial(_run_block, hide=lambda mask, memory_mask: (None, None)),
-            "Both masks are taken and never handed on.",
+            "Neither mask is passed on.",
         ),
         Mistake(
             "queries_from_memory",
             partial(_run_block, query="memory"),
-            "Your queries come from the memory, so a row of weights belongs to a word of the source. The target "
-            "asks: weights are (batch, target, source), and cross_attend takes x first.",
+            "Your queries come from the memory. They come from x: weights are (batch, target, source), and cross_attend "
+            "takes x first.",
         ),
         Mistake(
             "queries_from_memory_no_mask",
             partial(_run_block, query="memory, no mask"),
-            "Your queries come from the memory, and its mask is left out. The target asks: weights are "
+            "Your queries come from the memory, and its mask is left out. Queries come from x: weights are "
             "(batch, target, source), and cross_attend takes x first.",
         ),
         Mistake(
             "memory_unused",
             partial(_run_block, query="x twice"),
-            "Your cross-attention looks at x: the memory makes no difference.",
+            "Your cross-attention takes its keys and values from x: the memory is never used.",
         ),
         Mistake(
             "memory_unused_causal",
             partial(_run_block, query="x twice, causal"),
-            "Your second attention is a second self-attention, mask included: the memory makes no difference.",
+            "Your second attention is a second causal self-attention: the memory is never used.",
         ),
         Mistake(
             "memory_to_itself",
             partial(_run_block, query="memory twice"),
-            "Your cross-attention looks from the memory at the memory. The queries come from x.",
+            "Your cross-attention takes queries, keys and values from the memory. The queries come from x.",
         ),
         Mistake(
             "post_norm",
             partial(_run_block, post="scn"),
-            "This is post-norm: each sum is normalised. Here the norm stands before each part, outside the residual connection.",
+            "This is post-norm: each sum is normalised. In pre-norm the input of each sublayer is normalised.",
         ),
         Mistake(
-            "no_way_around",
-            partial(_run_block, around=""),
+            "no_residual",
+            partial(_run_block, residual=""),
             "None of the three sublayers has a residual connection: x + …",
         ),
         Mistake(
-            "no_way_around_self",
-            partial(_run_block, around="cn"),
+            "no_residual_self",
+            partial(_run_block, residual="cn"),
             "The self-attention has no residual connection: x + self_attend(…).",
         ),
         Mistake(
-            "no_way_around_cross",
-            partial(_run_block, around="sn"),
+            "no_residual_cross",
+            partial(_run_block, residual="sn"),
             "The cross-attention has no residual connection: x + cross_attend(…).",
         ),
         Mistake(
-            "no_way_around_network",
-            partial(_run_block, around="sc"),
-            "The feed-forward network has no residual connection: x + network(…).",
+            "no_residual_ffn",
+            partial(_run_block, residual="sc"),
+            "The feed-forward network has no residual connection: x + feed_forward(…).",
         ),
         Mistake(
             "one_norm",
             partial(_run_block, norm_of=(0, 0, 0)),
-            "You use the first norm three times. Each part has one of its own.",
+            "You use norms[0] three times. Each sublayer has its own norm.",
         ),
         Mistake(
             "no_norms",
@@ -255,23 +243,23 @@ EXERCISE = Exercise(
         Mistake(
             "cross_not_normed",
             partial(_run_block, norm_of=(0, None, 2)),
-            "The queries of your cross-attention are not normalised: norms[1].",
+            "The input x of your cross-attention is not normalised: norms[1].",
         ),
         Mistake(
-            "network_not_normed",
+            "ffn_not_normed",
             partial(_run_block, norm_of=(0, 1, None)),
-            "What goes into your network is not normalised: norms[2].",
+            "The input of your FFN is not normalised: norms[2].",
         ),
         Mistake(
             "at_once",
             partial(_run_block, at_once=True),
-            "All three parts work on the first x. Each goes on with what the one before left: x = x + …",
+            "All three sublayers get the first x. Each continues with the sum of the one before: x = x + …",
         ),
     ),
     hints=(
-        "Three times the same form: x = x + part(norm(x)). In which order?",
+        "Three times the same form: x = x + sublayer(norm(x)). In which order?",
         "Self-attention first. Cross-attention takes the queries, then the memory as it is, then its own mask.",
         "x = x + self_attend(norms[0](x), mask), then x = x + cross_attend(norms[1](x), memory, memory_mask), then "
-        "the network.",
+        "the FFN.",
     ),
 )

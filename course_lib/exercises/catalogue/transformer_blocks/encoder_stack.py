@@ -49,12 +49,12 @@ def _residual_around(block):
 EXERCISE = Exercise(
     name="encoder_stack",
     notebook="07_transformer_blocks",
-    title="Pre-norm blocks on top of each other, and what comes last",
+    title="A stack of pre-norm blocks",
     reference=lambda x, mask, blocks, norm: norm(_run_stack(x, mask, blocks, norm)),
     solution=encoder_stack,
     cases=(
         Case(
-            x=torch.tensor([[[1.0, 2.0], [0.5, -1.0]]]),
+            x=torch.tensor([[[1.0, 2.0], [3.0, -1.0]]]),
             mask=torch.tensor([[[True, False]]]),
             blocks=_blocks(2, 2, seed=19),
             norm=trained_norm(2, seed=24),
@@ -70,43 +70,43 @@ EXERCISE = Exercise(
         Mistake(
             "no_final_norm",
             _run_stack,
-            "The final norm is missing. In pre-norm blocks nothing normalises the residual stream, so what comes out of "
-            "the last block was never normalised and has grown with every block.",
+            "The final norm is missing. Pre-norm blocks only add to the residual stream, so the output of the last block "
+            "has never been normalised.",
         ),
         Mistake(
             "norm_after_every_block",
             partial(_run_stack, between=lambda x, norm: norm(x)),
-            "You normalise after every block. Then each residual connection runs through a norm. One norm, after the last "
-            "block.",
+            "You normalise after every block, so the residual stream passes through a norm each time. There is one norm, "
+            "after the last block.",
         ),
         Mistake(
             "norm_after_every_block_and_last",
             lambda *a: a[3](_run_stack(*a, between=lambda x, norm: norm(x))),
-            "You normalise after every block, and once more at the end. One norm, after the last block.",
+            "You normalise after every block, and once more at the end. There is one norm, after the last block.",
         ),
         Mistake(
             "norm_first",
             lambda x, mask, blocks, norm: _run_stack(norm(x), mask, blocks, norm),
-            "Your norm stands before the first block, which has one of its own inside. It belongs after the last.",
+            "Your norm comes before the first block, which has its own norms inside. It belongs after the last block.",
         ),
         Mistake(
             "norm_first_and_last",
             lambda x, mask, blocks, norm: norm(_run_stack(norm(x), mask, blocks, norm)),
-            "The norm after the last block is right. The one before the first is not needed: a pre-norm block has "
-            "one of its own inside.",
+            "The norm after the last block is right. Remove the one before the first: a pre-norm block normalises its "
+            "own input.",
         ),
         Mistake(
             "norm_before_every_block",
             lambda x, mask, blocks, norm: _run_stack(
                 x, mask, [_norm_before(b, norm) for b in blocks], norm
             ),
-            "You normalise before every block, and nothing comes after the last. One norm, after the last block.",
+            "You normalise before every block, and not after the last. There is one norm, after the last block.",
         ),
         Mistake(
             "last_only",
             lambda x, mask, blocks, norm: norm(blocks[-1](x, mask)),
-            "Every block of yours starts from the first x, and only the last one counts. Each goes on with what the "
-            "one before returned: x = block(x, mask).",
+            "Each of your blocks gets the first x, so only the last block has an effect. Each continues with the output "
+            "of the one before: x = block(x, mask).",
         ),
         Mistake(
             "first_only",
@@ -116,37 +116,37 @@ EXERCISE = Exercise(
         Mistake(
             "reversed",
             lambda x, mask, blocks, norm: norm(_run_stack(x, mask, blocks[::-1], norm)),
-            "You go through the blocks from the last to the first.",
+            "You apply the blocks from the last to the first.",
         ),
         Mistake(
             "added",
             lambda x, mask, blocks, norm: norm(sum(block(x, mask) for block in blocks)),
-            "Your blocks stand side by side, and their outputs are added. They stand on top of each other: "
+            "You apply all blocks to the same x and add their outputs. Apply them one after the other: "
             "x = block(x, mask).",
         ),
         Mistake(
-            "way_around_the_block",
+            "residual_around_the_block",
             lambda x, mask, blocks, norm: norm(
                 _run_stack(x, mask, [_residual_around(b) for b in blocks], norm)
             ),
-            "You add x to what a block returns. The residual connection is inside the block already.",
+            "You add x to the output of a block. The residual connections are inside the block already.",
         ),
         Mistake(
-            "way_around_the_stack",
+            "residual_around_the_stack",
             lambda x, mask, blocks, norm: norm(x + _run_stack(x, mask, blocks, norm)),
-            "You add the first x at the end. The ways around are inside the blocks already.",
+            "You add the first x at the end. The residual connections are inside the blocks already.",
         ),
         Mistake(
             "no_mask",
             lambda x, mask, blocks, norm: norm(
                 _run_stack(x, mask, blocks, norm, masks=lambda mask, number: None)
             ),
-            "You take the mask and never hand it on: every block looks at padding.",
+            "You do not pass the mask to the blocks, so they attend to padding.",
         ),
         Mistake(
             "no_mask_and_no_norm",
             partial(_run_stack, masks=lambda mask, number: None),
-            "Two things are missing: the mask is not handed to the blocks, and no norm follows the last one.",
+            "Two things are missing: the mask is not passed to the blocks, and there is no final norm.",
         ),
         Mistake(
             "mask_for_the_first",
@@ -155,12 +155,12 @@ EXERCISE = Exercise(
                     x, mask, blocks, norm, masks=lambda mask, number: None if number else mask
                 )
             ),
-            "Only the first block gets the mask. The others look at padding.",
+            "Only the first block gets the mask. The others attend to padding.",
         ),
     ),
     hints=(
-        "Each block goes on with what the one before returned.",
-        "A pre-norm block returns x + something, and that sum is not normalised. What must come after the last one?",
+        "Each block continues with the output of the one before.",
+        "A pre-norm block returns a sum that is not normalised. What must follow the last block?",
         "x = block(x, mask) for each block in blocks, then return norm(x).",
     ),
 )

@@ -49,8 +49,11 @@ def _given(x):
 #: Symptom by what is left of the three bugs.
 _SYMPTOMS = {
     "bias": {0.0: "", 1.0: "the components of a new layer's output have mean 1"},
-    "ddof": {0: "", 1: "their variance is below 1, most of all for short vectors"},
-    "eps_at": {"inside": "", "outside": "a vector of nearly equal numbers is blown up"},
+    "ddof": {0: "", 1: "their variance is below 1, most of all for small d"},
+    "eps_at": {
+        "inside": "",
+        "outside": "a vector of nearly equal components is scaled up too much",
+    },
 }
 _NUMBERS = ("None", "One", "Two")
 
@@ -70,11 +73,12 @@ _ALL_RIGHT, _NONE_REPAIRED = (0.0, 0, "inside"), (1.0, 1, "outside")
 EXERCISE = Exercise(
     name="hunt_norm_layer",
     notebook="07_transformer_blocks",
-    title="Bug hunt: three bugs in one layer norm",
+    title="Bug hunt: a layer normalisation",
     reference=lambda x: LayerNorm(x.shape[-1])(x),
     solution=normed,
     cases=(
-        Case(x=torch.tensor([[1.0, 2.0, 6.0], [0.003, -0.001, 0.004]])),
+        Case(x=torch.tensor([[1.0, 2.0, 6.0]])),
+        Case(x=torch.tensor([[0.003, -0.001, 0.004]])),
         Case(x=random_tensor(2, 3, 4, seed=70) + 2),
         Case(x=random_tensor(3, 2, 7, seed=71) / 200),
     ),
@@ -96,23 +100,22 @@ EXERCISE = Exercise(
         Mistake(
             "no_eps",
             partial(_with_bugs, bias=0.0, ddof=0, eps_at="nowhere"),
-            "Nothing of the three is left. But your epsilon is gone: a vector of equal numbers would be divided by 0.",
+            "All three are repaired, but eps is no longer used: a vector of equal components would be divided by 0.",
         ),
         Mistake(
             "weight_at_zero",
             lambda x: torch.zeros_like(x),
-            "Your weight starts at zero, so a new layer returns nothing but zeros. It was right at one; it is the "
-            "bias that must start at zero.",
+            "Your weight starts at zero, so a new layer returns zeros only. The weight starts at one.",
         ),
         Mistake(
             "not_centred",
             lambda x: standardise(x, 1e-5, centred=""),
-            "Your mean is never subtracted. It was; the bugs lie elsewhere.",
+            "You no longer subtract the mean. That line was correct.",
         ),
     ),
     hints=(
-        "Make a new layer, and give it a vector. Which mean and which variance should come out?",
-        "What does x.std divide by? And what becomes of torch.tensor([0.003, -0.001, 0.004])?",
+        "Make a new layer and apply it to a vector. Which mean and which variance should the output have?",
+        "What does x.std divide by? And what is the output for torch.tensor([0.003, -0.001, 0.004])?",
         "The bias starts at zeros; x.var(dim=-1, keepdim=True, correction=0); torch.sqrt(variance + self.eps).",
     ),
     given=_given,

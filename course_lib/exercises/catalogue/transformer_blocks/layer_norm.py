@@ -33,8 +33,8 @@ EXERCISE = Exercise(
     cases=(
         Case(  # the second row is so small that eps counts
             x=torch.tensor([[[1.0, 2.0, 6.0], [0.003, -0.001, 0.004]]]),
-            weight=torch.tensor([2.0, 1.0, -0.5]),
-            bias=torch.tensor([0.5, 0.0, 1.0]),
+            weight=torch.tensor([2.0, 1.0, -1.0]),
+            bias=torch.tensor([3.0, 0.0, 1.0]),
             eps=1e-5,
         ),
         Case(
@@ -43,7 +43,7 @@ EXERCISE = Exercise(
             bias=random_tensor(5, seed=2),
             eps=1e-3,
         ),
-        Case(  # and a vector of equal numbers
+        Case(  # and a vector of equal components
             x=torch.cat([random_tensor(3, 2, 7, seed=3), torch.full((3, 1, 7), 2.0)], dim=1),
             weight=random_tensor(7, seed=4),
             bias=random_tensor(7, seed=5),
@@ -54,35 +54,35 @@ EXERCISE = Exercise(
         Mistake(
             "eps_outside",
             partial(_layer_norm, eps_at="outside"),
-            "Your epsilon stands outside the root. It is added to the variance: sqrt(variance + eps). You see it "
-            "where the components of a vector are nearly equal.",
+            "Your eps is outside the root. Add it to the variance: sqrt(variance + eps). The difference shows where the "
+            "components of a vector are nearly equal.",
         ),
         Mistake(
             "unbiased",
             partial(_layer_norm, ddof=1),
-            "Your variance is divided by d - 1, as .var() and .std() do unless told otherwise. A layer norm divides "
+            "Your variance is divided by d - 1, as .var() and .std() do unless told otherwise. LayerNorm divides "
             "by d: correction=0.",
         ),
         Mistake(
             "unbiased_and_eps_outside",
             partial(_layer_norm, ddof=1, eps_at="outside"),
-            "You divide by .std() + eps. Two things differ: a layer norm divides the sum of squares by d, not by "
-            "d - 1, and its epsilon stands inside the root.",
+            "You divide by .std() + eps. Two things differ: LayerNorm divides the sum of squares by d, not by d - 1, "
+            "and its eps is inside the root.",
         ),
         Mistake(
             "no_eps",
             partial(_layer_norm, eps_at="nowhere"),
-            "You never use eps. A vector of equal numbers is divided by 0.",
+            "You never use eps. A vector of equal components is divided by 0.",
         ),
         Mistake(
             "not_rooted",
             partial(_layer_norm, rooted=False),
-            "You divide by the variance. Divide by its root, or the result has variance 1 only where it had so before.",
+            "You divide by the variance. Divide by its root.",
         ),
         Mistake(
             "root_mean_square",
             partial(_layer_norm, centred=""),
-            "Your mean is never subtracted. What you have is RMSNorm, which exists and is another norm.",
+            "Your mean is never subtracted. What you have is RMSNorm.",
         ),
         Mistake(
             "mean_left_in_x",
@@ -97,30 +97,30 @@ EXERCISE = Exercise(
         Mistake(
             "over_tokens",
             partial(_layer_norm, dim=-2),
-            "Your mean and variance run over the tokens, so a token depends on its neighbours. Each vector is "
-            "normalised by itself: dim=-1.",
+            "Your mean and variance are computed over the tokens of a sentence. Each vector is normalised separately: "
+            "dim=-1.",
         ),
         Mistake(
             "over_batch",
             partial(_layer_norm, dim=0),
-            "Your mean and variance run over the batch, so a sentence depends on the others. Each vector is "
-            "normalised by itself: dim=-1.",
+            "Your mean and variance are computed over the batch, so a sentence depends on the others. Each vector is "
+            "normalised separately: dim=-1.",
         ),
         Mistake(
             "batch_norm",
             partial(_layer_norm, dim=(0, 1)),
-            "Your mean and variance run over batch and tokens, for each feature: that is BatchNorm. Each vector is "
-            "normalised by itself: dim=-1.",
+            "Your mean and variance are computed over batch and tokens, for each component: that is BatchNorm. Each "
+            "vector is normalised separately: dim=-1.",
         ),
         Mistake(
             "whole_sentence",
             partial(_layer_norm, dim=(-2, -1)),
-            "Your mean and variance are those of a whole sentence. Each vector is normalised by itself: dim=-1.",
+            "Your mean and variance are those of a whole sentence. Each vector is normalised separately: dim=-1.",
         ),
         Mistake(
             "everything",
             partial(_layer_norm, dim=(0, 1, 2)),
-            "You take one mean and one variance of all numbers. Each vector has its own: dim=-1, keepdim=True.",
+            "You compute one mean and one variance of the whole tensor. Each vector has its own: dim=-1, keepdim=True.",
         ),
         Mistake(
             "weight_added",
@@ -135,12 +135,12 @@ EXERCISE = Exercise(
         Mistake(
             "exchanged",
             lambda x, w, b, eps: standardise(x, eps) * b + w,
-            "Weight and bias have changed places: the weight multiplies, the bias is added.",
+            "Weight and bias are exchanged: the weight multiplies, the bias is added.",
         ),
         Mistake(
             "bias_first",
             lambda x, w, b, eps: (standardise(x, eps) + b) * w,
-            "You add the bias first, so the weight multiplies it as well. First the weight, then the bias.",
+            "You add the bias first, so the weight multiplies it too. Multiply by the weight, then add the bias.",
         ),
         Mistake(
             "no_bias",
@@ -155,7 +155,7 @@ EXERCISE = Exercise(
         Mistake(
             "neither",
             lambda x, w, b, eps: standardise(x, eps),
-            "Normalised right. What was learned is yet to come: times weight, plus bias.",
+            "The normalisation is correct. Multiply by the weight and add the bias.",
         ),
     ),
     hints=(

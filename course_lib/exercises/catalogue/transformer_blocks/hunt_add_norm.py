@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_new_norm` of notebook 07."""
+"""Bug hunt `hunt_add_norm` of notebook 07."""
 
 from functools import partial
 
@@ -68,16 +68,16 @@ def _after_one_step(
 
 
 EXERCISE = Exercise(
-    name="hunt_new_norm",
+    name="hunt_add_norm",
     notebook="07_transformer_blocks",
-    title="Bug hunt: a norm that forgets what it learned",
+    title="Bug hunt: Add & Norm",
     reference=partial(_after_one_step, make=LayerNorm),
     solution=after_one_step,
     cases=(
         Case(
-            x=torch.tensor([[[1.0, 2.0, 0.0], [0.0, -1.0, 3.0]]]),
-            change=torch.tensor([[[0.5, -1.0, 2.0], [1.0, 1.0, -0.5]]]),
-            target=torch.tensor([[[3.0, 0.0, -2.0], [1.0, 4.0, -3.0]]]),
+            x=torch.tensor([[[1.0, 2.0, 0.0]]]),
+            change=torch.tensor([[[1.0, -1.0, 3.0]]]),
+            target=torch.tensor([[[3.0, 0.0, -2.0]]]),
         ),
         Case(
             x=random_tensor(2, 4, 5, seed=72),
@@ -89,42 +89,42 @@ EXERCISE = Exercise(
         Mistake(
             "weight_stands_still",
             partial(_after_one_step, trained=lambda norm: [norm.bias]),
-            "Your bias learns now, and the weight does not. Was it left out, or is it no nn.Parameter?",
+            "The bias is trained now, but the weight is not. Is it an nn.Parameter?",
         ),
         Mistake(
             "bias_stands_still",
             partial(_after_one_step, trained=lambda norm: [norm.weight]),
-            "Your weight learns now, and the bias does not. Was it left out, or is it no nn.Parameter?",
+            "The weight is trained now, but the bias is not. Is it an nn.Parameter?",
         ),
         Mistake(
             "norm_of_change",
             partial(_after_one_step, forward=lambda norm, x, change: x + norm(change)),
-            "It learns now. But you normalise the change alone, and then add. The sum is normalised.",
+            "It is trained now, but you normalise change alone and then add x. Normalise the sum.",
         ),
         Mistake(
             "norm_of_x",
             partial(_after_one_step, forward=lambda norm, x, change: norm(x) + change),
-            "It learns now. But you normalise x alone, and then add. The sum is normalised.",
+            "It is trained now, but you normalise x alone and then add change. Normalise the sum.",
         ),
         Mistake(
-            "no_way_around",
+            "no_residual",
             partial(_after_one_step, forward=lambda norm, x, change: norm(change)),
-            "It learns now. But x is lost: the sum x + change is normalised.",
+            "It is trained now, but x is missing: normalise the sum x + change.",
         ),
         Mistake(
             "no_change",
             partial(_after_one_step, forward=lambda norm, x, change: norm(x)),
-            "It learns now. But the change is lost: the sum x + change is normalised.",
+            "It is trained now, but change is missing: normalise the sum x + change.",
         ),
         Mistake(
             "norm_twice",
             partial(_after_one_step, forward=lambda norm, x, change: norm(norm(x + change))),
-            "It learns now. But the norm is applied twice.",
+            "It is trained now, but the norm is applied twice.",
         ),
         Mistake(
             "root_mean_square",
             partial(_after_one_step, make=lambda size: nn.RMSNorm(size, eps=1e-5)),
-            "It learns now. But RMSNorm is another norm: it does not subtract the mean, and has no bias.",
+            "It is trained now, but RMSNorm is another norm: it does not subtract the mean, and has no bias.",
         ),
         Mistake(
             "two_norms",
@@ -135,15 +135,15 @@ EXERCISE = Exercise(
                 make=lambda size: nn.ModuleList([nn.LayerNorm(size), nn.LayerNorm(size)]),
                 forward=lambda norms, x, change: norms[1](norms[0](x) + change),
             ),
-            "It learns now. But there are two norms: x is normalised, and then the sum. Only the sum is.",
+            "It is trained now, but you normalise x as well. Normalise only the sum.",
         ),
     ),
     hints=(
         "Print len(list(AddNorm(3).parameters())). How many should there be?",
-        "How often does the line that makes the LayerNorm run, and what does a new one hold?",
+        "How often does the line that makes the LayerNorm run, and which weight and bias does a new one have?",
         "Make the norm once, in __init__: self.norm = nn.LayerNorm(d_model). In forward, use self.norm.",
     ),
     given=_given,
-    given_message="After a step of training the layer returns what it returned before. The bug is still there.",
+    given_message="After a step of training the layer returns the same output as before. The bug is still there.",
     differentiable=False,
 )

@@ -1,0 +1,210 @@
+"""Why does a deep post-norm stack fail to train, and what rescues it?
+
+The stacks and the task are those of `course_lib.experiments.depth`: predict the token three positions back. What is
+varied is the scale of the residual branches at initialisation, warm-up, depth, and the learning rate::
+
+    python -m course_lib.experiments.post_norm
+
+trains every arm from three seeds at several learning rates and records the result beside this file (25 minutes of
+CPU time). Runs that are recorded already are kept; delete the file to start anew.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from course_lib.experiments.depth import DeepStack, task_batches, task_loss
+from course_lib.training import TrainingConfig, fit
+from course_lib.validation import require_one_of, require_positive, require_whole
+
+RECORD = Path(__file__).with_suffix(".json")
+RATES = (1e-3, 3e-3, 3e-4)
+#: The arms of the map are trained at all of `RATES`; a sweep of another arm ends when every seed is below this loss.
+LEARNED = 0.1
+SEEDS = range(3)
+STEPS, LONG = 300, 1000
+#: The recorded loss is a mean over so many steps, the last ones.
+LAST = 10
+#: How a stack may differ from a plain one: with "weighted" every sublayer is LN(10 x + f(x)); with "embedding added"
+#: the embedding is added to the output of every block.
+VARIANTS = ("plain", "weighted", "embedding added")
+RESIDUAL_WEIGHT = 10.0
+
+
+class ScaledStack(DeepStack):
+    """A `DeepStack` whose residual branches start smaller.
+
+    Args:
+        depth, norm: as in `DeepStack`.
+        scale: factor of the output weights of every residual branch, `out_proj` and `down_proj`, at
+            initialisation.
+        variant: one of `VARIANTS`; all but "plain" are post-norm.
+    """
+
+    def __init__(
+        self, depth: int, norm: str, *, scale: float = 1.0, variant: str = "plain"
+    ) -> None:
+        require_one_of(VARIANTS, variant=variant)
+        require_positive(scale=scale)
+        super().__init__(depth, norm)
+        self.variant = variant
+        with torch.no_grad():
+            for block in self.blocks:
+                block.attention.out_proj.weight.mul_(scale)
+                block.feed_forward.down_proj.weight.mul_(scale)
+
+    def run_block(
+        self, block: nn.Module, x: Float[Tensor, "batch length d_model"]
+    ) -> Float[Tensor, "batch length d_model"]:
+        """Return the output of one block."""
+        if self.variant != "weighted":
+            return block(x)
+        x = block.attention_residual.norm(RESIDUAL_WEIGHT * x + block.attention(x).output)
+        return block.feed_forward_residual.norm(RESIDUAL_WEIGHT * x + block.feed_forward(x))
+
+    def residual_streams(
+        self, tokens: Int[Tensor, "batch length"]
+    ) -> list[Float[Tensor, "batch length d_model"]]:
+        """Return the embedding, then the output of every block."""
+        streams = [self.embedding(tokens)]
+        for block in self.blocks:
+            x = self.run_block(block, streams[-1])
+            streams.append(x + streams[0] if self.variant == "embedding added" else x)
+        return streams
+
+    def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length symbols"]:
+        """Return the logits of every position."""
+        return self.lm_head(self.norm(self.residual_streams(tokens)[-1]))
+
+
+def survival(stack: ScaledStack, tokens: Int[Tensor, "batch length"]) -> float:
+    """Return how much of the embedding reaches the last block: the mean cosine similarity of the two.
+
+    The mean vector over all positions is subtracted from both, since a part that is the same for all positions
+    says nothing about a token.
+    """
+    with torch.no_grad():
+        streams = stack.residual_streams(tokens)
+        first, last = (x - x.mean(dim=(0, 1)) for x in (streams[0], streams[-2]))
+        return torch.cosine_similarity(first, last, dim=-1).mean().item()
+
+
+def train(
+    depth: int,
+    norm: str = "post",
+    *,
+    scale: float = 1.0,
+    warmup: int = 0,
+    variant: str = "plain",
+    lr: float = 1e-3,
+    seed: int = 0,
+    steps: int = STEPS,
+) -> list[float]:
+    """Train a stack with Adam; return the loss before each step.
+
+    Args:
+        depth, norm, scale, variant: of the stack.
+        warmup: steps of linear warm-up of the learning rate; 0 for none.
+        lr: the peak learning rate.
+        seed: of the initialisation and the batches.
+        steps: number of training steps.
+    """
+    require_whole(0, warmup=warmup)
+    torch.manual_seed(seed)
+    history = fit(
+        ScaledStack(depth, norm, scale=scale, variant=variant),
+        task_batches(seed),
+        task_loss,
+        steps=steps,
+        lr=lambda step: lr * min(1.0, step / max(warmup, 1)),
+        seed=seed,
+        config=TrainingConfig(max_grad_norm=1e9),  # no clipping, as in the depth experiment
+    )
+    return history.losses
+
+
+def arm(
+    depth: int, norm: str, *, scale: float = 1.0, warmup: int = 0, variant: str = "plain"
+) -> str:
+    """Return the key of an arm in the record."""
+    return f"{depth} {norm}, scale {scale:g}, warm-up {warmup}, {variant}"
+
+
+def _arms() -> dict[str, dict]:
+    """Return arm → options of `train`."""
+    post, pre = {"norm": "post"}, {"norm": "pre"}
+    options = [
+        {"depth": 12, "scale": s, "warmup": w} | post for s in (1.0, 0.3, 0.1) for w in (0, 200)
+    ]
+    options += [{"depth": 12, "variant": v} | post for v in VARIANTS[1:]]
+    options += [{"depth": 12, "warmup": w} | pre for w in (0, 200)]
+    options += [{"depth": 6, "scale": s} | post for s in (1.0, 0.3, 0.1)]
+    options += [{"depth": 18, "scale": s} | post for s in (0.3, 0.1)]
+    return {arm(**one): one for one in options}
+
+
+ARMS = _arms()
+#: 12 blocks, post-norm: initial scale of the residual branches × warm-up.
+MAP = tuple(arm(12, "post", scale=s, warmup=w) for s in (1.0, 0.3, 0.1) for w in (0, 200))
+#: Arms that are trained for `LONG` steps as well, at the two learning rates that were best before.
+LONG_ARMS = tuple(arm(12, "post", warmup=w) for w in (0, 200))
+
+
+def recorded() -> dict[str, dict[str, dict[str, list[float]]]]:
+    """Return the recorded result: arm → number of steps → learning rate → a final loss per seed."""
+    return json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+
+
+def best_rate(by_rate: dict[str, list[float]]) -> str:
+    """Return the learning rate with the smallest mean loss."""
+    return min(by_rate, key=lambda lr: sum(by_rate[lr]) / len(by_rate[lr]))
+
+
+def best(name: str, steps: int = STEPS) -> list[float]:
+    """Return the final losses of an arm at its best learning rate, one per seed."""
+    by_rate = recorded()[name][str(steps)]
+    return by_rate[best_rate(by_rate)]
+
+
+def _record(name: str, steps: int, lr: float) -> None:
+    """Train an arm at one learning rate from every seed, unless that is recorded; write the record."""
+    if f"{lr:g}" in recorded().get(name, {}).get(str(steps), {}):
+        return
+    runs = [train(**ARMS[name], lr=lr, seed=seed, steps=steps) for seed in SEEDS]
+    ends = [float(f"{sum(losses[-LAST:]) / LAST:.3g}") for losses in runs]
+    print(name, steps, f"{lr:g}", ends, flush=True)
+    found = recorded()
+    found.setdefault(name, {}).setdefault(str(steps), {})[f"{lr:g}"] = ends
+    ordered = {one: found[one] for one in ARMS if one in found}
+    RECORD.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+
+
+def sweep(name: str) -> None:
+    """Train an arm at one learning rate after the other."""
+    for lr in RATES:
+        _record(name, STEPS, lr)
+        if name not in MAP and max(best(name)) < LEARNED:
+            return
+
+
+def train_longer(name: str) -> None:
+    """Train an arm for `LONG` steps at the two learning rates that were best before."""
+    by_rate = recorded()[name][str(STEPS)]
+    for lr in sorted(by_rate, key=lambda lr: sum(by_rate[lr]))[:2]:
+        _record(name, LONG, float(lr))
+
+
+def main() -> None:
+    """Run what is not recorded yet."""
+    torch.set_num_threads(1)
+    for name in ARMS:
+        sweep(name)
+    for name in LONG_ARMS:
+        train_longer(name)
+
+
+if __name__ == "__main__":
+    main()
