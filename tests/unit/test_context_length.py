@@ -66,7 +66,12 @@ def test_an_extension_changes_the_angles_and_nothing_else():
         "unchanged": rotary(x, torch.arange(8)),
         "larger base (NTK-aware)": rotary(x, torch.arange(8), 10000.0 * 4 ** (16 / 14)),
     }
-    fast = [6.3, 19.9, 62.8, 198.7]  # wavelengths; three of them fit into the 64 positions of training
+    fast = [
+        6.3,
+        19.9,
+        62.8,
+        198.7,
+    ]  # wavelengths; three of them fit into the 64 positions of training
     assert sum(wavelength <= context_length.TRAINED for wavelength in fast) == 3
     for name, divisors in (
         ("position interpolation", [4.0] * 8),
@@ -109,7 +114,9 @@ def test_the_repair_gives_far_keys_the_last_trained_bias():
 
 def test_every_run_is_recorded():
     record = recorded()
-    assert [len(run) for run in record["encodings"]["t5"]["repaired"]] == [len(LENGTHS)] * len(SEEDS)
+    assert [len(run) for run in record["encodings"]["t5"]["repaired"]] == [len(LENGTHS)] * len(
+        SEEDS
+    )
     assert list(record["encodings"]) == list(ENCODINGS)
     assert list(record["extensions"]) == list(EXTENSIONS)
     for arm in record["encodings"].values():
