@@ -7,9 +7,10 @@ and its loss on the same held-out characters is measured with windows of 64, 128
     python -m course_lib.experiments.context_length
 
 sweeps the learning rate of each encoding on seed 0, keeps the one with the lowest held-out loss at 64 characters,
-trains with it from three seeds for 800 steps, and records the result beside this file. Then it extends the context
-of the RoPE models to 256 characters, by position interpolation and by a larger base, before and after 100 steps of
-fine-tuning. With names behind it (of encodings, and "extension") it runs these alone and keeps the rest.
+trains with it from three seeds for 800 steps, and records the result beside this file; T5 also after the untrained
+buckets got the bias of the last trained one. Then it extends the context of the RoPE models to 256 characters, by
+position interpolation (of all pairs, and of the fast or the slow ones alone) and by a larger base, before and after
+100 steps of fine-tuning. With names behind it (of encodings, and "extension") it runs these alone and keeps the rest.
 """
 
 import argparse
@@ -25,7 +26,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from course_lib.positions import RotaryPositions
+from course_lib.positions import RotaryPositions, t5_bucket
+from course_lib.positions.sinusoidal import frequencies
 from course_lib.training import fit, linear_schedule_with_warmup
 from course_lib.transformer import DecoderOnly, TransformerConfig
 from course_lib.validation import require_one_of
@@ -33,9 +35,10 @@ from course_lib.validation import require_one_of
 RECORD = Path(__file__).with_suffix(".json")
 ENCODINGS = ("none", "sinusoidal", "t5", "rotary", "alibi")
 TRAINED, EXTENDED = 64, 256
+FACTOR = EXTENDED / TRAINED
 LENGTHS = (64, 128, 256, 512)
-LEARNING_RATES = (1e-3, 3e-3, 1e-2)
-FINE_TUNING_RATES = (3e-4, 1e-3, 3e-3)
+LEARNING_RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+FINE_TUNING_RATES = (1e-3, 3e-3, 1e-2, 3e-2)
 SEEDS = (0, 1, 2)
 STEPS, FINE_TUNING_STEPS = 800, 100
 _BATCH = 16 * TRAINED  # characters per training step
@@ -123,22 +126,32 @@ def _loss_at(model: DecoderOnly, held_out: Tensor, ends: Tensor, length: int) ->
 
 
 class InterpolatedRotary(RotaryPositions):
-    """RoPE with all positions divided by `scale`: position interpolation (Chen et al., 2023)."""
+    """RoPE with positions divided by `scale`: position interpolation (Chen et al., 2023).
 
-    def __init__(self, d_head: int, base: float = 10000.0, *, scale: float) -> None:
+    `which` pairs are divided: "all" of them, those that are "fast" (they complete a rotation within the training
+    length) or those that are "slow" (they do not).
+    """
+
+    def __init__(self, d_head: int, base: float = 10000.0, *, scale: float, which: str) -> None:
         super().__init__(d_head, base)
-        self.scale = scale
+        fast = 2 * math.pi / frequencies(d_head, base) <= TRAINED  # (pair,)
+        divided = {"all": torch.ones_like(fast), "fast": fast, "slow": ~fast}[which]
+        self.scale = 1 + (scale - 1) * divided.double()  # (pair,)
 
     def table_rows(self, positions: Float[Tensor, " length"]) -> Tensor:
-        """Return the rows of the divided positions."""
-        return super().table_rows(positions / self.scale)
+        """Return cosines and sines of the angles at these positions, (length, 2, pair)."""
+        speed = frequencies(self.layer_sizes["d_head"], self.base) / self.scale
+        angles = torch.outer(positions, speed.to(positions.device))  # (length, pair)
+        return torch.stack([angles.cos(), angles.sin()], dim=1)
 
 
 #: Name → from the dimension of a head to RoPE for a context that is `EXTENDED / TRAINED` times as long.
 EXTENSIONS: dict[str, Callable[[int], RotaryPositions]] = {
     "unchanged": RotaryPositions,
-    "position interpolation": lambda d: InterpolatedRotary(d, scale=EXTENDED / TRAINED),
-    "larger base (NTK-aware)": lambda d: RotaryPositions(d, ntk_base(d, EXTENDED / TRAINED)),
+    "position interpolation": lambda d: InterpolatedRotary(d, scale=FACTOR, which="all"),
+    "larger base (NTK-aware)": lambda d: RotaryPositions(d, ntk_base(d, FACTOR)),
+    "fast pairs interpolated": lambda d: InterpolatedRotary(d, scale=FACTOR, which="fast"),
+    "slow pairs interpolated": lambda d: InterpolatedRotary(d, scale=FACTOR, which="slow"),
 }
 
 
@@ -157,10 +170,21 @@ def extended(model: DecoderOnly, extension: str) -> DecoderOnly:
     return model
 
 
+def repaired(model: DecoderOnly) -> DecoderOnly:
+    """Return a copy of a T5 model whose untrained buckets have the bias of the last one that was trained."""
+    model = copy.deepcopy(model)
+    last_trained = t5_bucket(torch.tensor(1 - TRAINED), bidirectional=False)
+    for block in model.blocks:
+        table = block.attention.positions.table.data  # (bucket, heads)
+        table[last_trained + 1 :] = table[last_trained]
+    return model
+
+
 def recorded() -> dict[str, dict]:
     """Return the record.
 
-    "encodings": encoding → {"lr": …, "loss": for each seed, one per length}. "extensions": extension →
+    "encodings": encoding → {"lr": …, "loss": for each seed, one per length}, T5 with the losses of its `repaired`
+    models as "repaired". "extensions": extension →
     {"before": losses as above, "lr": of the fine-tuning, "after": losses}.
     """
     return json.loads(RECORD.read_text(encoding="utf-8"))
@@ -198,7 +222,10 @@ def _arm(encoding: str) -> dict:
     swept = {lr: trained(encoding, lr=lr, seed=SEEDS[0]) for lr in LEARNING_RATES}
     lr = min(swept, key=lambda lr: losses(swept[lr], lengths=(TRAINED,)))
     models = [swept[lr], *(trained(encoding, lr=lr, seed=seed) for seed in SEEDS[1:])]
-    return {"lr": lr, "loss": [losses(model) for model in models]}
+    arm = {"lr": lr, "loss": [losses(model) for model in models]}
+    if encoding == "t5":
+        arm["repaired"] = [losses(repaired(model)) for model in models]
+    return arm
 
 
 def _extend(result: dict) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from course_lib.masks import causal_mask
@@ -94,12 +94,17 @@ class SmallModel(nn.Module):
         self.norm = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(2 * len(made)))
         self.lm_head = nn.Linear(d_model, SYMBOLS)
 
-    def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length symbols"]:
-        """Return the logits of every position."""
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch length"],
+        mask: Bool[Tensor, "query key"] | None = None,
+    ) -> Float[Tensor, "batch length symbols"]:
+        """Return the logits of every position; `mask`, if given, takes the place of the model's own."""
         x = self.embedding(tokens)  # (batch, length, d_model)
         if self.position_embedding is not None:
             x = self.position_embedding(x)
-        mask = causal_mask(tokens.shape[1]) if self.causal else None
+        if mask is None and self.causal:
+            mask = causal_mask(tokens.shape[1])
         for layer, (attention, feed_forward) in enumerate(
             zip(self.attention, self.feed_forward, strict=True)
         ):

@@ -16,6 +16,7 @@ from course_lib.experiments.context_length import (
     make_model,
     ntk_base,
     recorded,
+    repaired,
     text,
     train,
 )
@@ -65,9 +66,22 @@ def test_an_extension_changes_the_angles_and_nothing_else():
         "unchanged": rotary(x, torch.arange(8)),
         "larger base (NTK-aware)": rotary(x, torch.arange(8), 10000.0 * 4 ** (16 / 14)),
     }
-    angles = torch.arange(8)[:, None] / 4 * 10000.0 ** (-torch.arange(0, 16, 2) / 16)
-    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2))) * torch.exp(1j * angles)
-    wanted["position interpolation"] = torch.view_as_real(pairs).flatten(-2)
+    fast = [
+        6.3,
+        19.9,
+        62.8,
+        198.7,
+    ]  # wavelengths; three of them fit into the 64 positions of training
+    assert sum(wavelength <= context_length.TRAINED for wavelength in fast) == 3
+    for name, divisors in (
+        ("position interpolation", [4.0] * 8),
+        ("fast pairs interpolated", [4.0] * 3 + [1.0] * 5),
+        ("slow pairs interpolated", [1.0] * 3 + [4.0] * 5),
+    ):
+        omega = 10000.0 ** (-torch.arange(0, 16, 2) / 16) / torch.tensor(divisors)
+        angles = torch.arange(8)[:, None] * omega
+        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2))) * torch.exp(1j * angles)
+        wanted[name] = torch.view_as_real(pairs).flatten(-2)
     assert set(wanted) == set(EXTENSIONS)
     for name, rotated in wanted.items():
         other = extended(model, name)
@@ -87,8 +101,22 @@ def test_the_larger_base_slows_the_slowest_pair_by_the_scale():
         assert slowest[0] / slowest[1] == pytest.approx(scale)
 
 
+def test_the_repair_gives_far_keys_the_last_trained_bias():
+    model = make_model("t5")
+    for before, after in zip(model.blocks, repaired(model).blocks, strict=True):
+        biases = [
+            block.attention.positions(1, 200)[:, 0].flip(-1).detach() for block in (before, after)
+        ]  # (heads, distance) each
+        assert torch.equal(biases[0][:, :64], biases[1][:, :64])
+        assert not torch.equal(biases[0], biases[1])
+        assert (biases[1][:, 64:] == biases[1][:, [63]]).all()
+
+
 def test_every_run_is_recorded():
     record = recorded()
+    assert [len(run) for run in record["encodings"]["t5"]["repaired"]] == [len(LENGTHS)] * len(
+        SEEDS
+    )
     assert list(record["encodings"]) == list(ENCODINGS)
     assert list(record["extensions"]) == list(EXTENSIONS)
     for arm in record["encodings"].values():

@@ -579,6 +579,18 @@ def test_an_encoding_of_a_learner_can_be_tried():
         assert torch.equal(model(tokens), other(tokens))
 
 
+def test_a_mask_takes_the_place_of_the_models_own():
+    torch.manual_seed(2)
+    model, tokens = SmallModel("t5", causal=True), torch.randint(SYMBOLS, (2, 9))
+    causal = torch.ones(9, 9).tril().bool()
+    alone = causal.clone()
+    alone[4, :4] = False
+    with torch.no_grad():
+        own, given, other = model(tokens), model(tokens, causal), model(tokens, alone)
+    assert torch.equal(own, given)
+    assert torch.equal(own[:, :4], other[:, :4]) and not torch.allclose(own[:, 4], other[:, 4])
+
+
 def test_rotary_soon_finds_three_back_and_nothing_does_not(without_annotations):
     one = accuracies(trained("rotary", "three back", steps=300), "three back")
     assert one[0] > 0.95 and one[1] > 0.95
