@@ -1,25 +1,56 @@
 """Plain data in a file that is either whole or not there."""
 
 import os
+import tempfile
 import zipfile
 from pathlib import Path
 
 import torch
 
 FORMAT = "course_lib.training.fit, 2"
+#: What every checkpoint has.
+PARTS = {
+    "settings",
+    "model layout",
+    "optimizer layout",
+    "weights",
+    "optimizer",
+    "evaluation",
+    "history",
+    "random",
+}
 
 
 def write(path: Path, state: dict) -> None:
-    """Write tensors and plain containers; killed meanwhile, the file before it is still there."""
-    part = path.with_name(path.name + ".part")
+    """Write tensors and plain containers; killed meanwhile, the file before it is still there.
+
+    Where `path` is a symbolic link, the file that it points to is written.
+
+    Raises:
+        ValueError: where `path` is a folder, a device or something else that is no plain file.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{str(path)!r} is no plain file; name another one as checkpoint_path")
+    part = tempfile.NamedTemporaryFile(  # noqa: SIM115 (it outlives the with block, by its name)
+        dir=path.parent, prefix=f"{path.name}.", suffix=".part", delete=False
+    )
     try:
-        with open(part, "wb") as file:
+        with part as file:
             torch.save({"format": FORMAT} | state, file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(part, path)
+        os.chmod(part.name, path.stat().st_mode if path.exists() else 0o666 & ~_umask())
+        os.replace(part.name, path)
     finally:
-        part.unlink(missing_ok=True)
+        Path(part.name).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """Return the permissions that new files do not get; reading them means setting them."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def read(path: Path) -> dict:
@@ -36,9 +67,10 @@ def read(path: Path) -> dict:
         raise
     except Exception:  # damaged bytes may mislead a reader into any error
         state = None
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
+    whole = isinstance(state, dict) and state.get("format") == FORMAT and state.keys() >= PARTS
+    if not whole:
         raise ValueError(
-            f"{str(path)!r} is no checkpoint of fit, or is damaged; start anew with resume=False, which "
-            f"overwrites it, or name another file as checkpoint_path"
+            f"{str(path)!r} is no checkpoint of fit, or is damaged; delete it, or name another file as "
+            f"checkpoint_path"
         )
     return state
