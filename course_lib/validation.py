@@ -425,8 +425,10 @@ def require_positive(**numbers: float | Tensor) -> None:
             number = number.item()
         if isinstance(number, bool) or not isinstance(number, Real):
             raise ValueError(f"{name} is a {type(number).__name__}; it must be a number above 0")
-        if not 0 < number < (2**63 if isinstance(number, Integral) else math.inf):
-            raise ValueError(f"{name}={number!r} is not a finite number above 0")
+        if isinstance(number, Integral) and abs(number) >= 2**63:
+            raise ValueError(f"{name} is a whole number of more than 64 bits; give a float")
+        if not 0 < number < math.inf:
+            raise ValueError(f"{name}={float(number):g} is not a finite number above 0")
 
 
 def require_probability(**numbers: float) -> None:

@@ -58,23 +58,18 @@ def _shortened(sequence, most=40):
 
 def pad(sequences, pad_id=0):
     """There is at least one sequence; each is a tensor of whole numbers with one axis."""
-    _require_sequences(sequences=sequences)
-    require_whole(-(2**63), pad_id=pad_id)
-    for index, sequence in enumerate(sequences):
-        lowest, highest = torch.iinfo(sequence.dtype).min, torch.iinfo(sequence.dtype).max
-        if not lowest <= pad_id <= highest:
-            raise ValueError(
-                f"pad_id={pad_id} does not fit into sequences[{index}], of {short_name(sequence.dtype)}; "
-                f"e.g. sequence.long()"
-            )
+    _require_sequences(pad_id, sequences=sequences)
 
 
 def pair_batches_init(self, sources, targets, batch_size, *, pad_id=0, seed=0):
     """Sources and targets are as many, and enough for one batch."""
     require_whole(batch_size=batch_size)
     require_whole(0, seed=seed)
-    pad(sources, pad_id)
-    pad(targets, pad_id)
+    for name, sequences in (("sources", sources), ("targets", targets)):
+        if not isinstance(sequences, Sequence):
+            raise ValueError(
+                f"{name} is a {type(sequences).__name__}; it must be a list of tensors"
+            )
     if len(sources) != len(targets):
         raise ValueError(
             f"sources has {len(sources)} sequences but targets has {len(targets)}; "
@@ -84,9 +79,11 @@ def pair_batches_init(self, sources, targets, batch_size, *, pad_id=0, seed=0):
         raise ValueError(
             f"batch_size={batch_size} is more than the {len(sources)} pairs in sources and targets"
         )
+    _require_sequences(pad_id, sources=sources, targets=targets)
 
 
-def _require_sequences(**several):
+def _require_sequences(pad_id, **several):
+    require_whole(-(2**63), pad_id=pad_id)
     for name, sequences in several.items():
         if not isinstance(sequences, Sequence):
             raise ValueError(
@@ -95,12 +92,18 @@ def _require_sequences(**several):
         if len(sequences) == 0:
             raise ValueError(f"{name} is empty; a batch needs at least one sequence")
         for index, sequence in enumerate(sequences):
-            if not isinstance(sequence, Tensor):
-                given = f"is a {type(sequence).__name__}"
-            elif sequence.dim() != 1 or sequence.dtype not in _WHOLE:
-                given = f"has shape {tuple(sequence.shape)} and dtype {short_name(sequence.dtype)}"
-            else:
-                continue
-            raise ValueError(
-                f"{name}[{index}] {given}; it must be a tensor of whole numbers of shape (length,)"
-            )
+            _require_token_ids(f"{name}[{index}]", sequence, pad_id)
+
+
+def _require_token_ids(name, sequence, pad_id):
+    if not isinstance(sequence, Tensor) or sequence.dim() != 1 or sequence.dtype not in _WHOLE:
+        given = f"is a {type(sequence).__name__}"
+        if isinstance(sequence, Tensor):
+            given = f"has shape {tuple(sequence.shape)} and dtype {short_name(sequence.dtype)}"
+        raise ValueError(f"{name} {given}; it must be a tensor of whole numbers of shape (length,)")
+    bounds = torch.iinfo(sequence.dtype)
+    if not bounds.min <= pad_id <= bounds.max:
+        raise ValueError(
+            f"pad_id={pad_id} does not fit into {name}, of {short_name(sequence.dtype)}; "
+            f"e.g. {name}.long()"
+        )

@@ -1,6 +1,7 @@
 """Checks of `course_lib.positions`."""
 
 import torch
+from torch import Tensor
 
 from course_lib.validation import (
     require_axes,
@@ -80,14 +81,15 @@ def rotary(x, positions, base=10000.0, *, layout="interleaved"):
     require_floating(x=x)
     require_axes(2, "(…, length, d_head)", x=x)
     rotary_init(None, x.shape[-1], base, layout=layout)
+    given = tuple(positions.shape) if isinstance(positions, Tensor) else type(positions).__name__
+    if given != (x.shape[-2],):
+        raise ValueError(
+            f"positions is {given}; it must be a tensor of shape ({x.shape[-2]},), one position per vector"
+        )
     require_tensor(positions=positions)
     if positions.is_complex():
         raise ValueError(
             f"positions has dtype {short_name(positions.dtype)}; positions are real numbers"
-        )
-    if positions.shape != x.shape[-2:-1]:
-        raise ValueError(
-            f"positions has shape {tuple(positions.shape)}; it must be a tensor of shape ({x.shape[-2]},), one position per vector"
         )
 
 

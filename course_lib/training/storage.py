@@ -1,7 +1,6 @@
 """Plain data in a file that is either whole or not there."""
 
 import os
-import tempfile
 import zipfile
 from pathlib import Path
 
@@ -32,25 +31,15 @@ def write(path: Path, state: dict) -> None:
     path = path.resolve()
     if path.exists() and not path.is_file():
         raise ValueError(f"{str(path)!r} is no plain file; name another one as checkpoint_path")
-    part = tempfile.NamedTemporaryFile(  # noqa: SIM115 (it outlives the with block, by its name)
-        dir=path.parent, prefix=f"{path.name}.", suffix=".part", delete=False
-    )
+    part = path.with_name(f"{path.name}.course_lib.part")  # a name that no other file has
     try:
-        with part as file:
+        with open(part, "wb") as file:
             torch.save({"format": FORMAT} | state, file)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(part.name, path.stat().st_mode if path.exists() else 0o666 & ~_umask())
-        os.replace(part.name, path)
+        os.replace(part, path)
     finally:
-        Path(part.name).unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    """Return the permissions that new files do not get; reading them means setting them."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        part.unlink(missing_ok=True)
 
 
 def read(path: Path) -> dict:

@@ -41,13 +41,11 @@ def detokenize(tokens: Iterable[str]) -> str:
     Raises:
         ValueError: for a string, and for tokens that are not strings.
     """
-    if isinstance(tokens, str) or not isinstance(tokens, Iterable):
-        raise ValueError(
-            f"tokens={tokens!r} is a {type(tokens).__name__}; it must be a list of tokens"
-        )
+    if isinstance(tokens, str):
+        raise ValueError(f"tokens={tokens!r} is a string; it must be a list of tokens")
     try:
         tokens = list(tokens)
-    except TypeError:  # as of a tensor without axes
+    except TypeError:
         raise ValueError(f"tokens={tokens!r} must be a list of tokens") from None
     for token in tokens:
         if not isinstance(token, str):
