@@ -50,7 +50,9 @@ def scaled_dot_product_attention(
     $$\text{output} = \mathrm{dropout}(\alpha)\, V, \qquad \alpha = \mathrm{softmax}(s\, Q K^\top + B), \qquad
       s = 1/\sqrt{d}$$
 
-    A fully masked query gets all-zero weights, so its output is the zero vector.
+    A fully masked query gets all-zero weights, so its output is the zero vector. So does one whose bias is
+    minus infinity for every key. A NaN in a masked key has no influence on the weights; a NaN or infinity
+    in a masked value makes its component of the output NaN, because 0 · NaN is NaN.
 
     Args:
         query: $Q$, shape (…, query, d).

@@ -160,8 +160,9 @@ def masked_softmax(
       \alpha_{ij} = 0 \text{ for all } j \text{ if no } m_{ij} \text{ is true}$$
 
     A fully masked row gets all-zero weights and gradient 0: no NaN, and not the uniform weights that a large
-    negative number in place of minus infinity would give. Masked scores have no influence, even if they
-    are NaN or infinite.
+    negative number in place of minus infinity would give. A score of minus infinity counts as masked. Masked
+    scores have no influence, even if they are NaN or infinite; another score that is NaN or plus infinity
+    makes the weights of its row NaN.
 
     Args:
         scores: $a$, of any shape.
@@ -175,10 +176,14 @@ def masked_softmax(
         ValueError: for scores that are not floating-point, a `dim` that they do not have, and a mask
             that is not boolean or does not fit.
     """
-    if mask is None:
+    if mask is not None:
+        scores = torch.where(mask, scores, -torch.inf)
+    if scores.numel() == 0:
         return torch.softmax(scores, dim)
-    mask = mask[(None,) * (scores.dim() - mask.dim())]  # as many axes as the scores
-    attends = mask.any(dim, keepdim=True)  # (…, query, 1): False in a fully masked row
-    # Masked scores become -inf; in a fully masked row they become 0, because a softmax of -inf alone is NaN.
-    fill = torch.zeros_like(attends, dtype=scores.dtype).masked_fill(attends, -torch.inf)
-    return torch.softmax(torch.where(mask, scores, fill), dim) * attends
+    empty = (
+        scores.detach().amax(dim, keepdim=True) == -torch.inf
+    )  # (…, query, 1): fully masked rows
+    if not torch.compiler.is_compiling() and not empty.any():
+        return torch.softmax(scores, dim)
+    # A softmax of -inf alone is NaN.
+    return torch.softmax(scores.masked_fill(empty, 0.0), dim).masked_fill(empty, 0.0)

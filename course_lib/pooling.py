@@ -114,13 +114,19 @@ def _gaussian_similarity(differences: Tensor, bandwidth: Tensor, mask: Tensor) -
     """Return exp(-(d² - c²)/2h²) with c the smallest d of the row; the weights are the same for every c.
 
     Softmax is computed in the same way. Without c, exp(-d²/2h²) is 0 for all keys of a far query, and the
-    weights are 0/0. d² - c² is computed as (d - c)(d + c), which neither overflows nor cancels.
+    weights are 0/0. d² - c² is computed as (d - c)(d + c), which does not cancel. Where (d + c)/h is above
+    1e10, the similarity is 1 if d = c, and 0 if not: nothing is computed there that could overflow.
     """
-    d = differences.abs()  # (query, key)
+    dtype = differences.dtype
+    bandwidth, d = bandwidth.to(torch.promote_types(dtype, torch.float32)), differences.abs()
+    d = d.to(bandwidth.dtype)  # (query, key)
     c = d.detach().masked_fill(~mask, torch.inf).amin(dim=-1, keepdim=True)  # (query, 1)
     c = c.masked_fill(c.isinf(), 0.0)  # where the row is fully masked
+    narrow = ((d + c) / bandwidth).detach() > 1e10  # (query, key)
+    farther, skip = narrow & (d > c), narrow | ~mask
+    d, c = d.masked_fill(skip, 0.0), c.expand_as(d).masked_fill(skip, 0.0)
     exponent = ((d - c) / bandwidth) * ((d + c) / bandwidth)  # (query, key)
-    return torch.exp(-exponent.masked_fill(~mask, 0.0) / 2)
+    return torch.exp(-exponent / 2).masked_fill(farther, 0.0).to(dtype)
 
 
 class NadarayaWatson(nn.Module):

@@ -80,6 +80,10 @@ def require_tensor(**tensors: Tensor) -> None:
                 f"{name} is a {type(tensor).__name__}; a tensor is needed, "
                 f"e.g. torch.tensor([0.0, 1.0])"
             )
+        if tensor.layout != torch.strided:
+            raise ValueError(
+                f"{name} has layout {short_name(tensor.layout)}; use {name}.to_dense()"
+            )
 
 
 def require_floating(**tensors: Tensor) -> None:
@@ -93,6 +97,13 @@ def require_floating(**tensors: Tensor) -> None:
             )
 
 
+def require_floating_dtype(dtype: torch.dtype) -> None:
+    """Refuse anything but a floating-point dtype."""
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        came = short_name(dtype) if isinstance(dtype, torch.dtype) else repr(dtype)
+        raise ValueError(f"dtype={came}; it must be a floating-point dtype, e.g. torch.float32")
+
+
 def require_finite(**tensors: Tensor) -> None:
     """Refuse anything but a floating-point tensor, an empty one, and one with NaN or infinity."""
     require_floating(**tensors)
@@ -101,6 +112,8 @@ def require_finite(**tensors: Tensor) -> None:
             raise ValueError(
                 f"{name} is empty (shape {tuple(tensor.shape)}); it needs at least one element"
             )
+        if tensor.is_meta:  # shapes without values
+            continue
         wrong = (~tensor.isfinite()).nonzero()
         if len(wrong):
             index = tuple(wrong[0].tolist())
@@ -111,16 +124,29 @@ def require_finite(**tensors: Tensor) -> None:
 
 
 def require_alike(**tensors: Tensor) -> None:
-    """Refuse tensors of different dtypes or on different devices."""
+    """Refuse tensors of different dtypes or on different devices.
+
+    Under autocast floating-point dtypes may differ: autocast converts them.
+    """
     (first_name, first), *others = tensors.items()
     for name, tensor in others:
         for what in ("dtype", "device"):
             wanted, given = getattr(first, what), getattr(tensor, what)
-            if wanted != given:
+            if wanted != given and not (what == "dtype" and _autocast_converts(first, tensor)):
                 raise ValueError(
                     f"{first_name} has {what} {short_name(wanted)} but {name} has {what} "
                     f"{short_name(given)}; they must be the same, e.g. {name}.to({first_name}.{what})"
                 )
+
+
+def _autocast_converts(*tensors: Tensor) -> bool:
+    half_or_single = (torch.float16, torch.bfloat16, torch.float32)
+    return all(
+        tensor.device.type in ("cpu", "cuda")
+        and torch.is_autocast_enabled(tensor.device.type)
+        and tensor.dtype in half_or_single
+        for tensor in tensors
+    )
 
 
 def require_same_dtype_and_device_as(layer: torch.nn.Linear, owner: str, **tensors: Tensor) -> None:
@@ -146,8 +172,8 @@ def require_same_dtype_and_device_as(layer: torch.nn.Linear, owner: str, **tenso
             )
 
 
-def short_name(thing: torch.dtype | torch.device) -> str:
-    """Return a dtype or device as messages write it: float32, not torch.float32."""
+def short_name(thing: torch.dtype | torch.device | torch.layout) -> str:
+    """Return a dtype, device or layout as messages write it: float32, not torch.float32."""
     return str(thing).removeprefix("torch.")
 
 
@@ -300,6 +326,7 @@ def require_mask(
             f"mask is {given}; it must be a boolean tensor where True means 'may attend': mask == 1 "
             f"for one of ones and zeros, mask == 0 for one of zeros and -inf"
         )
+    require_tensor(mask=mask)
     if device is not None and mask.device != device:
         raise ValueError(
             f"mask is on device {mask.device}, but the scores are on {device}; use mask.to({str(device)!r})"
@@ -331,6 +358,8 @@ def require_tokens(vocabulary_size: int, **tensors: Tensor) -> None:
                 f"{name} has shape {tuple(tokens.shape)} and dtype {short_name(tokens.dtype)}; it must be "
                 f"whole numbers (int64 or int32) of shape (batch, length), at least one"
             )
+        if tokens.is_meta:  # shapes without values
+            continue
         lowest, highest = (bound.item() for bound in tokens.aminmax())
         if lowest < 0 or highest >= vocabulary_size:
             raise ValueError(
@@ -351,6 +380,8 @@ def require_whole(at_least: int = 1, **numbers: int) -> None:
             )
         if number < at_least:
             raise ValueError(f"{name}={number} is below {at_least}")
+        if number >= 2**63:
+            raise ValueError(f"{name}={number} does not fit into 64 bits; it must be below 2**63")
 
 
 def require_even(**numbers: int) -> None:
@@ -394,8 +425,10 @@ def require_positive(**numbers: float | Tensor) -> None:
             number = number.item()
         if isinstance(number, bool) or not isinstance(number, Real):
             raise ValueError(f"{name} is a {type(number).__name__}; it must be a number above 0")
-        if not (number > 0 and number < math.inf):
-            raise ValueError(f"{name}={number:g} is not a finite number above 0")
+        if isinstance(number, Integral) and abs(number) >= 2**63:
+            raise ValueError(f"{name} is a whole number of more than 64 bits; give a float")
+        if not 0 < number < math.inf:
+            raise ValueError(f"{name}={float(number):g} is not a finite number above 0")
 
 
 def require_probability(**numbers: float) -> None:
@@ -405,6 +438,15 @@ def require_probability(**numbers: float) -> None:
             raise ValueError(f"{name}={number!r} must be a number from 0 up to but not including 1")
 
 
+def require_bool(**switches: bool) -> None:
+    """Refuse anything but True or False."""
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            raise ValueError(
+                f"{name}={value!r} is a {type(value).__name__}; it must be True or False"
+            )
+
+
 # --- choices ---------------------------------------------------------------------------------
 
 
@@ -412,7 +454,7 @@ def require_one_of(allowed: Iterable[str], **choices: str) -> None:
     """Refuse a name that is not in `allowed`, and suggest the most similar one that is."""
     allowed = list(allowed)
     for name, choice in choices.items():
-        if choice not in allowed:
+        if not isinstance(choice, str) or choice not in allowed:
             near = get_close_matches(str(choice), allowed, n=1)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(

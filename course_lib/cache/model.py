@@ -1,6 +1,8 @@
 """What a whole model keeps while it generates one batch."""
 
+import functools
 import weakref
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -10,6 +12,23 @@ from torch import Tensor, nn
 from course_lib.cache.layer import CrossAttentionCache, KeyValueCache
 from course_lib.checks import cache as checks
 from course_lib.validation import validated
+
+
+def all_or_nothing(method: Callable) -> Callable:
+    """Make a method with an argument `cache` leave that cache as it was where it raises."""
+
+    @functools.wraps(method)
+    def restoring(*args, cache: "ModelCache | None" = None, **kwargs):
+        if cache is None or torch.compiler.is_compiling():
+            return method(*args, cache=cache, **kwargs)
+        before = cache.snapshot()
+        try:
+            return method(*args, cache=cache, **kwargs)
+        except BaseException:
+            cache.restore(before)
+            raise
+
+    return restoring
 
 
 class BlockCache(NamedTuple):
@@ -49,6 +68,16 @@ class ModelCache:
     def belongs_to(self, model: nn.Module) -> bool:
         """Say whether this model made the cache."""
         return self._model() is model
+
+    def snapshot(self) -> tuple:
+        """Return what `restore` needs; nothing is copied, since a cache replaces its tensors."""
+        return self.padding_mask, [vars(cache).copy() for block in self.blocks for cache in block]
+
+    def restore(self, before: tuple) -> None:
+        """Put back the state that `snapshot` returned."""
+        self.padding_mask, kept = before
+        for cache, state in zip((c for block in self.blocks for c in block), kept, strict=True):
+            vars(cache).update(state)
 
     @validated(checks.update_padding)
     def update_padding(self, new: Bool[Tensor, "batch 1 new"]) -> Bool[Tensor, "batch 1 key"]:

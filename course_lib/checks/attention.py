@@ -1,6 +1,5 @@
 """Checks of `course_lib.attention`."""
 
-import math
 from numbers import Real
 
 import torch
@@ -8,6 +7,7 @@ import torch
 from course_lib.validation import (
     require_alike,
     require_attention_inputs,
+    require_bool,
     require_broadcast,
     require_floating,
     require_mask,
@@ -17,6 +17,7 @@ from course_lib.validation import (
     require_value_per_key,
     require_vectors,
     require_whole,
+    short_name,
 )
 
 
@@ -31,12 +32,15 @@ def scaled_dot_product_attention(
     require_size(d, f"each key is compared with queries of dimension {d}", key=key)
     require_value_per_key(key, value)
     require_probability(dropout=dropout)
+    require_bool(need_weights=need_weights, enable_gqa=enable_gqa)
     if d == 0:
         raise ValueError(f"query has shape {tuple(query.shape)}; its vectors have no components")
     if scale is not None and (
-        isinstance(scale, bool) or not isinstance(scale, Real) or not math.isfinite(scale)
+        isinstance(scale, bool) or not isinstance(scale, Real) or not abs(scale) < 2**63
     ):
         raise ValueError(f"scale={scale!r} must be a finite number, or None for 1/√d")
+    if scale is not None and abs(scale := float(scale)) > torch.finfo(query.dtype).max:
+        raise ValueError(f"scale={scale!r} is infinite in {short_name(query.dtype)}")
     if enable_gqa:
         _require_groups(query, key, value)
         batch = query.shape[:-2]

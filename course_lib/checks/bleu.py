@@ -21,6 +21,10 @@ def brevity_penalty(candidate_length, reference_length):
 def bleu(candidates, references, max_n=4, weights=None):
     """A corpus, an order above 0, and weights that sum to 1."""
     require_whole(max_n=max_n)
+    if max_n > 100:
+        raise ValueError(
+            f"max_n={max_n} is above 100; BLEU counts n-grams of up to 4 tokens as a rule"
+        )
     _require_corpus(candidates, references)
     if weights is None:
         return

@@ -4,9 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from numbers import Integral
 
+import torch
 from torch import Tensor
 
 from course_lib.validation import require_whole, short_name
+
+_WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def tokens_of_vocabulary(tokens):
@@ -55,12 +58,18 @@ def _shortened(sequence, most=40):
 
 def pad(sequences, pad_id=0):
     """There is at least one sequence; each is a tensor of whole numbers with one axis."""
-    _require_sequences(sequences=sequences)
+    _require_sequences(pad_id, sequences=sequences)
 
 
 def pair_batches_init(self, sources, targets, batch_size, *, pad_id=0, seed=0):
     """Sources and targets are as many, and enough for one batch."""
     require_whole(batch_size=batch_size)
+    require_whole(0, seed=seed)
+    for name, sequences in (("sources", sources), ("targets", targets)):
+        if not isinstance(sequences, Sequence):
+            raise ValueError(
+                f"{name} is a {type(sequences).__name__}; it must be a list of tensors"
+            )
     if len(sources) != len(targets):
         raise ValueError(
             f"sources has {len(sources)} sequences but targets has {len(targets)}; "
@@ -70,20 +79,31 @@ def pair_batches_init(self, sources, targets, batch_size, *, pad_id=0, seed=0):
         raise ValueError(
             f"batch_size={batch_size} is more than the {len(sources)} pairs in sources and targets"
         )
-    _require_sequences(sources=sources, targets=targets)
+    _require_sequences(pad_id, sources=sources, targets=targets)
 
 
-def _require_sequences(**several):
+def _require_sequences(pad_id, **several):
+    require_whole(-(2**63), pad_id=pad_id)
     for name, sequences in several.items():
+        if not isinstance(sequences, Sequence):
+            raise ValueError(
+                f"{name} is a {type(sequences).__name__}; it must be a list of tensors"
+            )
         if len(sequences) == 0:
             raise ValueError(f"{name} is empty; a batch needs at least one sequence")
         for index, sequence in enumerate(sequences):
-            if not isinstance(sequence, Tensor):
-                given = f"is a {type(sequence).__name__}"
-            elif sequence.dim() != 1 or sequence.is_floating_point():
-                given = f"has shape {tuple(sequence.shape)} and dtype {short_name(sequence.dtype)}"
-            else:
-                continue
-            raise ValueError(
-                f"{name}[{index}] {given}; it must be a tensor of whole numbers of shape (length,)"
-            )
+            _require_token_ids(f"{name}[{index}]", sequence, pad_id)
+
+
+def _require_token_ids(name, sequence, pad_id):
+    if not isinstance(sequence, Tensor) or sequence.dim() != 1 or sequence.dtype not in _WHOLE:
+        given = f"is a {type(sequence).__name__}"
+        if isinstance(sequence, Tensor):
+            given = f"has shape {tuple(sequence.shape)} and dtype {short_name(sequence.dtype)}"
+        raise ValueError(f"{name} {given}; it must be a tensor of whole numbers of shape (length,)")
+    bounds = torch.iinfo(sequence.dtype)
+    if not bounds.min <= pad_id <= bounds.max:
+        raise ValueError(
+            f"pad_id={pad_id} does not fit into {name}, of {short_name(sequence.dtype)}; "
+            f"e.g. {name}.long()"
+        )

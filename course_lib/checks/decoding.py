@@ -89,11 +89,16 @@ def beam_search(
 def temperature(logits, t):
     """A distribution, and a number above 0."""
     distribution(logits)
-    if t == 0:
+    if isinstance(t, Real) and t == 0:
         raise ValueError(
             "t=0 would divide by 0; for the largest alone use top_k(logits, 1) or greedy"
         )
     require_positive(t=t)
+    largest = logits.detach().masked_fill(logits.isinf(), 0).abs().max() if logits.numel() else 0
+    if not math.isfinite(largest / t):
+        raise ValueError(
+            f"t={t!r} is too small: logits / t overflows; use top_k(logits, 1) or greedy"
+        )
 
 
 def top_k(logits, k):
@@ -113,6 +118,8 @@ def top_p(logits, p):
 def distribution(logits):
     """Logits of which softmax makes a distribution. One reduction where all is well."""
     require_floating(logits=logits)
+    if logits.is_meta:  # shapes without values
+        return
     if logits.dim() == 0 or logits.shape[-1] == 0:
         raise ValueError(
             f"logits has shape {tuple(logits.shape)}; it must be (…, vocabulary), one score per token"

@@ -5,7 +5,13 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
-from course_lib.validation import require_floating, require_mask, require_whole, short_name
+from course_lib.validation import (
+    require_floating,
+    require_mask,
+    require_tensor,
+    require_whole,
+    short_name,
+)
 
 _MINUS_INFINITY = -1e4  # and below: exp of it is 0 in every dtype
 
@@ -33,10 +39,7 @@ def padding_mask(lengths, max_length=None):
 def padding_mask_from_tokens(tokens, pad_id):
     """Tokens are whole numbers of shape (batch, key), and so is the padding token."""
     _require_whole_numbers(2, "(batch, key), e.g. torch.tensor([[4, 7, 0]])", tokens=tokens)
-    if not isinstance(pad_id, Integral):
-        raise ValueError(
-            f"pad_id={pad_id!r} is a {type(pad_id).__name__}; it must be a whole number"
-        )
+    require_whole(-(2**63), pad_id=pad_id)
 
 
 def causal_mask(query_length, key_length=None, *, device=None):
@@ -88,7 +91,11 @@ def masked_softmax(scores, mask=None, dim=-1):
     require_floating(scores=scores)
     if scores.dim() == 0:
         raise ValueError("scores has shape (); it must have at least one axis, that of the keys")
-    if not isinstance(dim, Integral) or not -scores.dim() <= dim < scores.dim():
+    if (
+        isinstance(dim, bool)
+        or not isinstance(dim, Integral)
+        or not -scores.dim() <= dim < scores.dim()
+    ):
         raise ValueError(
             f"dim={dim!r}, but scores has shape {tuple(scores.shape)}; "
             f"it must be a whole number from {-scores.dim()} to {scores.dim() - 1}"
@@ -101,6 +108,7 @@ def _require_whole_numbers(axes, shape, **tensors):
     for name, tensor in tensors.items():
         given = f"is a {type(tensor).__name__}"
         if isinstance(tensor, Tensor):
+            require_tensor(**{name: tensor})
             if tensor.dim() == axes and _holds_whole_numbers(tensor):
                 continue
             given = f"has shape {tuple(tensor.shape)} and dtype {short_name(tensor.dtype)}"

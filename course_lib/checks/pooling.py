@@ -82,10 +82,7 @@ def _require_positive_in(dtype, **number):
     """Refuse what `require_positive` refuses, and what rounds to 0 or infinity in `dtype`."""
     require_positive(**number)
     ((name, value),) = number.items()
-    try:
-        value = value.item() if isinstance(value, Tensor) else float(value)
-    except OverflowError:  # an int too large for any float
-        value = math.inf
+    value = value.item() if isinstance(value, Tensor) else float(value)
     rounded = torch.tensor(value, dtype=torch.float64).to(dtype).item()
     if not 0 < rounded < math.inf:
         raise ValueError(

@@ -5,12 +5,15 @@ from torch import Tensor
 
 from course_lib.validation import (
     require_axes,
+    require_bool,
     require_divides,
     require_even,
     require_floating,
+    require_floating_dtype,
     require_one_of,
     require_positive,
     require_sequence,
+    require_tensor,
     require_whole,
     short_name,
 )
@@ -32,6 +35,7 @@ def relative_positions(query_length, key_length, device=None):
 def make_positions(encodings, name, d_model, num_heads, *, max_length, bidirectional=True):
     """A name among `encodings`, and heads that divide the model's dimension."""
     require_one_of(encodings, positions=name)
+    require_bool(bidirectional=bidirectional)
     require_divides(num_heads=num_heads, d_model=d_model)
 
 
@@ -39,6 +43,7 @@ def sinusoidal_table(length, d_model, base=10000.0, *, dtype=torch.float32):
     """Pairs of components."""
     require_whole(length=length)
     sinusoidal_init(None, d_model, base)
+    require_floating_dtype(dtype)
 
 
 def sinusoidal_init(self, d_model, base=10000.0):
@@ -76,10 +81,15 @@ def rotary(x, positions, base=10000.0, *, layout="interleaved"):
     require_floating(x=x)
     require_axes(2, "(…, length, d_head)", x=x)
     rotary_init(None, x.shape[-1], base, layout=layout)
-    if not isinstance(positions, Tensor) or positions.shape != x.shape[-2:-1]:
-        came = tuple(positions.shape) if isinstance(positions, Tensor) else type(positions).__name__
+    given = tuple(positions.shape) if isinstance(positions, Tensor) else type(positions).__name__
+    if given != (x.shape[-2],):
         raise ValueError(
-            f"positions is {came}; it must be a tensor of shape ({x.shape[-2]},), one position per vector"
+            f"positions is {given}; it must be a tensor of shape ({x.shape[-2]},), one position per vector"
+        )
+    require_tensor(positions=positions)
+    if positions.is_complex():
+        raise ValueError(
+            f"positions has dtype {short_name(positions.dtype)}; positions are real numbers"
         )
 
 
@@ -102,13 +112,11 @@ def shaw_init(self, d_head, max_distance=16):
 
 def t5_bucket(relative, *, bidirectional=True, num_buckets=32, max_distance=128):
     """Whole numbers, and buckets for all of them."""
+    require_tensor(relative=relative)
     _require_buckets(bidirectional, num_buckets, max_distance)
-    if not isinstance(relative, Tensor) or relative.dtype not in (torch.int64, torch.int32):
-        came = (
-            short_name(relative.dtype) if isinstance(relative, Tensor) else type(relative).__name__
-        )
+    if relative.dtype not in (torch.int64, torch.int32):
         raise ValueError(
-            f"relative is {came}; it must be a tensor of whole numbers (int64 or int32)"
+            f"relative is {short_name(relative.dtype)}; it must be a tensor of whole numbers (int64 or int32)"
         )
 
 
@@ -124,6 +132,7 @@ def t5_forward(self, query_length, key_length):
 
 
 def _require_buckets(bidirectional, num_buckets, max_distance):
+    require_bool(bidirectional=bidirectional)
     require_whole(2, num_buckets=num_buckets)
     require_whole(max_distance=max_distance)
     if bidirectional:
@@ -138,13 +147,15 @@ def _require_buckets(bidirectional, num_buckets, max_distance):
 
 
 def alibi_slopes(num_heads):
-    """At least one head."""
+    """At least one head, and not more than any model has."""
     require_whole(num_heads=num_heads)
+    if num_heads > 2**16:
+        raise ValueError(f"num_heads={num_heads} is above {2**16}")
 
 
 def alibi_bias(num_heads, query_length, key_length=None):
     """At least one head, and at least as many keys as queries."""
-    require_whole(num_heads=num_heads)
+    alibi_slopes(num_heads)
     relative_positions(query_length, query_length if key_length is None else key_length)
 
 

@@ -1,9 +1,14 @@
 """Checks of `course_lib.recurrent`."""
 
+from torch import Tensor, nn
+
 from course_lib.validation import (
     require_alike,
+    require_axes,
+    require_bool,
     require_floating,
     require_one_of,
+    require_same_batch,
     require_size,
     require_tokens,
     require_whole,
@@ -18,7 +23,10 @@ def cell_init(self, input_size, hidden_size):
 def cell_forward(self, input, state):
     """Input and hidden state have the dimensions that the cell was made for."""
     require_floating(input=input, state=state)
+    require_axes(1, "(…, input_size)", input=input)
+    require_axes(1, "(…, hidden_size)", state=state)
     require_alike(input=input, state=state)
+    require_same_batch(input=input[..., None, :], state=state[..., None, :])
     input_size, hidden_size = self.W.in_features, self.U.in_features
     require_size(input_size, f"the cell was made with input_size={input_size}", input=input)
     require_size(hidden_size, f"the cell was made with hidden_size={hidden_size}", state=state)
@@ -119,6 +127,7 @@ def luong_init(
     """Sizes are whole numbers above 0; "dot" needs two that are equal."""
     decoder_init(self, vocabulary_size, embedding_size, hidden_size, memory_size, None)
     require_one_of(("dot", "general", "concat"), score=score)
+    require_bool(input_feeding=input_feeding)
     if score == "dot" and hidden_size != memory_size:
         raise ValueError(
             f'score="dot" compares states as they are, so hidden_size={hidden_size} must equal '
@@ -128,6 +137,14 @@ def luong_init(
 
 def seq2seq_init(self, encoder, decoder, *, bos_id=1, eos_id=2, pad_id=0):
     """Encoder and decoder have one `memory_size`; special tokens are in the decoder's vocabulary."""
+    for name, part, needed in (
+        ("encoder", encoder, "GRUEncoder"),
+        ("decoder", decoder, "BahdanauDecoder"),
+    ):
+        if not isinstance(part, nn.Module) or not hasattr(part, "memory_size"):
+            raise ValueError(
+                f"{name} is a {type(part).__name__}; it must be a module with a memory_size, such as a {needed}"
+            )
     if encoder.memory_size != decoder.memory_size:
         raise ValueError(
             f"encoder has memory_size={encoder.memory_size}, but decoder was made with "
@@ -141,6 +158,20 @@ def seq2seq_init(self, encoder, decoder, *, bos_id=1, eos_id=2, pad_id=0):
             raise ValueError(
                 f"{name}={token}, but the decoder's vocabulary has {size} tokens, 0 to {size - 1}"
             )
+
+
+def decode_step(self, token, state):
+    """One token of the vocabulary per sequence, and the state that `prefill` returned."""
+    if type(state).__name__ != "RecurrentState":
+        raise ValueError(
+            f"state is a {type(state).__name__}; it must be the state that prefill returned"
+        )
+    if not isinstance(token, Tensor) or token.shape != (len(state.encoded.memory),):
+        came = tuple(token.shape) if isinstance(token, Tensor) else type(token).__name__
+        raise ValueError(
+            f"token is {came}; it must be a tensor of shape ({len(state.encoded.memory)},), one token per sequence"
+        )
+    require_tokens(self.vocabulary_size, token=token[:, None])
 
 
 def generate(self, source, max_length=50):

@@ -4,6 +4,7 @@ The `returned_…` checks look at what a function of the caller returned while t
 """
 
 import math
+from collections.abc import Iterable
 from numbers import Real
 from pathlib import Path
 
@@ -44,6 +45,11 @@ def fit(
     """Check a training before it starts."""
     _require_model(model)
     require_whole(steps=steps)
+    require_whole(seed=seed, at_least=0)
+    if not isinstance(batches, Iterable):
+        raise ValueError(
+            f"batches is a {type(batches).__name__}; it must be something to iterate over, e.g. a list of batches"
+        )
     if lr is not None and not callable(lr):
         require_positive(lr=lr)
     if optimizer is not None:
@@ -120,6 +126,12 @@ def _require_model(model):
         raise ValueError(f"model is a {type(model).__name__}; it must be an nn.Module")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ValueError("model has no parameter that can be trained (requires_grad)")
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad and parameter.dtype == torch.float16:
+            raise ValueError(
+                f"model has {name} in float16, in which gradients and Adam's ε of 1e-8 become 0; train in "
+                f'float32, e.g. model.float(), with precision="bfloat16" for speed'
+            )
 
 
 def _require_optimizer(optimizer, model):
@@ -227,7 +239,9 @@ def label_smoothing_forward(self, logits, target):
 def next_token_loss(logits, target, *, pad_id=0, smoothing=0.0):
     """Check that each token but the first has a row of logits."""
     require_floating(logits=logits)
+    require_axes(3, "(batch, length, vocabulary)", 3, logits=logits)
     require_tokens(logits.shape[-1], target=target)
+    require_whole(-(2**63), pad_id=pad_id)
     require_probability(smoothing=smoothing)
     if logits.shape[:-1] != (len(target), target.shape[1] - 1):
         raise ValueError(

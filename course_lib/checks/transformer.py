@@ -117,6 +117,19 @@ def decode(self, target, memory, *, cache=None):
         require_same_memory(cache.blocks[0].cross_attention, memory.vectors)
 
 
+def decode_step(self, token, state):
+    """One token per sequence, and the state that `prefill` returned; `decode` checks the rest."""
+    if type(state).__name__ != "TransformerState":
+        raise ValueError(
+            f"state is a {type(state).__name__}; it must be the state that prefill returned"
+        )
+    if not isinstance(token, Tensor) or token.dim() != 1:
+        came = tuple(token.shape) if isinstance(token, Tensor) else type(token).__name__
+        raise ValueError(
+            f"token is {came}; it must be a tensor of shape (batch,), one token per sequence"
+        )
+
+
 def decoder_only_forward(self, tokens, *, cache=None):
     """Tokens of the vocabulary, and the cache of this batch."""
     _require_cache(self, cache)

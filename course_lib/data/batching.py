@@ -28,7 +28,7 @@ def pad(
     Raises:
         ValueError: without sequences, and for sequences that are not one-dimensional integer tensors.
     """
-    return pad_sequence(list(sequences), batch_first=True, padding_value=pad_id)
+    return pad_sequence(list(sequences), batch_first=True, padding_value=int(pad_id))
 
 
 class PairBatches:
@@ -63,7 +63,7 @@ class PairBatches:
         self._lengths = torch.tensor(
             [[len(source), len(target)] for source, target in zip(sources, targets, strict=True)]
         )
-        self.batch_size, self.seed = batch_size, seed
+        self.batch_size, self.seed = int(batch_size), int(seed)
 
     def __iter__(self) -> Iterator[PairBatch]:
         order = torch.Generator().manual_seed(self.seed)

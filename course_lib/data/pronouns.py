@@ -63,7 +63,6 @@ def pronoun_sentence(animal: str, place: str, adjective: str, form: int = 0) -> 
     )
 
 
-@cache
 def pronoun_sentences(split: str = "train") -> tuple[PronounSentence, ...]:
     """Every combination of an animal, a place, an adjective and a form: 2,304 sentences.
 
@@ -75,9 +74,14 @@ def pronoun_sentences(split: str = "train") -> tuple[PronounSentence, ...]:
         ValueError: for an unknown split.
     """
     require_one_of(("train", "held out"), split=split)
+    return _sentences(held_out=split == "held out")
+
+
+@cache
+def _sentences(*, held_out: bool) -> tuple[PronounSentence, ...]:
     chosen = []
     for number, parts in enumerate(product(ANIMALS, PLACES, OF_ANIMALS + OF_PLACES)):
-        if (number % 5 == 0) == (split == "held out"):
+        if (number % 5 == 0) == held_out:
             chosen += [pronoun_sentence(*parts, form) for form in range(len(FORMS))]
     return tuple(chosen)
 

@@ -27,6 +27,8 @@ class Vocabulary:
     pad_id, bos_id, eos_id = 0, 1, 2
 
     def __init__(self, tokens: Iterable[str]) -> None:
+        if isinstance(tokens, Tensor) or not isinstance(tokens, Iterable):
+            raise ValueError(f"tokens is a {type(tokens).__name__}; it must be a list of strings")
         self.tokens = (self.pad, self.bos, self.eos, *tokens)
         checks.tokens_of_vocabulary(self.tokens)
         self._ids = {token: number for number, token in enumerate(self.tokens)}

@@ -98,6 +98,7 @@ def beam_search(
     """
     session = DecodingSession(model, source, bos_id=bos_id)
     batch, device = len(session.logits), session.logits.device
+    max_length = int(max_length)
     partial, complete = _initial_beams(batch, beam_size, max_length, device)
     first_row = torch.arange(batch, device=device)[:, None] * beam_size  # of each source
     session.reorder(torch.arange(batch, device=device).repeat_interleave(beam_size))

@@ -35,10 +35,13 @@ def greedy(
         The generated tokens: without the start token, with the end token, padded after it.
 
     Raises:
-        ValueError: for a model that does not follow the protocol, a source that it refuses, and numbers out
-            of range.
+        ValueError: for a model that does not follow the protocol, a source that it refuses, numbers out
+            of range, and logits that are no distribution.
     """
+
+    def most_probable(logits: Tensor) -> Tensor:
+        checks.distribution(logits)
+        return logits.argmax(dim=-1)  # (batch,)
+
     session = DecodingSession(model, source, bos_id=bos_id)
-    return generate(
-        session, lambda logits: logits.argmax(dim=-1), max_length=max_length, eos_id=eos_id
-    )
+    return generate(session, most_probable, max_length=max_length, eos_id=eos_id)

@@ -51,7 +51,7 @@ def sample(
     processors = list(logits_processors)
     session = DecodingSession(model, source, bos_id=bos_id)
     batch, device = len(session.logits), session.logits.device
-    generator = None if seed is None else torch.Generator(device).manual_seed(seed)
+    generator = None if seed is None else torch.Generator(device).manual_seed(int(seed))
     session.reorder(torch.arange(batch, device=device).repeat_interleave(num_samples))
 
     def sample_token(logits: Tensor) -> Tensor:

@@ -41,6 +41,7 @@ def t5_bucket(
 
     Source: Raffel et al. (2020), "T5", section 2.1 and their code.
     """
+    relative = relative.clamp(-max_distance, max_distance)  # beyond it, all share one bucket
     buckets = torch.zeros_like(relative)
     if bidirectional:
         num_buckets //= 2

@@ -40,7 +40,9 @@ class GRUEncoder(nn.Module):
         super().__init__()
         self.pad_id, self.memory_size = pad_id, 2 * hidden_size
         self.embedding = nn.Embedding(vocabulary_size, embedding_size)
-        self.gru = nn.GRU(embedding_size, hidden_size, batch_first=True, bidirectional=True)
+        self.gru = nn.GRU(
+            int(embedding_size), int(hidden_size), batch_first=True, bidirectional=True
+        )
 
     @validated(checks.encoder_forward)
     def forward(self, source: Int[Tensor, "batch source"]) -> EncoderOutput:

@@ -111,9 +111,14 @@ class Seq2Seq(nn.Module):
         state = RecurrentState(self.decoder.initial_state(encoded), encoded)
         return self.decode_step(source.new_full((len(source),), bos_id), state), state
 
+    @validated(checks.decode_step)
     def decode_step(
         self, token: Int[Tensor, " batch"], state: RecurrentState
     ) -> Float[Tensor, "batch vocabulary"]:
-        """Decode one more token; return logits for the next one, and update the state."""
+        """Decode one more token; return logits for the next one, and update the state.
+
+        Raises:
+            ValueError: unless there is one token of the vocabulary per sequence.
+        """
         logits, state.hidden, _ = self.decoder.step(token, state.hidden, state.encoded)
         return logits

@@ -43,6 +43,9 @@ class Checkpoint:
         settings |= _settings(config, evaluator.evaluation) | {"device": self.device.type}
         self.settings = {name: _plain(value) for name, value in settings.items()}
         self.optimizer_layout = _optimizer_layout(optimizer, with_lr=settings["lr"] is None)
+        path = config.checkpoint_path
+        if path is not None and not config.resume and Path(path).exists():
+            read(Path(path))  # overwrite a checkpoint, and no other file
 
     def save(self) -> None:
         """Write the file if it is due; killed meanwhile, the previous file is still whole."""
@@ -73,6 +76,7 @@ class Checkpoint:
             return
         state = read(Path(path))
         self._compare(state)
+        self._require_parts(state)
         done, stopped = len(state["history"]["losses"]), state["history"]["stopped"]
         if done > steps:
             raise ValueError(
@@ -88,6 +92,23 @@ class Checkpoint:
             for step in range(1, done + 1):
                 next_batches(source, self.config.gradient_accumulation_steps, step)
         _set_random_state(state["random"], self.device)
+
+    def _require_parts(self, state: dict) -> None:
+        """Refuse a file that lacks something, before anything is overwritten."""
+        parts = {
+            "weights": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "evaluation": self.evaluator.state_dict(),
+            "history": vars(self.history),
+            "random": _random_state(self.device),
+        }
+        for name, needed in parts.items():
+            missing = needed.keys() - state[name].keys()
+            if missing:
+                raise ValueError(
+                    f"{self.config.checkpoint_path} lacks {min(missing)!r} in its {name}; start anew with "
+                    f"resume=False"
+                )
 
     def _compare(self, state: dict) -> None:
         """Refuse a file that another model, optimizer or setting has written."""

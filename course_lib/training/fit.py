@@ -112,7 +112,7 @@ def _seeded(seed: int, model: nn.Module) -> Iterator[None]:
     """Seed PyTorch's generators, and put their state back afterwards."""
     device = next(model.parameters()).device
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
+        torch.manual_seed(int(seed))
         yield
 
 

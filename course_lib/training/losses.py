@@ -62,7 +62,8 @@ def next_token_loss(
     $$L = -\frac{1}{N} \sum_{i:\, y_{i+1} \ne \text{pad}} \log p(y_{i+1} \mid y_1, \dots, y_i)$$
 
     The model reads `target[:, :-1]` (teacher forcing); its logits at position $i$ are compared with
-    `target[:, 1:]`, the token at position $i + 1$. With `smoothing`, see `LabelSmoothingLoss`.
+    `target[:, 1:]`, the token at position $i + 1$. With `smoothing`, see `LabelSmoothingLoss`. Logits with
+    less precision than float32 are converted to float32.
 
     Raises:
         ValueError: unless there is one row of logits for each token but the first, and the tokens are
@@ -72,4 +73,5 @@ def next_token_loss(
     labels = target[:, 1:]  # (batch, length)
     if smoothing:
         return LabelSmoothingLoss(smoothing, ignore_index=pad_id)(logits, labels)
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return F.cross_entropy(logits.flatten(0, 1), labels.flatten().long(), ignore_index=pad_id)

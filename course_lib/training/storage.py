@@ -7,11 +7,31 @@ from pathlib import Path
 import torch
 
 FORMAT = "course_lib.training.fit, 2"
+#: What every checkpoint has.
+PARTS = {
+    "settings",
+    "model layout",
+    "optimizer layout",
+    "weights",
+    "optimizer",
+    "evaluation",
+    "history",
+    "random",
+}
 
 
 def write(path: Path, state: dict) -> None:
-    """Write tensors and plain containers; killed meanwhile, the file before it is still there."""
-    part = path.with_name(path.name + ".part")
+    """Write tensors and plain containers; killed meanwhile, the file before it is still there.
+
+    Where `path` is a symbolic link, the file that it points to is written.
+
+    Raises:
+        ValueError: where `path` is a folder, a device or something else that is no plain file.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{str(path)!r} is no plain file; name another one as checkpoint_path")
+    part = path.with_name(f"{path.name}.course_lib.part")  # a name that no other file has
     try:
         with open(part, "wb") as file:
             torch.save({"format": FORMAT} | state, file)
@@ -36,9 +56,10 @@ def read(path: Path) -> dict:
         raise
     except Exception:  # damaged bytes may mislead a reader into any error
         state = None
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
+    whole = isinstance(state, dict) and state.get("format") == FORMAT and state.keys() >= PARTS
+    if not whole:
         raise ValueError(
-            f"{str(path)!r} is no checkpoint of fit, or is damaged; start anew with resume=False, which "
-            f"overwrites it, or name another file as checkpoint_path"
+            f"{str(path)!r} is no checkpoint of fit, or is damaged; delete it, or name another file as "
+            f"checkpoint_path"
         )
     return state

@@ -4,6 +4,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.cache import ModelCache
+from course_lib.cache.model import all_or_nothing
 from course_lib.checks import transformer as checks
 from course_lib.transformer.config import TransformerConfig
 from course_lib.transformer.embedding import InputEmbedding
@@ -39,6 +40,7 @@ class DecoderOnly(nn.Module):
             self.lm_head.weight = self.embedding.token_embedding.weight
 
     @validated(checks.decoder_only_forward)
+    @all_or_nothing
     def forward(
         self, tokens: Int[Tensor, "batch length"], *, cache: ModelCache | None = None
     ) -> Float[Tensor, "batch length vocabulary"]:
@@ -89,6 +91,7 @@ class DecoderOnly(nn.Module):
         state = TransformerState(cache=self.new_cache())
         return self(source, cache=state.cache)[:, -1], state
 
+    @validated(checks.decode_step, calls_back=True)
     def decode_step(
         self, token: Int[Tensor, " batch"], state: TransformerState
     ) -> Float[Tensor, "batch vocabulary"]:

@@ -6,6 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.cache import ModelCache
+from course_lib.cache.model import all_or_nothing
 from course_lib.checks import transformer as checks
 from course_lib.masks import padding_mask_from_tokens
 from course_lib.transformer.config import TransformerConfig
@@ -91,6 +92,7 @@ class Transformer(nn.Module):
         return Memory(self.encoder_norm(x), mask)
 
     @validated(checks.decode)
+    @all_or_nothing
     def decode(
         self,
         target: Int[Tensor, "batch target"],
@@ -144,6 +146,7 @@ class Transformer(nn.Module):
         state = TransformerState(memory=self.encode(source), cache=self.new_cache())
         return self.decode_step(source.new_full((len(source),), bos_id), state), state
 
+    @validated(checks.decode_step, calls_back=True)
     def decode_step(
         self, token: Int[Tensor, " batch"], state: TransformerState
     ) -> Float[Tensor, "batch vocabulary"]:

@@ -18,7 +18,9 @@ def violations_of_ours(page) -> list:
     nodes = [(each["id"], node) for each in found for node in each["nodes"]]
     inside = f"(selector) => document.querySelector(selector)?.closest('{OURS}') !== null"
     return [
-        (rule, node["html"][:200]) for rule, node in nodes if page.evaluate(inside, node["target"][0])
+        (rule, node["html"][:200])
+        for rule, node in nodes
+        if page.evaluate(inside, node["target"][0])
     ]
 
 

@@ -121,7 +121,7 @@ def main(what, file, result=None):
             for where in ("at the step", *saves):
                 assert killed(where, step, file, run) == signal.SIGKILL, (where, step)
         assert killed("before the replace", STEPS, file, run) == signal.SIGKILL
-        assert os.path.exists(f"{file}.{run}.part")
+        assert os.path.exists(f"{file}.{run}.course_lib.part")
 
 
 if __name__ == "__main__":

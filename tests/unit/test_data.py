@@ -70,7 +70,7 @@ def test_the_keys_are_sorted():
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(ValueError, match="count=1 is too few"):
+    with pytest.raises(ValueError, match="count=1 is below 2"):
         wave_series(count=1)
     with pytest.raises(ValueError, match="noise=-1 is not"):
         wave_series(noise=-1)

@@ -482,7 +482,7 @@ def test_a_kernel_of_your_own_may_return_booleans():
 def test_a_bandwidth_that_vanishes_in_the_dtype_is_refused():
     with pytest.raises(ValueError, match="bandwidth=1e-46 is 0 in float32"):
         attention_pooling(X, X, Y, bandwidth=1e-46)
-    with pytest.raises(ValueError, match="bandwidth=inf is inf in float32"):
+    with pytest.raises(ValueError, match="bandwidth is a whole number of more than 64 bits"):
         attention_pooling(X, X, Y, bandwidth=10**400)
     assert attention_pooling(X, X, Y, bandwidth=np.float32(0.5)).output.dtype == torch.float32
     assert attention_pooling(

@@ -542,7 +542,7 @@ def lost(logits, target, **settings):
             r"logits has shape \(2, 3, 7\), target \(2, 3\); .*one row .* every target token but",
         ),
         (lost((3, 2, 7), [[1, 2, 3]] * 2), r"logits has shape \(3, 2, 7\), target \(2, 3\)"),
-        (lost((2, 7), [[1, 2, 3]] * 2), r"logits has shape \(2, 7\), target \(2, 3\)"),
+        (lost((2, 7), [[1, 2, 3]] * 2), r"logits has shape \(2, 7\); it must be \(batch, length"),
         (lost((1, 2, 7), [[1, 7, 3]]), r"target holds 7; the vocabulary has 7 tokens, 0 to 6"),
         (lost((1, 2, 7), [[1, -100, 3]]), r"target holds -100; the vocabulary has 7 tokens"),
         (lost((1, 2, 7), [[1.0, 2.0, 3.0]]), r"target has shape \(1, 3\) and dtype float32; "),

@@ -378,9 +378,11 @@ class Burglar:
 def test_damaged_checkpoint_raises_value_error_and_runs_no_code(saved, damage):
     file = Path(f"{saved}.float32")
     file.write_bytes(damage(file.read_bytes()))
-    says = f"{re.escape(repr(str(file)))} is no checkpoint of fit, or is damaged; start anew with"
+    says = f"{re.escape(repr(str(file)))} is no checkpoint of fit, or is damaged; delete it"
     refused(lambda: train(saved, "float32"), says)
+    refused(lambda: train(saved, "float32", resume=False), says)
     assert not BROKEN_INTO
+    file.unlink()
     _, history = train(saved, "float32", resume=False)
     assert history.stopped == "steps"
 

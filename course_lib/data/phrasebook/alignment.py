@@ -73,6 +73,8 @@ def strongest_links(weights: Shaped[Tensor, "..."]) -> set[tuple[int, int]]:
     require_axes(2, "(target, source)", weights=weights)
     if weights.dim() != 2:
         raise ValueError(f"weights has shape {tuple(weights.shape)}; it must be (target, source)")
+    if weights.shape[1] == 0:
+        raise ValueError(f"weights has shape {tuple(weights.shape)}; there must be a source word")
     return {(source, target) for target, source in enumerate(weights.argmax(dim=-1).tolist())}
 
 
@@ -93,6 +95,11 @@ def alignment_error_rate(found: Sequence[Links], phrases: Sequence[Phrase]) -> f
 
     Source: Och and Ney (2003), "A systematic comparison of various statistical alignment models", section 6.
     """
+    for name, several in (("found", found), ("phrases", phrases)):
+        if isinstance(several, str) or not isinstance(several, Sequence):
+            raise ValueError(
+                f"{name} is a {type(several).__name__}; it must be a list, one element per sentence"
+            )
     if len(found) != len(phrases) or not phrases:
         raise ValueError(
             f"found has {len(found)} sentences, phrases {len(phrases)}; they must be equally many, "

@@ -43,7 +43,10 @@ def detokenize(tokens: Iterable[str]) -> str:
     """
     if isinstance(tokens, str):
         raise ValueError(f"tokens={tokens!r} is a string; it must be a list of tokens")
-    tokens = list(tokens)
+    try:
+        tokens = list(tokens)
+    except TypeError:
+        raise ValueError(f"tokens={tokens!r} must be a list of tokens") from None
     for token in tokens:
         if not isinstance(token, str):
             raise ValueError(f"tokens holds {token!r}, a {type(token).__name__}; use strings")

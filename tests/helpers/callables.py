@@ -1,0 +1,331 @@
+"""A valid call of every public callable that computes: a function and its arguments, made anew each time."""
+
+from collections.abc import Callable
+from datetime import date
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from course_lib import (
+    attention,
+    bleu,
+    blocks,
+    cache,
+    data,
+    decoding,
+    inspection,
+    masks,
+    multihead,
+    pooling,
+    positions,
+    recurrent,
+    scoring,
+    training,
+    transformer,
+)
+
+
+class Call(NamedTuple):
+    """`function(**arguments)` is a valid call."""
+
+    function: Callable[..., Any]
+    arguments: dict[str, Any]
+
+
+SIZES = {
+    "target_vocabulary": 9,
+    "source_vocabulary": 11,
+    "d_model": 12,
+    "num_heads": 3,
+    "num_kv_heads": 1,
+    "encoder_layers": 1,
+    "decoder_layers": 2,
+    "d_ff": 7,
+    "dropout": 0.0,
+    "max_length": 20,
+    "pad_id": 0,
+}
+CELL = {"input_size": 3, "hidden_size": 4}
+ENCODER = {"vocabulary_size": 11, "embedding_size": 3, "hidden_size": 4, "pad_id": 0}
+DECODER = {"vocabulary_size": 9, "embedding_size": 3, "hidden_size": 8, "memory_size": 8}
+T5 = {"bidirectional": True, "num_buckets": 8, "max_distance": 20}
+BLOCK = {"d_model": 12, "num_heads": 3, "d_ff": 7, "norm": "pre", "dropout": 0.0, "num_kv_heads": 1}
+
+
+def tokens(vocabulary: int, batch: int, length: int) -> torch.Tensor:
+    return torch.randint(3, vocabulary, (batch, length))
+
+
+def x(*shape: int) -> torch.Tensor:
+    return torch.randn(shape)
+
+
+def seq2seq(decoder: type = recurrent.BahdanauDecoder) -> recurrent.Seq2Seq:
+    return recurrent.Seq2Seq(recurrent.GRUEncoder(**ENCODER), decoder(**DECODER)).eval()
+
+
+def model(made: type = transformer.Transformer) -> nn.Module:
+    return made(transformer.TransformerConfig(**SIZES)).eval()
+
+
+def decode_step(made: Callable[[], nn.Module]) -> Call:
+    ready = made()
+    _, state = ready.prefill(tokens(9, 2, 5), bos_id=1)
+    return Call(ready.decode_step, {"token": torch.tensor([3, 4]), "state": state})
+
+
+def train(**arguments: Any) -> Call:
+    layer = nn.Linear(3, 1)
+    loss = lambda model, batch: model(batch).square().mean()  # noqa: E731
+    fixed = {"model": layer, "loss": loss}
+    if "steps" in arguments:
+        return Call(training.fit, fixed | {"batches": [x(2, 3)] * 4} | arguments)
+    optimizer = torch.optim.Adam(layer.parameters())
+    return Call(
+        training.train_step, fixed | {"optimizer": optimizer, "batches": [x(2, 3)]} | arguments
+    )
+
+
+def calls() -> dict[str, Callable[[], Call]]:
+    """By name, what makes the call."""
+    q, k, v = ("query", "key", "value")
+    made: dict[str, Callable[[], Call]] = {}
+
+    def add(name: str, function: Callable, /, **arguments: Callable[[], Any] | Any) -> None:
+        def call() -> Call:
+            torch.manual_seed(0)
+            return Call(function, {n: a() if callable(a) else a for n, a in arguments.items()})
+
+        made[name] = call
+
+    def module(
+        name: str, layer: Callable[[], nn.Module], /, **inputs: Callable[[], Any] | Any
+    ) -> None:
+        def call() -> Call:
+            torch.manual_seed(0)
+            return Call(layer(), {n: a() if callable(a) else a for n, a in inputs.items()})
+
+        made[name] = call
+
+    # --- 1 to 3: kernel regression, scores, recurrent networks -----------------------------------
+    series = {"keys": lambda: x(5), "values": lambda: x(5), "kernel": "gaussian", "bandwidth": 0.7}
+    add("attention_pooling", pooling.attention_pooling, queries=lambda: x(4), **series)
+    add("leave_one_out_error", pooling.leave_one_out_error, **series)
+    add("NadarayaWatson", pooling.NadarayaWatson, bandwidth=0.7)
+    module(
+        "NadarayaWatson.forward",
+        lambda: pooling.NadarayaWatson(0.7),
+        queries=lambda: x(4),
+        keys=lambda: x(5),
+        values=lambda: x(5),
+    )
+    vectors = {q: lambda: x(2, 4, 6), k: lambda: x(2, 5, 6)}
+    pairs = {"query_size": 6, "key_size": 6, "hidden_size": 3}
+    for name, score in {
+        "DotScore": scoring.DotScore,
+        "ScaledDotScore": scoring.ScaledDotScore,
+        "GaussianScore": scoring.GaussianScore,
+        "GeneralScore": lambda: scoring.GeneralScore(6, 6),
+        "AdditiveScore": lambda: scoring.AdditiveScore(**pairs),
+        "ConcatScore": lambda: scoring.ConcatScore(**pairs),
+    }.items():
+        module(f"{name}.forward", score, **vectors)
+    add("GaussianScore", scoring.GaussianScore, bandwidth=0.7)
+    add("GeneralScore", scoring.GeneralScore, query_size=6, key_size=6)
+    add("AdditiveScore", scoring.AdditiveScore, **pairs)
+    add("ConcatScore", scoring.ConcatScore, **pairs)
+    add("GRUCell", recurrent.GRUCell, **CELL)
+    module(
+        "GRUCell.forward",
+        lambda: recurrent.GRUCell(**CELL),
+        input=lambda: x(2, 3),
+        state=lambda: x(2, 4),
+    )
+    add("GRUEncoder", recurrent.GRUEncoder, **ENCODER)
+    module(
+        "GRUEncoder.forward",
+        lambda: recurrent.GRUEncoder(**ENCODER),
+        source=lambda: tokens(11, 2, 5),
+    )
+    decoders = {
+        "FixedContextDecoder": (recurrent.FixedContextDecoder, {"readout_size": 5}),
+        "BahdanauDecoder": (recurrent.BahdanauDecoder, {"score_size": 3, "readout_size": 5}),
+        "LuongDecoder": (recurrent.LuongDecoder, {"score": "general", "input_feeding": True}),
+    }
+    for name, (decoder, more) in decoders.items():
+        add(name, decoder, **DECODER, **more)
+        module(
+            f"{name}: Seq2Seq.forward",
+            lambda decoder=decoder: seq2seq(decoder),
+            source=lambda: tokens(11, 2, 5),
+            target=lambda: tokens(9, 2, 4),
+        )
+    add(
+        "Seq2Seq",
+        recurrent.Seq2Seq,
+        encoder=lambda: recurrent.GRUEncoder(**ENCODER),
+        decoder=lambda: recurrent.BahdanauDecoder(**DECODER),
+        bos_id=1,
+        eos_id=2,
+        pad_id=0,
+    )
+    made["Seq2Seq.generate"] = lambda: Call(
+        seq2seq().generate, {"source": tokens(11, 2, 5), "max_length": 3}
+    )
+    made["Seq2Seq.decode_step"] = lambda: decode_step(seq2seq)
+
+    # --- 4 and 5: masks, attention, heads --------------------------------------------------------
+    mask = lambda: masks.causal_mask(4, 5)  # noqa: E731
+    add("masked_softmax", masks.masked_softmax, scores=lambda: x(2, 4, 5), mask=mask, dim=-1)
+    add("padding_mask", masks.padding_mask, lengths=lambda: torch.tensor([3, 5]), max_length=5)
+    add("padding_mask_from_tokens", masks.padding_mask_from_tokens,
+        tokens=lambda: tokens(9, 2, 5), pad_id=0)  # fmt: skip
+    add("causal_mask", masks.causal_mask, query_length=4, key_length=5)
+    add("from_additive", masks.from_additive, mask=lambda: masks.to_additive(mask()))
+    add("to_additive", masks.to_additive, mask=mask, dtype=torch.float32)
+    made["combine_masks"] = lambda: Call(
+        lambda first, second: masks.combine_masks(first, second),
+        {"first": mask(), "second": masks.padding_mask(torch.tensor([3, 5]))},
+    )
+    heads = {q: lambda: x(2, 3, 4, 6), k: lambda: x(2, 3, 5, 6), v: lambda: x(2, 3, 5, 6)}
+    for need_weights in (True, False):
+        add(
+            f"scaled_dot_product_attention, need_weights={need_weights}",
+            attention.scaled_dot_product_attention,
+            **heads,
+            mask=mask,
+            scale=0.4,
+            bias=lambda: x(3, 4, 5),
+            dropout=0.0,
+            need_weights=need_weights,
+        )
+    add("attend", attention.attend, scores=lambda: x(2, 4, 5), value=lambda: x(2, 5, 6), mask=mask,
+        dropout=0.0)  # fmt: skip
+    single = {"d_model": 6, "d_head": 4}
+    add("SingleHeadAttention", attention.SingleHeadAttention, **single)
+    module("SingleHeadAttention.forward", lambda: attention.SingleHeadAttention(6), **vectors,
+           value=lambda: x(2, 5, 6), mask=mask)  # fmt: skip
+    module("SelfAttention.forward", lambda: attention.SelfAttention(6), x=lambda: x(2, 4, 6),
+           mask=lambda: masks.causal_mask(4))  # fmt: skip
+    module("CrossAttention.forward", lambda: attention.CrossAttention(6), x=lambda: x(2, 4, 6),
+           memory=lambda: x(2, 5, 6), mask=mask)  # fmt: skip
+    add("Attention", attention.Attention, score=scoring.DotScore, dropout=0.0)
+    module("Attention.forward", lambda: attention.Attention(scoring.DotScore()), **vectors,
+           value=lambda: x(2, 5, 6), mask=mask)  # fmt: skip
+    sizes = {"d_model": 12, "num_heads": 3}
+    add("MultiHeadAttention", multihead.MultiHeadAttention, **sizes, num_kv_heads=1, dropout=0.0,
+        kdim=5, vdim=7)  # fmt: skip
+    inputs = {q: lambda: x(2, 4, 12), k: lambda: x(2, 5, 12), v: lambda: x(2, 5, 12)}
+    module("MultiHeadAttention.forward", lambda: multihead.MultiHeadAttention(**sizes), **inputs,
+           mask=mask)  # fmt: skip
+    for name, layer in (
+        ("FullWidthMultiHead", multihead.FullWidthMultiHead),
+        ("PerHeadMultiHead", multihead.PerHeadMultiHead),
+    ):
+        add(name, layer, **sizes)
+        module(f"{name}.forward", lambda layer=layer: layer(**sizes), **inputs, mask=mask)
+    add("split_heads", multihead.split_heads, x=lambda: x(2, 4, 12), num_heads=3)
+    add("merge_heads", multihead.merge_heads, heads=lambda: x(2, 3, 4, 5))
+    add("entropy", inspection.entropy, weights=lambda: x(2, 4, 5).softmax(-1))
+    add("mean_distance", inspection.mean_distance, weights=lambda: x(2, 4, 5).softmax(-1))
+
+    # --- 6: positions ----------------------------------------------------------------------------
+    lengths = {"query_length": 4, "key_length": 5}
+    add("relative_positions", positions.relative_positions, **lengths)
+    add("sinusoidal_table", positions.sinusoidal_table, length=4, d_model=6, base=100.0,
+        dtype=torch.float32)  # fmt: skip
+    add("alibi_slopes", positions.alibi_slopes, num_heads=6)
+    add("alibi_bias", positions.alibi_bias, num_heads=6, **lengths)
+    add("t5_bucket", positions.t5_bucket, relative=lambda: torch.arange(-30, 30), **T5)
+    add("rotary", positions.rotary, x=lambda: x(2, 4, 6), positions=lambda: torch.arange(4),
+        base=100.0, layout="half")  # fmt: skip
+    add("make_positions", positions.make_positions, name="t5", **sizes, max_length=20,
+        bidirectional=True)  # fmt: skip
+    for name, layer, arguments in (
+        ("SinusoidalPositions", positions.SinusoidalPositions, {"d_model": 6, "base": 100.0}),
+        ("LearnedPositions", positions.LearnedPositions, {"max_length": 20, "d_model": 6}),
+    ):
+        add(name, layer, **arguments)
+        module(f"{name}.forward", lambda layer=layer, a=arguments: layer(**a),
+               x=lambda: x(2, 4, 6), offset=3)  # fmt: skip
+    add("RotaryPositions", positions.RotaryPositions, d_head=6, base=100.0, layout="half")
+    add("ShawRelativePositions", positions.ShawRelativePositions, d_head=6, max_distance=4)
+    add("T5RelativeBias", positions.T5RelativeBias, num_heads=3, **T5)
+    module("T5RelativeBias.forward", lambda: positions.T5RelativeBias(3, **T5), **lengths)
+    add("AlibiBias", positions.AlibiBias, num_heads=3)
+
+    # --- 7 and 8: blocks, models, cache ----------------------------------------------------------
+    add("LayerNorm", blocks.LayerNorm, d_model=6, eps=1e-5)
+    module("LayerNorm.forward", lambda: blocks.LayerNorm(6), x=lambda: x(2, 4, 6))
+    add("Dropout", blocks.Dropout, p=0.3)
+    module("Dropout.forward", lambda: blocks.Dropout(0.3), x=lambda: x(2, 4, 6))
+    add("FeedForward", blocks.FeedForward, d_model=6, d_ff=7, dropout=0.0, activation="gelu")
+    module("FeedForward.forward", lambda: blocks.FeedForward(6, 7), x=lambda: x(2, 4, 6))
+    add("Residual", blocks.Residual, d_model=6, norm="post", dropout=0.0)
+    add("EncoderBlock", blocks.EncoderBlock, **BLOCK)
+    add("DecoderBlock", blocks.DecoderBlock, **BLOCK)
+    module("EncoderBlock.forward", lambda: blocks.EncoderBlock(**BLOCK), x=lambda: x(2, 4, 12),
+           mask=lambda: masks.causal_mask(4))  # fmt: skip
+    module("DecoderBlock.forward", lambda: blocks.DecoderBlock(**BLOCK), x=lambda: x(2, 4, 12),
+           memory=lambda: x(2, 5, 12), mask=lambda: masks.causal_mask(4),
+           memory_mask=lambda: masks.padding_mask(torch.tensor([3, 5])))  # fmt: skip
+    add("TransformerConfig", transformer.TransformerConfig, **SIZES)
+    module("Transformer.forward", model, source=lambda: tokens(11, 2, 5),
+           target=lambda: tokens(9, 2, 4))  # fmt: skip
+    module("DecoderOnly.forward", lambda: model(transformer.DecoderOnly),
+           tokens=lambda: tokens(9, 2, 4))  # fmt: skip
+    made["Transformer.decode_step"] = lambda: decode_step(model)
+    made["DecoderOnly.decode_step"] = lambda: decode_step(lambda: model(transformer.DecoderOnly))
+    made["KeyValueCache.update"] = lambda: Call(
+        cache.KeyValueCache().update, {"key": x(2, 3, 4, 6), "value": x(2, 3, 4, 6)}
+    )
+
+    # --- 8 and 9: training, decoding, evaluation, data -------------------------------------------
+    logits = {"logits": lambda: x(2, 4, 9), "target": lambda: tokens(9, 2, 5)}
+    add("next_token_loss", training.next_token_loss, **logits, pad_id=0, smoothing=0.1)
+    add("LabelSmoothingLoss", training.LabelSmoothingLoss, smoothing=0.1, ignore_index=-100)
+    module("LabelSmoothingLoss.forward", training.LabelSmoothingLoss, logits=lambda: x(8, 9),
+           target=lambda: torch.randint(9, (8,)))  # fmt: skip
+    add("noam_lr", training.noam_lr, step=3, d_model=12, warmup=10)
+    add("linear_schedule_with_warmup", training.linear_schedule_with_warmup, step=3, peak_lr=0.1,
+        steps=20, warmup=10)  # fmt: skip
+    add("TrainingConfig", training.TrainingConfig, max_grad_norm=1.0, gradient_accumulation_steps=1,
+        checkpoint_every=100)  # fmt: skip
+    made["fit"] = lambda: train(steps=2, lr=0.1, seed=0)
+    made["train_step"] = lambda: train(max_grad_norm=1.0)
+    decode = {"source": lambda: tokens(9, 2, 5), "max_length": 4, "bos_id": 1, "eos_id": 2}
+    for name, build in (("Transformer", model), ("Seq2Seq", seq2seq)):
+        add(f"greedy, {name}", decoding.greedy, model=build, **decode)
+        add(f"sample, {name}", decoding.sample, model=build, **decode, seed=0)
+        add(f"beam_search, {name}", decoding.beam_search, model=build, **decode, beam_size=2,
+            length_penalty=0.6)  # fmt: skip
+    add("temperature", decoding.temperature, logits=lambda: x(2, 9), t=0.7)
+    add("top_k", decoding.top_k, logits=lambda: x(2, 9), k=3)
+    add("top_p", decoding.top_p, logits=lambda: x(2, 9), p=0.8)
+    texts = [["the", "cat", "sat"], ["a", "dog"]]
+    references = [[["the", "cat", "sat"]], [["a", "big", "dog"]]]
+    add("bleu", bleu.bleu, candidates=texts, references=references, max_n=2)
+    add("modified_precision", bleu.modified_precision, candidates=texts, references=references, n=2)
+    add("brevity_penalty", bleu.brevity_penalty, candidate_length=5, reference_length=6)
+    add("pad", data.pad, sequences=lambda: [torch.tensor([3, 4]), torch.tensor([5])], pad_id=0)
+    batch = lambda: [torch.tensor([3, 4]), torch.tensor([5, 6, 7])]  # noqa: E731
+    made["PairBatches"] = lambda: Call(
+        lambda **arguments: next(iter(data.PairBatches(**arguments))),
+        {"sources": batch(), "targets": batch(), "batch_size": 2, "pad_id": 0, "seed": 0},
+    )
+    add("Vocabulary", data.Vocabulary, tokens=["a", "b"])
+    add("phrases", data.phrases, count=3, split="train", seed=0)
+    add("written_dates", data.written_dates, count=3, split="train", seed=0)
+    add("write_date", data.write_date, day=date(2024, 3, 5), language="en", style="long")
+    add("wave_series", data.wave_series, count=5, noise=0.4, seed=0)
+    add("pronoun_sentences", data.pronoun_sentences, split="train")
+    add("strongest_links", data.strongest_links, weights=lambda: x(4, 5).softmax(-1))
+    add("alignment_error_rate", data.alignment_error_rate, found=[{(0, 0)}, {(0, 0)}],
+        phrases=lambda: data.phrases(2))  # fmt: skip
+    add("english_words", data.english_words, text="the cat sleeps .")
+    add("detokenize", data.detokenize, tokens=["le", "chat"])
+    return made
+
+
+CALLS = calls()
