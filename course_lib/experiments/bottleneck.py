@@ -1,14 +1,13 @@
 """How much does a fixed context vector cost, and what does the training budget change?
 
-Encoder-decoders with and without attention learn to copy digits, each with two training budgets, and to rewrite
-dates, the one without attention with two budgets::
+Encoder-decoders with and without attention learn to copy digits and to rewrite dates; the one without gets two
+training budgets::
 
     python -m course_lib.experiments.bottleneck
 
 trains each arm of `RATES` with its learning rates from seed 0, chooses the rate with the best validation accuracy,
-trains with that rate, and with those of `COMMON`, from two further seeds, and records the result beside this file.
-Runs that the record already holds are skipped. For dates it also records in which fields and at which lengths the
-errors are, and for the decoder with attention, where its attention weights fall and what masking a field changes.
+trains with that rate from two further seeds, and records the result beside this file. Runs that the record already
+holds are skipped.
 """
 
 import json
@@ -36,21 +35,14 @@ TASKS = ("copying", "dates")
 RATES = {
     ("copying", "fixed context", 700): (0.003, 0.01, 0.02, 0.04),
     ("copying", "Bahdanau", 700): (0.003, 0.01, 0.02),
-    ("copying", "fixed context", 4000): (0.003, 0.01, 0.02, 0.04),
-    ("copying", "Bahdanau", 4000): (0.003, 0.01, 0.02),
+    ("copying", "fixed context", 4000): (0.003, 0.01, 0.02),
     ("dates", "fixed context", 750): (0.003, 0.01, 0.02, 0.04, 0.08),
     ("dates", "Bahdanau", 750): (0.003, 0.01, 0.02),
-    ("dates", "fixed context", 3000): (0.01, 0.02, 0.04),
+    ("dates", "fixed context", 3000): (0.01, 0.02),
 }
-#: Arms that are trained from every seed with a further learning rate too: the best one of another arm.
-COMMON = {("dates", "fixed context", 750): 0.01}
 SEEDS = (0, 1, 2)
 #: Numbers of digits to copy in training are 1 to 10; the test goes on to 14.
 LONGEST, TESTED = 10, 14
-#: The positions of a field's digits in an ISO 8601 date.
-FIELDS = {"year": [0, 1, 2, 3], "month": [5, 6], "day": [8, 9]}
-#: Classes of dates by the number of their characters: from, and up to but not including.
-LENGTHS = ((6, 12), (12, 18), (18, 24), (24, 40))
 
 DECODERS: dict[str, Callable[[int], nn.Module]] = {
     "fixed context": lambda vocabulary: FixedContextDecoder(vocabulary, 16, 32, 32),
@@ -82,18 +74,13 @@ def date_pairs(split: str, count: int, seed: int = 0) -> tuple[list[Tensor], lis
     )
 
 
-def right_tokens(model: Seq2Seq, sources: Sequence[Tensor], targets: Sequence[Tensor]) -> Tensor:
-    """Return which tokens of the targets autoregressive decoding generates, (pair, token)."""
+def exact_matches(model: Seq2Seq, sources: Sequence[Tensor], targets: Sequence[Tensor]) -> Tensor:
+    """Return which targets autoregressive decoding generates without a mistake, (pair,)."""
     labels = nn.utils.rnn.pad_sequence(list(targets), batch_first=True)[:, 1:]
     source = nn.utils.rnn.pad_sequence(list(sources), batch_first=True)
     generated = model.generate(source, max_length=labels.shape[1]).tokens
     generated = F.pad(generated, (0, labels.shape[1] - generated.shape[1]))
-    return generated == labels
-
-
-def exact_matches(model: Seq2Seq, sources: Sequence[Tensor], targets: Sequence[Tensor]) -> Tensor:
-    """Return which targets autoregressive decoding generates without a mistake, (pair,)."""
-    return right_tokens(model, sources, targets).all(dim=1)
+    return (generated == labels).all(dim=1)
 
 
 def copy_accuracy(model: Seq2Seq, seed: int, count: int = 300) -> list[float]:
@@ -109,46 +96,6 @@ def copy_accuracy(model: Seq2Seq, seed: int, count: int = 300) -> list[float]:
 def date_accuracy(model: Seq2Seq, seed: int, split: str = "held-out days") -> float:
     """Return the exact-match accuracy on 1,000 dates that were not in training."""
     return exact_matches(model, *date_pairs(split, 1000, seed)).float().mean().item()
-
-
-def date_errors(model: Seq2Seq, count: int = 1000) -> dict:
-    """Return in how many held-out dates each field is wrong, and the exact match in each class of lengths."""
-    sources, targets = date_pairs("held-out days", count)
-    right = right_tokens(model, sources, targets)  # (date, token)
-    exact, length = right.all(dim=1).float(), torch.tensor([len(source) for source in sources])
-    return {
-        "wrong": [(~right[:, digits].all(dim=1)).sum().item() for digits in FIELDS.values()],
-        "by length": [
-            exact[(length >= low) & (length < high)].mean().item() for low, high in LENGTHS
-        ],
-    }
-
-
-@torch.no_grad()
-def date_attention(model: Seq2Seq, count: int = 1000) -> dict:
-    """Return how the attention weights of a model fall on the fields of held-out dates, and what masking does.
-
-    Returns:
-        "share": of the weight of a field's digits, the part on the field's characters. "masked": the accuracy of the
-        digits of each field by teacher forcing, with the characters of each field masked in turn.
-    """
-    dates = written_dates(count, split="held-out days")
-    sources, targets = date_pairs("held-out days", count)
-    source, target = (
-        nn.utils.rnn.pad_sequence(list(each), batch_first=True) for each in (sources, targets)
-    )
-    weights, share, masked = model.generate(source, target.shape[1] - 1).weights, [], []
-    encoded = model.encoder(source)
-    for field, digits in FIELDS.items():
-        mask = encoded.mask.clone()  # (date, 1, source)
-        for row, one in enumerate(dates):
-            mask[row, 0, list(one.fields[field])] = False
-        on_field = weights * (encoded.mask & ~mask)  # (date, target, source)
-        share.append(on_field.sum(dim=-1)[:, digits].mean().item())
-        logits = model.decoder(target[:, :-1], encoded._replace(mask=mask)).logits
-        right = (logits.argmax(dim=-1) == target[:, 1:]).float()
-        masked.append([right[:, each].mean().item() for each in FIELDS.values()])
-    return {"share": share, "masked": masked}
 
 
 def fixed_context_logits(model: Seq2Seq, batch: PairBatch) -> Tensor:
@@ -211,13 +158,11 @@ def run(task: str, decoder: str, *, steps: int, lr: float, seed: int) -> dict:
     if task == "copying":
         seen = copy_accuracy(model, 10_000)[:LONGEST]
         return {"validation": sum(seen) / LONGEST, "test": copy_accuracy(model, 20_000)}
-    result = {
+    return {
         "validation": date_accuracy(model, 1),
         "test": date_accuracy(model, 0),
         "held-out style": date_accuracy(model, 0, "held-out style"),
     }
-    attention = date_attention(model) if decoder == "Bahdanau" else {}
-    return result | date_errors(model) | attention
 
 
 def name_of(task: str, decoder: str, steps: int) -> str:
@@ -242,15 +187,10 @@ def rates(task: str, decoder: str, steps: int) -> tuple[str, str]:
     return ", ".join(arm), best_rate(arm)
 
 
-def runs(task: str, decoder: str, steps: int, lr: float | None = None) -> list[dict]:
-    """Return the recorded runs of an arm, one per seed, at a learning rate or at its best one."""
+def tested(task: str, decoder: str, steps: int) -> list:
+    """Return the recorded test results of an arm at its best learning rate, one per seed."""
     arm = recorded()[name_of(task, decoder, steps)]
-    return arm[best_rate(arm) if lr is None else str(lr)]
-
-
-def tested(task: str, decoder: str, steps: int, lr: float | None = None) -> list:
-    """Return the recorded test results of an arm, one per seed, at a learning rate or at its best one."""
-    return [run["test"] for run in runs(task, decoder, steps, lr)]
+    return [run["test"] for run in arm[best_rate(arm)]]
 
 
 def main() -> None:
@@ -260,21 +200,19 @@ def main() -> None:
 
     def extend(arm: dict, lr: str, seed: int, task: str, decoder: str, steps: int) -> None:
         """Add a run to the record, if it is not there."""
-        done = arm.setdefault(lr, [])
-        if len(done) == seed:
+        runs = arm.setdefault(lr, [])
+        if len(runs) == seed:
             result = run(task, decoder, steps=steps, lr=float(lr), seed=seed)
-            done.append(json.loads(json.dumps(result), parse_float=lambda x: round(float(x), 4)))
+            runs.append(json.loads(json.dumps(result), parse_float=lambda x: round(float(x), 4)))
             RECORD.write_text(json.dumps(record) + "\n", encoding="utf-8")
-            print(task, decoder, steps, lr, seed, done[-1], flush=True)
+            print(task, decoder, steps, lr, seed, runs[-1], flush=True)
 
     for what, tried in RATES.items():
         arm = record.setdefault(name_of(*what), {})
         for lr in tried:
             extend(arm, str(lr), 0, *what)
-        further = {best_rate(arm), *([str(COMMON[what])] if what in COMMON else [])}
-        for lr in sorted(further):
-            for seed in SEEDS[1:]:
-                extend(arm, lr, seed, *what)
+        for seed in SEEDS[1:]:
+            extend(arm, best_rate(arm), seed, *what)
 
 
 if __name__ == "__main__":
