@@ -44,7 +44,7 @@ def _frozen(state, E, U, V, bos, eos, max_length):
     return _greedy(state, E, U, V, bos, eos, max_length, keep_state=False)
 
 
-# Counts down 3, 4, 5, and ends with 2: E and V nearly transpose each other.
+# Counts up 3, 4, 5, and ends with 2: E and V nearly transpose each other.
 _STEPS = torch.zeros(6, 6)
 for _token, _following in ((1, 3), (3, 4), (4, 5), (5, 2), (2, 2)):
     _STEPS[_token, _following] = 2.0
