@@ -8,12 +8,14 @@ pointer.
 from course_lib.plots.alignment import AlignmentPanel
 from course_lib.plots.bars import BarsPanel
 from course_lib.plots.diagrams import (
+    alignment_diagram,
     attention_diagram,
     blocks_diagram,
     broadcast_diagram,
     cache_diagram,
     decoder_attention_diagram,
     encoder_decoder_diagram,
+    full_transformer_diagram,
     heads_diagram,
     kv_heads_diagram,
     one_query_diagram,
@@ -23,6 +25,7 @@ from course_lib.plots.diagrams import (
     score_diagram,
     self_and_cross_diagram,
     shifted_target_diagram,
+    teacher_forcing_diagram,
     transformer_diagram,
 )
 from course_lib.plots.drawn import drawn_panels
@@ -62,6 +65,7 @@ __all__ = [
     "TokenMapPanel",
     "TreePanel",
     "VectorsPanel",
+    "alignment_diagram",
     "attention_diagram",
     "bar_plot",
     "blocks_diagram",
@@ -71,6 +75,7 @@ __all__ = [
     "drawn_panels",
     "encoder_decoder_diagram",
     "figure",
+    "full_transformer_diagram",
     "heads_diagram",
     "kv_heads_diagram",
     "legend_above",
@@ -82,5 +87,6 @@ __all__ = [
     "score_diagram",
     "self_and_cross_diagram",
     "shifted_target_diagram",
+    "teacher_forcing_diagram",
     "transformer_diagram",
 ]

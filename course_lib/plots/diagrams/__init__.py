@@ -3,6 +3,7 @@
 The docstring of a diagram is also its text alternative.
 """
 
+from course_lib.plots.diagrams.alignment import alignment_diagram
 from course_lib.plots.diagrams.attention import (
     attention_diagram,
     heads_diagram,
@@ -12,17 +13,20 @@ from course_lib.plots.diagrams.blocks import blocks_diagram, residual_diagram
 from course_lib.plots.diagrams.cache import cache_diagram
 from course_lib.plots.diagrams.decoder_attention import decoder_attention_diagram
 from course_lib.plots.diagrams.encoder_decoder import encoder_decoder_diagram
+from course_lib.plots.diagrams.full_transformer import full_transformer_diagram
 from course_lib.plots.diagrams.kv_heads import kv_heads_diagram
 from course_lib.plots.diagrams.one_query import one_query_diagram
 from course_lib.plots.diagrams.paths import path_lengths_diagram
 from course_lib.plots.diagrams.positions import positions_diagram
 from course_lib.plots.diagrams.scores import broadcast_diagram, score_diagram
 from course_lib.plots.diagrams.shifted_target import shifted_target_diagram
+from course_lib.plots.diagrams.teacher_forcing import teacher_forcing_diagram
 from course_lib.plots.diagrams.transformer import transformer_diagram
 from course_lib.plots.diagrams.words import WORDS
 
 __all__ = [
     "WORDS",
+    "alignment_diagram",
     "attention_diagram",
     "blocks_diagram",
     "broadcast_diagram",
@@ -30,6 +34,7 @@ __all__ = [
     "decoder_attention_diagram",
     "encoder_decoder_diagram",
     "heads_diagram",
+    "full_transformer_diagram",
     "one_query_diagram",
     "path_lengths_diagram",
     "positions_diagram",
@@ -38,5 +43,6 @@ __all__ = [
     "score_diagram",
     "self_and_cross_diagram",
     "shifted_target_diagram",
+    "teacher_forcing_diagram",
     "transformer_diagram",
 ]
