@@ -11,7 +11,7 @@ from course_lib.plots.diagrams.page import Page
 from course_lib.plots.diagrams.words import WORDS
 from course_lib.plots.style import COLOURS, STYLE
 
-_WIDE, _HIGH = 0.62, 0.3
+_WIDE, _HIGH = 0.57, 0.3
 
 
 @matplotlib.rc_context(STYLE)

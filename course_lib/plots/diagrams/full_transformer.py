@@ -41,14 +41,16 @@ def full_transformer_diagram() -> Figure:
     page.arrow(*path, (across.left[0], y), colour="second")
     page.words(2.7, top.top[1] - 0.42, WORDS["memory"], "", ha="right")
     page.note(3.6, top.top[1] - 0.6, "(B, S, d)")
-    page.note(4.5, y - 0.5, WORDS["key and value"].replace(" and ", "\nand "), ha="left")
+    page.note(4.5, y - 0.5, WORDS["key and value"].replace("and ", "and\n"), ha="left")
 
     # masks
     own, last = encoder[1], decoder[1]
     page.words(4.25, bottom - 0.9, WORDS["padding"], "(B, 1, S)")
     mask = (4.25, bottom - 1.02)
     page.arrow(mask, (4.25, own.y), own.right, colour="truth")
-    page.arrow((4.25, own.y), (4.25, across.y + 0.08), (across.left[0], across.y + 0.08), colour="truth")
+    page.arrow(
+        (4.25, own.y), (4.25, across.y + 0.08), (across.left[0], across.y + 0.08), colour="truth"
+    )
     page.words(8.4, bottom - 0.9, WORDS["causal mask"], "(T, T)")
     page.arrow((8.4, bottom - 1.02), (8.4, last.y), last.right, colour="truth")
 
@@ -73,7 +75,9 @@ def _stack(page, x, bottom, name, length, colour, sublayers) -> list[Box]:
     """Draw one column up to its last Add & Norm; return the sum at the bottom, sublayers and Add & Norms."""
     shape = f"(B, {length}, d)"
     tokens = Box(x, bottom, 1.8, 0.24)
-    page.axes.text(x, bottom, WORDS[f"{name} tokens below"], ha="center", va="center", weight="bold")
+    page.axes.text(
+        x, bottom, WORDS[f"{name} tokens below"], ha="center", va="center", weight="bold"
+    )
     embedding = page.box(x, bottom - 0.55, WORDS["embedding · √d"], "", colour, 1.9, _HIGH)
     plus = page.plus(x, bottom - 1.12, colour)
     page.note(x + 0.08, (tokens.top[1] + embedding.bottom[1]) / 2, f"(B, {length})", ha="left")
@@ -87,11 +91,16 @@ def _stack(page, x, bottom, name, length, colour, sublayers) -> list[Box]:
         low = below.top[1]
         branch = low - (0.36 if number == 0 else 0.22)
         box = page.box(x, branch - 0.28 - _HIGH / 2, sublayer, "", colour, 1.9, _HIGH)
-        norm = page.box(x, box.top[1] - _GAP - _HIGH / 2, WORDS["add and norm"], "", "third", 1.9, _HIGH)
+        norm = page.box(
+            x, box.top[1] - _GAP - _HIGH / 2, WORDS["add and norm"], "", "third", 1.9, _HIGH
+        )
         _into(page, below, box, branch, colour, attention=sublayer != sublayers[-1])
         page.arrow(box.top, norm.bottom, colour=colour)
         page.arrow((x, branch), (x - 1.22, branch), (x - 1.22, norm.y), norm.left, colour=colour)
-        for y in ((low + branch) / 2 + (0.03 if number == 0 else 0), (box.top[1] + norm.bottom[1]) / 2):
+        for y in (
+            (low + branch) / 2 + (0.03 if number == 0 else 0),
+            (box.top[1] + norm.bottom[1]) / 2,
+        ):
             page.note(x + 0.08, y, shape, ha="left")
         if number == 1 and len(sublayers) == 3:
             page.note(x + 0.08, (branch + box.bottom[1]) / 2 - 0.02, WORDS["query"], ha="left")

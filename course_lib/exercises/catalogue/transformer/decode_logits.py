@@ -38,7 +38,10 @@ def _layer(size, seed, name):
 
 
 def _parts(size, layers, seed, vocabulary=7):
-    table, W = random_tensor(vocabulary, size, seed=seed), random_tensor(size, vocabulary, seed=seed + 1)
+    table, W = (
+        random_tensor(vocabulary, size, seed=seed),
+        random_tensor(size, vocabulary, seed=seed + 1),
+    )
     positions = random_tensor(9, size, seed=seed + 2)
     return {
         "embed": NamedFunction("an embedding", lambda y: table[y] + positions[: y.shape[1]]),

@@ -51,7 +51,11 @@ EXERCISE = Exercise(
         Case(  # padding on the left, and another padding token
             tokens=torch.tensor([[3, 3, 1, 5], [1, 0, 7, 4], [3, 1, 4, 0]]), new=2, pad_id=3
         ),
-        Case(tokens=torch.tensor([[1, 5, 7, 4, 9], [1, 6, 8, 2, 0], [0, 1, 6, 8, 2]]), new=1, pad_id=0),
+        Case(
+            tokens=torch.tensor([[1, 5, 7, 4, 9], [1, 6, 8, 2, 0], [0, 1, 6, 8, 2]]),
+            new=1,
+            pad_id=0,
+        ),
     ),
     mistakes=(
         Mistake(

@@ -84,7 +84,7 @@ EXERCISE = Exercise(
         Mistake(
             "exchanged",
             partial(_smoothed, true=lambda e, C: e + (1 - e) / C, others=lambda e, C: (1 - e) / C),
-            "ε and 1 - ε have changed places: almost everything is spread evenly.",
+            "ε and 1 - ε are exchanged: almost everything is spread evenly.",
         ),
         Mistake(
             "not_divided",

@@ -7,12 +7,13 @@ import torch.nn.functional as F
 from torch import nn
 
 from course_lib.exercises.catalogue._shared import token_losses
+from course_lib.exercises.catalogue.transformer_blocks._shared import NamedFunction
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.training import next_token_loss
 
 
-def training_steps(model, batches, lr):
-    optimizer = torch.optim.SGD(model.parameters(), lr)
+def training_steps(model, new_optimizer, batches):
+    optimizer = new_optimizer(model.parameters())
     for source, target in batches:
         logits = model(source, target[:, :-1])  # (batch, target, vocabulary)
         labels = target[:, 1:].flatten()
@@ -61,14 +62,34 @@ class _Batches(list):
         return ", ".join(f"source {a.tolist()} target {b.tolist()}" for a, b in self)
 
 
+class _SGD:
+    """What `torch.optim.SGD` does, without its first import, which may take longer than a check."""
+
+    def __init__(self, parameters, lr):
+        self._parameters, self._lr = list(parameters), lr
+
+    def zero_grad(self):
+        for p in self._parameters:
+            p.grad = None
+
+    def step(self):
+        for p in self._parameters:
+            if p.grad is not None:
+                p.data -= self._lr * p.grad
+
+
+def _optimizer(lr):
+    return NamedFunction(f"SGD with lr={lr}", lambda parameters: _SGD(parameters, lr))
+
+
 def _mean(logits, labels):
     return F.cross_entropy(logits.transpose(1, 2), labels, ignore_index=0)
 
 
 def _steps(
     model,
+    new_optimizer,
     batches,
-    lr,
     *,
     order="zbs",
     inputs=lambda y: y[:, :-1],
@@ -76,7 +97,7 @@ def _steps(
     loss=_mean,
     sign=1,
 ):
-    optimizer = torch.optim.SGD(model.parameters(), lr)
+    optimizer = new_optimizer(model.parameters())
     for source, target in batches:
         value = sign * loss(model(source, inputs(target)), labels(target))
         for action in order:
@@ -84,16 +105,17 @@ def _steps(
     return model.weight.detach()
 
 
-def _reference(model, batches, lr):
+def _reference(model, new_optimizer, batches):
+    optimizer = new_optimizer([model.weight])
     for source, target in batches:
         loss = next_token_loss(model(source, target[:, :-1]), target)
-        (gradient,) = torch.autograd.grad(loss, [model.weight])
-        model.weight.data -= lr * gradient
+        (model.weight.grad,) = torch.autograd.grad(loss, [model.weight])
+        optimizer.step()
     return model.weight.detach()
 
 
-def _one_step(model, batches, lr):
-    optimizer = torch.optim.SGD(model.parameters(), lr)
+def _one_step(model, new_optimizer, batches):
+    optimizer = new_optimizer(model.parameters())
     sum(_mean(model(source, y[:, :-1]), y[:, 1:]) for source, y in batches).backward()
     optimizer.step()
     return model.weight.detach()
@@ -108,16 +130,17 @@ EXERCISE = Exercise(
     cases=(
         Case(
             model=_Model(4),
+            new_optimizer=_optimizer(1.0),
             batches=_Batches(
                 [
                     (torch.tensor([[3]]), torch.tensor([[1, 3, 2]])),
                     (torch.tensor([[3]]), torch.tensor([[1, 3, 2]])),
                 ]
             ),
-            lr=1.0,
         ),
         Case(
             model=_Model(7),
+            new_optimizer=_optimizer(0.5),
             batches=_Batches(
                 [
                     (torch.tensor([[4, 5], [6, 3]]), torch.tensor([[1, 4, 5, 2], [1, 6, 2, 0]])),
@@ -125,7 +148,6 @@ EXERCISE = Exercise(
                     (torch.tensor([[6, 4], [4, 4]]), torch.tensor([[1, 2, 0, 0], [1, 4, 6, 2]])),
                 ]
             ),
-            lr=0.5,
         ),
     ),
     mistakes=(
@@ -177,7 +199,8 @@ EXERCISE = Exercise(
         Mistake(
             "sum",
             partial(
-                _steps, loss=lambda logits, labels: (token_losses(logits, labels) * (labels != 0)).sum()
+                _steps,
+                loss=lambda logits, labels: (token_losses(logits, labels) * (labels != 0)).sum(),
             ),
             "You sum the losses. Take their mean, or the step grows with the number of tokens in the batch.",
         ),
