@@ -8,12 +8,14 @@ pointer.
 from course_lib.plots.alignment import AlignmentPanel
 from course_lib.plots.bars import BarsPanel
 from course_lib.plots.diagrams import (
+    alignment_diagram,
     attention_diagram,
     blocks_diagram,
     broadcast_diagram,
     cache_diagram,
     decoder_attention_diagram,
     encoder_decoder_diagram,
+    full_transformer_diagram,
     heads_diagram,
     kv_heads_diagram,
     norm_axes_diagram,
@@ -25,6 +27,7 @@ from course_lib.plots.diagrams import (
     score_diagram,
     self_and_cross_diagram,
     shifted_target_diagram,
+    teacher_forcing_diagram,
     transformer_diagram,
 )
 from course_lib.plots.drawn import drawn_panels
@@ -64,6 +67,7 @@ __all__ = [
     "TokenMapPanel",
     "TreePanel",
     "VectorsPanel",
+    "alignment_diagram",
     "attention_diagram",
     "bar_plot",
     "blocks_diagram",
@@ -73,6 +77,7 @@ __all__ = [
     "drawn_panels",
     "encoder_decoder_diagram",
     "figure",
+    "full_transformer_diagram",
     "heads_diagram",
     "kv_heads_diagram",
     "legend_above",
@@ -86,5 +91,6 @@ __all__ = [
     "score_diagram",
     "self_and_cross_diagram",
     "shifted_target_diagram",
+    "teacher_forcing_diagram",
     "transformer_diagram",
 ]

@@ -58,7 +58,7 @@ def exact_match(translator: Translator, dates: list[WrittenDate]) -> float:
 
 
 def train_on_phrases(translator: PhraseTranslator, *, steps: int = 2000, seed: int = 0) -> History:
-    """Train as notebook 08 does: 60,000 sentences, batches of 64, teacher forcing."""
+    """Train on 60,000 sentences, in batches of 64, with teacher forcing; notebook 08 does so with its own loop."""
     pairs = phrases(60_000)
     batches = PairBatches(
         [translator.source.encode(one.english) for one in pairs],

@@ -3,6 +3,7 @@
 The docstring of a diagram is also its text alternative.
 """
 
+from course_lib.plots.diagrams.alignment import alignment_diagram
 from course_lib.plots.diagrams.attention import (
     attention_diagram,
     heads_diagram,
@@ -12,6 +13,7 @@ from course_lib.plots.diagrams.blocks import blocks_diagram, residual_diagram
 from course_lib.plots.diagrams.cache import cache_diagram
 from course_lib.plots.diagrams.decoder_attention import decoder_attention_diagram
 from course_lib.plots.diagrams.encoder_decoder import encoder_decoder_diagram
+from course_lib.plots.diagrams.full_transformer import full_transformer_diagram
 from course_lib.plots.diagrams.kv_heads import kv_heads_diagram
 from course_lib.plots.diagrams.one_query import one_query_diagram
 from course_lib.plots.diagrams.overview import norm_axes_diagram, overview_diagram
@@ -19,27 +21,31 @@ from course_lib.plots.diagrams.paths import path_lengths_diagram
 from course_lib.plots.diagrams.positions import positions_diagram
 from course_lib.plots.diagrams.scores import broadcast_diagram, score_diagram
 from course_lib.plots.diagrams.shifted_target import shifted_target_diagram
+from course_lib.plots.diagrams.teacher_forcing import teacher_forcing_diagram
 from course_lib.plots.diagrams.transformer import transformer_diagram
 from course_lib.plots.diagrams.words import WORDS
 
 __all__ = [
     "WORDS",
+    "alignment_diagram",
     "attention_diagram",
     "blocks_diagram",
     "broadcast_diagram",
     "cache_diagram",
     "decoder_attention_diagram",
     "encoder_decoder_diagram",
+    "full_transformer_diagram",
     "heads_diagram",
+    "kv_heads_diagram",
     "norm_axes_diagram",
     "one_query_diagram",
     "overview_diagram",
     "path_lengths_diagram",
     "positions_diagram",
-    "kv_heads_diagram",
     "residual_diagram",
     "score_diagram",
     "self_and_cross_diagram",
     "shifted_target_diagram",
+    "teacher_forcing_diagram",
     "transformer_diagram",
 ]

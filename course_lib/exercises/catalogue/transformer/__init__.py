@@ -1,16 +1,12 @@
 """The exercises of notebook 08, in the order in which the notebook sets them."""
 
 EXERCISES = (
-    "hunt_peek",
-    "hunt_evaluation",
-    "hunt_start",
-    "hunt_turned",
-    "embed",
+    "hunt_validation",
+    "hunt_cross",
     "teacher_forcing",
-    "token_loss",
+    "decode_mask",
+    "decode_logits",
+    "training_steps",
     "smoothed_targets",
-    "warmup_rates",
-    "accumulated_losses",
-    "steps_after",
     "cached_step",
 )

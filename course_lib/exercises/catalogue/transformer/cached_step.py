@@ -76,7 +76,7 @@ def _cached_step(
 EXERCISE = Exercise(
     name="cached_step",
     notebook="08_transformer",
-    title="Project what is new, keep what was projected",
+    title="One step with a KV cache",
     reference=_cached_step,
     solution=cached_step,
     cases=(
@@ -90,7 +90,7 @@ EXERCISE = Exercise(
         Mistake(
             "all_again",
             partial(_cached_step, new=lambda x, past: x, join=lambda kept, fresh: fresh),
-            "You project every token again. The numbers come out right and nothing is saved. Project x[:, kept.shape[2]:] "
+            "You project every token again. The result is right, but no work is saved. Project x[:, kept.shape[2]:] "
             "alone, and take the rest from kept.",
         ),
         Mistake(
@@ -111,8 +111,8 @@ EXERCISE = Exercise(
         Mistake(
             "new_in_front",
             partial(_cached_step, join=lambda kept, fresh: torch.cat([fresh, kept], dim=2)),
-            "Your new tokens stand in front. They were written last and belong behind, or a causal mask hides the "
-            "wrong ones.",
+            "Your new tokens come first. They are the last tokens of the sequence; a causal mask would mask the wrong "
+            "ones.",
         ),
         Mistake(
             "replaced",
@@ -131,7 +131,7 @@ EXERCISE = Exercise(
                 _cached_step,
                 join=lambda kept, fresh: torch.cat([kept, fresh], dim=2)[:, :, -kept.shape[2] :],
             ),
-            "You drop the oldest tokens to make room. The cache grows with the text: nothing is dropped.",
+            "You drop the oldest tokens to make room. The cache grows with the sequence: nothing is dropped.",
         ),
         Mistake(
             "overwritten",
@@ -154,7 +154,7 @@ EXERCISE = Exercise(
         Mistake(
             "exchanged",
             partial(_cached_step, fresh=lambda k, v, new: [v(new), k(new)]),
-            "Keys and values have changed places for the new tokens. First the key, then the value, as in kept.",
+            "Keys and values are exchanged for the new tokens. First the key, then the value, as in kept.",
         ),
         Mistake(
             "values_are_keys",

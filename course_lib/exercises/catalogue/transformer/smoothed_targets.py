@@ -11,7 +11,7 @@ from course_lib.exercises.exercise import Case, Exercise, Mistake
 def smoothed_targets(target, num_classes, smoothing, pad_id):
     true = F.one_hot(target, num_classes).float()  # (…, classes)
     smooth = (1 - smoothing) * true + smoothing / num_classes
-    return smooth * (target != pad_id)[..., None]  # padding asks for nothing
+    return smooth * (target != pad_id)[..., None]  # no target at padding
 
 
 def _smoothed(
@@ -34,7 +34,7 @@ def _smoothed(
 EXERCISE = Exercise(
     name="smoothed_targets",
     notebook="08_transformer",
-    title="Targets that give every class a little",
+    title="Label smoothing as a target distribution",
     reference=_smoothed,
     solution=smoothed_targets,
     cases=(
@@ -51,14 +51,14 @@ EXERCISE = Exercise(
         Mistake(
             "sums_to_less",
             partial(_smoothed, true=lambda e, C: 1 - e),
-            "Your true class has 1 - ε and the others ε / C each: that sums to less than 1. The share ε goes to all "
-            "classes, the true one included, so it has 1 - ε + ε / C.",
+            "Your true class has 1 - ε and the others ε / C each: that sums to less than 1. The probability ε is spread "
+            "over all classes, the true one included, so that has 1 - ε + ε / C.",
         ),
         Mistake(
             "over_the_others",
             partial(_smoothed, true=lambda e, C: 1 - e, others=lambda e, C: e / (C - 1)),
             "You spread ε over the other classes: 1 - ε and ε / (C - 1). That sums to 1 and is another convention. "
-            "PyTorch and the paper that invented it spread over all C.",
+            "PyTorch and Szegedy et al. (2016) spread it over all C.",
         ),
         Mistake(
             "mixed_conventions",
@@ -69,12 +69,12 @@ EXERCISE = Exercise(
         Mistake(
             "nothing_given_away",
             partial(_smoothed, true=lambda e, C: 1 + e / C),
-            "The true class gives nothing away: every row sums to 1 + ε. Multiply it by 1 - ε first.",
+            "Every row sums to 1 + ε. Multiply the one-hot row by 1 - ε first.",
         ),
         Mistake(
             "true_class_whole",
             partial(_smoothed, true=lambda e, C: 1.0),
-            "The true class keeps all, and the others get ε / C on top. It gives ε away first.",
+            "The true class keeps a probability of 1, and the others get ε / C on top. Multiply the true class by 1 - ε first.",
         ),
         Mistake(
             "subtracted",
@@ -84,12 +84,12 @@ EXERCISE = Exercise(
         Mistake(
             "exchanged",
             partial(_smoothed, true=lambda e, C: e + (1 - e) / C, others=lambda e, C: (1 - e) / C),
-            "ε and 1 - ε have changed places: almost everything is spread evenly.",
+            "ε and 1 - ε are exchanged: almost everything is spread evenly.",
         ),
         Mistake(
             "not_divided",
             partial(_smoothed, true=lambda e, C: 1.0, others=lambda e, C: e),
-            "Every class gets all of ε. They share it: ε / C each.",
+            "Every class gets all of ε. Divide it among them: ε / C each.",
         ),
         Mistake(
             "not_smoothed",
@@ -99,7 +99,7 @@ EXERCISE = Exercise(
         Mistake(
             "only_the_true",
             partial(_smoothed, true=lambda e, C: 1 - e, others=lambda e, C: 0.0),
-            "What the true class gives away goes to no class. Spread it: ε / C for every class.",
+            "The probability ε goes to no class. Spread it: ε / C for every class.",
         ),
         Mistake(
             "padding_smoothed",
@@ -112,7 +112,7 @@ EXERCISE = Exercise(
         Mistake(
             "padding_counted",
             partial(_smoothed, padding="counted"),
-            "At padding you ask for padding, as if it were a word. These rows are zero.",
+            "The rows at padding have padding as their target. These rows are zero.",
         ),
         Mistake(
             "padding_class_left_out",
@@ -121,8 +121,8 @@ EXERCISE = Exercise(
                 .masked_fill(torch.arange(C) == pad_id, 0.0)
                 .masked_fill((target == pad_id)[..., None], 0.0)
             ),
-            "You give the class of padding nothing and spread ε over C - 2. Some programs do so. PyTorch and the paper "
-            "that invented it spread over all C.",
+            "You give the class of padding nothing and spread ε over C - 2. The Annotated Transformer does so; PyTorch "
+            "and Szegedy et al. (2016) spread it over all C.",
         ),
         Mistake(
             "padding_class_emptied",
@@ -131,8 +131,8 @@ EXERCISE = Exercise(
         ),
     ),
     hints=(
-        "A mixture: the share 1 - ε of a row that is 1 at the true class, the share ε of a row that is 1/C everywhere.",
-        "F.one_hot(target, num_classes).float() is the first row. The second need not be built: a number is enough.",
+        "A mixture of two rows: one-hot with weight 1 - ε, and uniform (1/C everywhere) with weight ε.",
+        "F.one_hot(target, num_classes).float() is the first row. For the second a number is enough.",
         "(1 - smoothing) * true + smoothing / num_classes, and * (target != pad_id)[..., None] at the end.",
     ),
     differentiable=False,

@@ -1,18 +1,18 @@
-"""Bug hunt `hunt_turned` of notebook 08."""
+"""Bug hunt `hunt_cross` of notebook 08."""
 
 import math
 from functools import partial
 
 import torch
 
-from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
+from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.masks import masked_softmax
 
 
-def looked_at(x, memory, W_q, W_k, real):
-    q = x @ W_q.T  # (batch, target, d_head): who writes, asks
-    k = memory @ W_k.T  # (batch, source, d_head)
+def cross_weights(x, memory, W_q, W_k, real):
+    q = x @ W_q.T  # (batch, target, d_head): queries from the decoder
+    k = memory @ W_k.T  # (batch, source, d_head): keys from memory
     scores = q @ k.mT / math.sqrt(q.shape[-1])  # (batch, target, source)
     scores = scores.masked_fill(~real[:, None, :], -torch.inf)
     return torch.softmax(scores, dim=-1)
@@ -46,19 +46,19 @@ def _queries_from_source(x, memory, W_q, W_k, real, *, mask, transposed):
 
 
 EXERCISE = Exercise(
-    name="hunt_turned",
+    name="hunt_cross",
     notebook="08_transformer",
-    title="Bug hunt: the source asks, the target answers",
+    title="Bug hunt: weights of a cross-attention",
     reference=lambda x, memory, W_q, W_k, real: masked_softmax(
         (x @ W_q.mT) @ (memory @ W_k.mT).mT / math.sqrt(len(W_q)), real[:, None, :]
     ),
-    solution=looked_at,
+    solution=cross_weights,
     cases=(
-        Case(  # as many tokens in the target as in the source: nothing raises
-            x=rounded_tensor(1, 2, 2, seed=33),
-            memory=rounded_tensor(1, 2, 2, seed=34),
-            W_q=rounded_tensor(2, 2, seed=35),
-            W_k=rounded_tensor(2, 2, seed=36),
+        Case(  # as many tokens in the target as in the source: no error is raised
+            x=torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]),
+            memory=torch.tensor([[[0.0, 0.0], [2.0, 0.0]]]),
+            W_q=torch.eye(2),
+            W_k=torch.eye(2),
             real=torch.tensor([[True, True]]),
         ),
         Case(
@@ -80,69 +80,69 @@ EXERCISE = Exercise(
         Mistake(
             "queries_of_the_source_unmasked",
             partial(_queries_from_source, mask="", transposed=""),
-            "You took the mask away, and the error with it. But the source still asks: x must make the queries.",
+            "You removed the mask, and the error with it, but the queries still come from memory. They come from x.",
         ),
         Mistake(
             "queries_of_the_source_masked",
             partial(_queries_from_source, mask="queries", transposed=""),
-            "Your mask fits now, (batch, source, 1), but it silences queries. The source still asks: x must make the "
-            "queries.",
+            "Your mask fits now, (batch, source, 1), but it masks queries, and these still come from memory. The "
+            "queries come from x.",
         ),
         Mistake(
             "weights_turned",
             partial(_queries_from_source, mask="", transposed="weights"),
-            "You turn the weights around at the end. Their shape is right now, but each column sums to 1, not each "
-            "row: the source shared out its attention.",
+            "You transpose the weights at the end. Their shape is right now, but each column sums to 1, not each "
+            "row, because the queries still come from memory.",
         ),
         Mistake(
             "matrices_exchanged",
             lambda x, memory, W_q, W_k, real: _weights_of(x, memory, W_k, W_q, real),
-            "The weights have the right shape now, but memory meets W_q and x meets W_k. W_q belongs to who asks: x @ W_q.T.",
+            "The shape is right now, but memory is multiplied by W_q and x by W_k. W_q makes queries: x @ W_q.T.",
         ),
         Mistake(
             "right_but_turned",
             partial(_weights_of, transposed=True),
-            "The target asks now. But you turn the weights around: they are (batch, target, source) as they come.",
+            "The queries come from x now, but you transpose the weights: they are (batch, target, source) already.",
         ),
         Mistake(
             "only_keys",
             lambda x, memory, W_q, W_k, real: _weights_of(memory, memory, W_q, W_k, real),
-            "Keys come from memory now, and so do the queries still: the source looks at itself.",
+            "Keys and queries both come from memory now: this is self-attention over the source.",
         ),
         Mistake(
             "only_queries",
             lambda x, memory, W_q, W_k, real: _weights_of(x, x, W_q, W_k, real),
-            "Queries come from x now, and so do the keys still: the target looks at itself.",
+            "Queries and keys both come from x now: this is self-attention over the target.",
         ),
         Mistake(
             "over_queries",
             partial(_weights_of, dim=-2),
-            "The target asks now. But your softmax runs over the target: each row must sum to 1, dim=-1.",
+            "The queries come from x now, but your softmax is over the queries: each row must sum to 1, dim=-1.",
         ),
         Mistake(
             "unmasked",
             partial(_weights_of, mask=""),
-            "The target asks now. But padding is looked at like everything else.",
+            "The queries come from x now, but padding is not masked.",
         ),
         Mistake(
             "after_the_softmax",
             partial(_weights_of, mask="after"),
-            "The target asks now. But padding is hidden after the softmax, and rows no longer sum to 1.",
+            "The queries come from x now, but you mask after the softmax, and the rows no longer sum to 1.",
         ),
         Mistake(
             "upside_down",
             partial(_weights_of, mask="padding"),
-            "The target asks now. But the mask is turned around: real is True where there is no padding.",
+            "The queries come from x now, but the mask is inverted: real is True where there is no padding.",
         ),
         Mistake(
             "no_scale",
             partial(_weights_of, root=1),
-            "The target asks now. But the scale is gone: divide the scores by the root of the size of a query.",
+            "The queries come from x now, but the scale is missing: divide the scores by √d_head.",
         ),
     ),
     hints=(
-        "Give the target 3 tokens and the source 5. What is raised, and what are the shapes in that line?",
-        "In cross-attention the decoder asks. Who makes the queries, and who is looked at?",
+        "Give the target 3 tokens and the source 5. Which line raises an error, and with which shapes?",
+        "Each row of the weights belongs to one target position. What does row 0 depend on?",
         "q = x @ W_q.T and k = memory @ W_k.T: then the weights are (batch, target, source).",
     ),
     given=_given,

@@ -1,0 +1,131 @@
+"""What does the warm-up change for the small Transformer of notebook 08?
+
+It learns to copy sequences of unequal length::
+
+    python -m course_lib.experiments.warmup
+
+trains it with post-norm and with pre-norm, with and without 50 steps of warm-up, from three seeds at each learning
+rate, and records the exact-match accuracy after 150 and after 300 steps beside this file (ten minutes of CPU time).
+Runs that are recorded already are kept; delete the file to start anew.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from course_lib.training import next_token_loss
+from course_lib.transformer import Transformer, TransformerConfig
+from course_lib.validation import require_one_of, require_positive, require_whole
+
+RECORD = Path(__file__).with_suffix(".json")
+PAD, BOS, EOS = 0, 1, 2
+SHORTEST, LONGEST, VOCABULARY = 3, 10, 13  # ten symbols besides the three special tokens
+NORMS, WARMUPS = ("post", "pre"), (0, 50)
+RATES = (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2)
+SEEDS, BUDGETS = range(3), (150, 300)
+
+
+def copy_batch(
+    count: int, generator: torch.Generator
+) -> tuple[Int[Tensor, "count source"], Int[Tensor, "count target"]]:
+    """Sample sequences of symbols, padded at the end, and as targets the same between `BOS` and `EOS`."""
+    lengths = torch.randint(SHORTEST, LONGEST + 1, (count, 1), generator=generator)
+    symbols = torch.randint(EOS + 1, VOCABULARY, (count, LONGEST), generator=generator)
+    source = symbols.where(torch.arange(LONGEST) < lengths, PAD)  # (count, source)
+    bos, pad = torch.full((count, 1), BOS), torch.full((count, 1), PAD)
+    target = torch.cat([bos, source, pad], dim=1)  # (count, target)
+    return source, target.scatter(1, lengths + 1, EOS)
+
+
+def exact_match(model: Transformer, *, count: int = 500) -> float:
+    """Return the share of new sequences in which every token is predicted, given those before it.
+
+    These are the sequences that greedy decoding copies without an error: it reads its own tokens, and up to its
+    first error they are the true ones.
+    """
+    source, target = copy_batch(count, torch.Generator().manual_seed(12345))
+    labels = target[:, 1:]
+    with torch.no_grad():
+        predicted = model(source, target[:, :-1]).argmax(dim=-1)  # (count, target)
+    return ((predicted == labels) | (labels == PAD)).all(dim=1).float().mean().item()
+
+
+def train(norm: str, warmup: int, lr: float, seed: int, budgets: tuple[int, ...]) -> list[float]:
+    """Train one model; return its exact-match accuracy after each number of steps in `budgets`.
+
+    Args:
+        norm: "post" or "pre".
+        warmup: steps in which the learning rate rises linearly; it is constant afterwards.
+        lr: the largest learning rate.
+        seed: of the initialisation and the batches.
+        budgets: increasing numbers of steps.
+    """
+    require_one_of(NORMS, norm=norm)
+    require_positive(lr=lr)
+    require_whole(last_budget=budgets[-1])
+    torch.manual_seed(seed)
+    config = TransformerConfig(
+        target_vocabulary=VOCABULARY,
+        source_vocabulary=VOCABULARY,
+        d_model=32,
+        num_heads=4,
+        encoder_layers=2,
+        decoder_layers=2,
+        d_ff=64,
+        dropout=0.0,
+        norm=norm,
+        tie_embeddings=True,
+    )
+    model, generator = Transformer(config), torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    found = []
+    for step in range(1, budgets[-1] + 1):
+        optimizer.param_groups[0]["lr"] = lr * min(1, step / max(warmup, 1))
+        source, target = copy_batch(64, generator)
+        loss = next_token_loss(model(source, target[:, :-1]), target, smoothing=0.1)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step in budgets:
+            found.append(exact_match(model))
+    return found
+
+
+def recorded() -> dict[str, dict[str, list[list[float]]]]:
+    """Return the recorded result: arm → learning rate → for each seed an accuracy per budget."""
+    return json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+
+
+def arm(norm: str, warmup: int) -> str:
+    """Return the name of an arm in the record."""
+    return f"{norm}-norm, " + (f"{warmup} steps of warm-up" if warmup else "no warm-up")
+
+
+def best(name: str, budget: int) -> tuple[str, list[float]]:
+    """Return the learning rate with the largest mean after `budget` steps, and the accuracy of each seed."""
+    column = BUDGETS.index(budget)
+    rates = {lr: [run[column] for run in runs] for lr, runs in recorded()[name].items()}
+    return max(rates.items(), key=lambda item: sum(item[1]))
+
+
+def main() -> None:
+    """Run the long version and record it."""
+    torch.set_num_threads(1)
+    for norm in NORMS:
+        for warmup in WARMUPS:
+            for lr in RATES:
+                result, name = recorded(), arm(norm, warmup)
+                if f"{lr:g}" in result.get(name, {}):
+                    continue
+                runs = [train(norm, warmup, lr, seed, BUDGETS) for seed in SEEDS]
+                rounded = [[round(accuracy, 3) for accuracy in run] for run in runs]
+                result.setdefault(name, {})[f"{lr:g}"] = rounded
+                RECORD.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+                print(name, f"{lr:g}", rounded, flush=True)
+
+
+if __name__ == "__main__":
+    main()
