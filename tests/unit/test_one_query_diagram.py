@@ -77,3 +77,10 @@ def test_nothing_overlaps_or_leaves_the_page(query, keys, values):
     assert min(text.get_fontsize() for text in texts(made)) >= 9
     prose = {WORDS[step] for step in ("dot product", "softmax", "weighted sum")}
     assert prose <= {text.get_text() for text in texts(made)}
+
+
+def test_the_axes_have_the_names_of_the_notebook():
+    query, keys, values = CASES["four keys"]
+    made = one_query_diagram(query, keys, values, axes=("key", "d", "value_size"))
+    shapes = [text.get_text() for text in texts(made) if text.get_text().startswith("(")]
+    assert shapes == ["(d,)", "(key, d)", "(key,)", "(key,)", "(key, value_size)", "(value_size,)"]

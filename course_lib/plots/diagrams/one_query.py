@@ -16,7 +16,13 @@ LANE = 0.78  # from key to key
 
 
 @matplotlib.rc_context(STYLE)
-def one_query_diagram(query: ArrayLike, keys: ArrayLike, values: ArrayLike) -> Figure:
+def one_query_diagram(
+    query: ArrayLike,
+    keys: ArrayLike,
+    values: ArrayLike,
+    *,
+    axes: tuple[str, str, str] = ("n", "d", "d_v"),
+) -> Figure:
     """Attention of one query, from left to right: query → scores → softmax → weighted sum.
 
     The query is compared with each key: the score is their dot product. A softmax turns the scores into
@@ -27,6 +33,7 @@ def one_query_diagram(query: ArrayLike, keys: ArrayLike, values: ArrayLike) -> F
         query: shape (d,).
         keys: shape (n, d).
         values: shape (n, d_v).
+        axes: the names of the axes of length n, d and d_v, as a notebook writes them.
     """
     query, keys, values = (np.asarray(numbers, dtype=float) for numbers in (query, keys, values))
     scores = keys @ query  # (n,)
@@ -35,7 +42,8 @@ def one_query_diagram(query: ArrayLike, keys: ArrayLike, values: ArrayLike) -> F
     page = Page(9, 1.65 + LANE * (count - 1))
     names = ["query", "keys", "scores", "weights", "values", "output"]
     x = dict(zip(names, (0.8, 2.35, 3.75, 4.95, 6.3, 8.3), strict=True))
-    notes = ["(d,)", "(n, d)", "(n,)", "(n,)", "(n, d_v)", "(d_v,)"]
+    n, d, d_v = axes
+    notes = [f"({d},)", f"({n}, {d})", f"({n},)", f"({n},)", f"({n}, {d_v})", f"({d_v},)"]
     for name, note in zip(names, notes, strict=True):
         page.words(x[name], 0.2, name, note)
     q = _cells(page, x["query"], middle, query, "main")
