@@ -152,6 +152,8 @@ def _require_optimizer(optimizer, model):
 
 
 def _require_checkpoint(path, model):
+    if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
+        raise ValueError(f"checkpoint_path={str(path)!r} is no plain file, but a device or a pipe")
     if Path(path).is_dir() or not Path(path).parent.is_dir():
         raise ValueError(f"checkpoint_path={str(path)!r} must be a file in a folder that exists")
     for name, value in model.state_dict().items():

@@ -24,13 +24,8 @@ def write(path: Path, state: dict) -> None:
     """Write tensors and plain containers; killed meanwhile, the file before it is still there.
 
     Where `path` is a symbolic link, the file that it points to is written.
-
-    Raises:
-        ValueError: where `path` is a folder, a device or something else that is no plain file.
     """
     path = path.resolve()
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{str(path)!r} is no plain file; name another one as checkpoint_path")
     part = path.with_name(f"{path.name}.course_lib.part")  # a name that no other file has
     try:
         with open(part, "wb") as file:
