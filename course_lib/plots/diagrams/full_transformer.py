@@ -66,7 +66,7 @@ def full_transformer_diagram() -> Figure:
         page.note(box.right[0] + 0.08, box.y, note, ha="left")
         below = box
     page.arrow(below.top, (6.5, below.top[1] - 0.3), colour="main")
-    page.note(6.58, below.top[1] - 0.16, WORDS["probabilities"], ha="left")
+    page.note(6.58, below.top[1] - 0.16, WORDS["probabilities of shape"], ha="left")
     page.note(0.3, 0.6, WORDS["drawn full"], ha="left", va="top")
     return page.figure
 

@@ -108,7 +108,7 @@ WORDS = {
     "causal mask": "causal mask",
     "linear": "linear layer",
     "logits of shape": "(B, T, V): logits",
-    "probabilities": "(B, T, V): probabilities",
+    "probabilities of shape": "(B, T, V): probabilities",
     "source tokens below": "source tokens",
     "target tokens below": "target tokens, shifted right",
     "encoder layer": "encoder layer",
