@@ -111,7 +111,7 @@ def test_conda_takes_its_versions_from_requirements():
 
 def test_what_is_imported_is_required():
     """Every package that course_lib imports is a dependency in pyproject.toml, and none is there for nothing."""
-    names = {"pillow": "PIL", "ipython": "IPython", "jupyterlab": None, "ipykernel": None}
+    names = {"pillow": "PIL", "ipython": "IPython", "jupyterlab": None}
     names["statsmodels"] = None  # its file of the Nile is read
     required = {Requirement(line).name for line in PYPROJECT["project"]["dependencies"]}
     allowed = (
