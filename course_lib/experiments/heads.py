@@ -4,9 +4,9 @@ Two tasks in which one query must retrieve four letters::
 
     python -m course_lib.experiments.heads
 
-trains every arm from three seeds at each learning rate of a sweep (and a lookup by position from two more at the
-best one), and records the result beside this file (twenty minutes of CPU time). With names of arms behind it, it
-trains these alone and keeps what is recorded of the others.
+trains every arm from three seeds at each learning rate of a sweep and from two more at the best one, and records
+the result beside this file (twenty minutes of CPU time). With names of arms behind it, it trains these alone and
+keeps what is recorded of the others.
 """
 
 import argparse
@@ -25,12 +25,12 @@ from course_lib.validation import require_one_of, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")
 LETTERS, ITEMS, ASKED = 8, 12, 4
-D_MODEL, BATCH = 32, 128
-HEADS = (1, 2, 4, 32)
+BATCH = 128
+HEADS = (1, 2, 4, 8, 16, 32)
 KV_HEADS = (4, 2, 1)
 PATHS = ("attention only", "residual", "residual and FFN")
 START = 5e-3  # the first learning rate of a sweep
-SEEDS, MORE_SEEDS = range(3), range(3, 5)  # at every learning rate; at the best one by position
+SEEDS, MORE_SEEDS = range(3), range(3, 5)  # at every learning rate; at the best one
 
 Batch = tuple[Tensor, Tensor, Tensor]
 
@@ -70,6 +70,7 @@ class Retrieval(nn.Module):
         num_kv_heads: key/value heads; as many where left out.
         path: what stands between attention and the output: one of `PATHS`.
         attributes: whether items are asked for by their attributes instead of their positions.
+        d_model: of embeddings and layer.
     """
 
     def __init__(
@@ -79,18 +80,19 @@ class Retrieval(nn.Module):
         num_kv_heads: int | None = None,
         path: str = "attention only",
         attributes: bool = False,
+        d_model: int = 32,
     ) -> None:
         super().__init__()
         require_one_of(PATHS, path=path)
         self.path, self.attributes = path, attributes
-        self.letter = nn.Embedding(LETTERS, D_MODEL)
-        self.item = nn.Embedding(ASKED * ITEMS if attributes else ITEMS, D_MODEL)
-        self.asked = nn.Embedding(ASKED * ITEMS, D_MODEL)  # one vector for each rank and value
-        self.attention = MultiHeadAttention(D_MODEL, num_heads, num_kv_heads=num_kv_heads)
+        self.letter = nn.Embedding(LETTERS, d_model)
+        self.item = nn.Embedding(ASKED * ITEMS if attributes else ITEMS, d_model)
+        self.asked = nn.Embedding(ASKED * ITEMS, d_model)  # one vector for each rank and value
+        self.attention = MultiHeadAttention(d_model, num_heads, num_kv_heads=num_kv_heads)
         self.feed_forward = nn.Sequential(
-            nn.Linear(D_MODEL, 4 * D_MODEL), nn.ReLU(), nn.Linear(4 * D_MODEL, D_MODEL)
+            nn.Linear(d_model, 4 * d_model), nn.ReLU(), nn.Linear(4 * d_model, d_model)
         )
-        self.out = nn.Linear(D_MODEL, ASKED * LETTERS)
+        self.out = nn.Linear(d_model, ASKED * LETTERS)
 
     def forward(self, letters: Int[Tensor, "batch item"], *rest: Tensor) -> Float[Tensor, "..."]:
         """Return the logits, (batch, asked, letter)."""
@@ -143,7 +145,7 @@ def accuracy(model: Retrieval, *, count: int = 2000) -> float:
 
 #: Name of an arm → options of `trained`.
 ARMS: dict[str, dict] = {f"attention only, {heads} heads": {"num_heads": heads} for heads in HEADS}
-ARMS["residual and FFN, 1 heads"] = {"num_heads": 1, "path": "residual and FFN"}
+ARMS |= {f"{path}, 1 heads": {"num_heads": 1, "path": path} for path in PATHS[1:]}
 ARMS |= {
     f"{kv_heads} KV heads": {
         "num_heads": 4,
@@ -153,9 +155,16 @@ ARMS |= {
     }
     for kv_heads in KV_HEADS
 }
+#: Controls: fewer parameters with four KV heads, and more with one.
+for heads, d_model in ((4, 24), (1, 40), (1, 64)):
+    ARMS[f"{heads} KV heads, d_model {d_model}"] = ARMS[f"{heads} KV heads"] | {"d_model": d_model}
 LONGER = ", 3 × the steps"
-#: Arms that are also trained three times as long, from three seeds, at the learning rate that was best before.
-LONG = ("residual and FFN, 1 heads",)
+#: Arms that are also trained three times as long, from three seeds, at the best learning rate and at half of it.
+LONG = (
+    *(f"attention only, {heads} heads" for heads in (2, 32)),
+    "residual and FFN, 1 heads",
+    "1 KV heads",
+)
 ARMS |= {arm + LONGER: ARMS[arm] | {"steps": 3 * ARMS[arm].get("steps", 600)} for arm in LONG}
 
 
@@ -168,13 +177,13 @@ def _sweep(arm: str) -> dict[str, list[float]]:
     """Train one arm at one learning rate after the other; return learning rate → accuracies.
 
     The learning rate is halved and doubled until the best one is neither the largest nor the smallest, or until
-    it takes every seed to 0.99. In the lookup by position two more seeds are trained at the best one. The arms
-    that are trained for longer keep the learning rate that was best before.
+    it takes every seed to 0.99. Then two more seeds are trained at the best one. The arms that are trained for
+    longer have two learning rates: the one that was best before, and half of it.
     """
     short = arm.removesuffix(LONGER)
     if short != arm:
-        lr = best_rate(recorded()[short])
-        return {lr: runs(arm, float(lr), SEEDS)}
+        most = float(best_rate(recorded()[short]))
+        return {f"{lr:g}": runs(arm, lr, SEEDS) for lr in (most / 2, most)}
     found = {f"{START:g}": runs(arm, START, SEEDS)}
     while min(max(found.values(), key=sum)) < 0.99:
         largest, smallest = (end(map(float, found)) for end in (max, min))
@@ -183,8 +192,7 @@ def _sweep(arm: str) -> dict[str, list[float]]:
             break
         lr = smallest / 2 if best == smallest else 2 * largest
         found[f"{lr:g}"] = runs(arm, lr, SEEDS)
-    if not ARMS[arm].get("attributes"):
-        found[best_rate(found)] += runs(arm, float(best_rate(found)), MORE_SEEDS)
+    found[best_rate(found)] += runs(arm, float(best_rate(found)), MORE_SEEDS)
     return {lr: found[lr] for lr in sorted(found, key=float)}
 
 
