@@ -7,7 +7,9 @@ scale with that of the learning rate::
     python -m course_lib.experiments.scale
 
 trains every scale, dimension and learning rate from three seeds and records the result beside this file;
-`python -m course_lib.experiments.scale 64` records one dimension anew.
+`python -m course_lib.experiments.scale 64` records one dimension anew, and `… scale start` the second part:
+no scale, one learning rate, an initialisation that is multiplied by $1$, $1/\sqrt d$ or $1/d$, and a loss on
+the scores.
 """
 
 import json
@@ -16,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -27,6 +30,8 @@ SCALES = {"1": lambda d: 1.0, "1/√d": lambda d: d**-0.5, "1/d": lambda d: 1.0 
 DIMENSIONS = (16, 64, 256)
 RATES = tuple(10 ** (k / 2) for k in range(-8, 2))
 SEEDS, BUDGETS = 3, (400, 1200)
+#: Learning rate and steps of the runs that differ in their initialisation or loss only.
+START_RATE, START_STEPS = 0.001, 400
 #: Keys per query, dimension of the values, standard deviation of the noise, queries per step.
 KEYS, VALUE_SIZE, NOISE, BATCH = 16, 8, 0.5, 64
 
@@ -56,12 +61,24 @@ def retrieval_batch(
     return key[every, right][:, None] @ rotated.mT + noise, key, value, value[every, right][:, None]
 
 
-def train_scale(scale: str, d: int, lr: float, *, seed: int = 0, steps: int = 400) -> list[float]:
+def train_scale(
+    scale: str,
+    d: int,
+    lr: float,
+    *,
+    seed: int = 0,
+    steps: int = 400,
+    start: float = 1.0,
+    on_scores: bool = False,
+) -> list[float]:
     r"""Train $W_q$ with Adam; return the loss of every step, each on a new batch.
 
     The scores are $s \cdot (W_q q)^\top k$. The loss is the mean squared error between the attention output and
     the value of the key that the query was made from. $W_q$ is sampled so that the components of $W_q q$ have
-    a variance near 1.
+    a variance near 1, and multiplied by `start`.
+
+    With Adam, a run with scale $s$ and learning rate $\eta$ has the losses of a run with scale 1, learning
+    rate $s\,\eta$ and `start` $s$, apart from Adam's $\epsilon$.
 
     Args:
         scale: the name of $s$ in `SCALES`.
@@ -69,27 +86,32 @@ def train_scale(scale: str, d: int, lr: float, *, seed: int = 0, steps: int = 40
         lr: the learning rate.
         seed: of the rotation, the initialisation and the batches.
         steps: number of training steps.
+        start: factor of the initialisation of $W_q$.
+        on_scores: train on the cross-entropy of the weights instead; the losses returned are the same.
 
     Raises:
-        ValueError: for an unknown scale, a dimension or a number of steps below 1, and a learning rate that is
-            not above 0.
+        ValueError: for an unknown scale, a dimension or a number of steps below 1, and a learning rate or a
+            `start` that is not above 0.
     """
     require_one_of(SCALES, scale=scale)
     require_whole(d=d, steps=steps)
-    require_positive(lr=lr)
+    require_positive(lr=lr, start=start)
     generator = torch.Generator().manual_seed(seed)
     rotated, factor = rotation(d, generator), SCALES[scale](d)
-    W_q = (torch.randn(d, d, generator=generator) / d**0.5).requires_grad_()
+    W_q = (start * torch.randn(d, d, generator=generator) / d**0.5).requires_grad_()
     optimizer, losses = torch.optim.Adam([W_q], lr=lr), []
     for _ in range(steps):
         query, key, value, wanted = retrieval_batch(rotated, generator)
         scores = factor * (query @ W_q.mT) @ key.mT  # (count, 1, 16)
         output = torch.softmax(scores, dim=-1) @ value  # (count, 1, 8)
         loss = (output - wanted).square().mean()
+        losses.append(loss.item())
+        if on_scores:
+            right = (value == wanted).all(dim=-1).int().argmax(dim=-1)  # (count,)
+            loss = F.cross_entropy(scores[:, 0], right)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        losses.append(loss.item())
     return losses
 
 
@@ -102,7 +124,9 @@ def final_loss(losses: list[float], budget: int) -> float:
 def recorded() -> dict[str, dict]:
     """Return the recorded result: dimension → scale → learning rate → budget → a final loss per seed.
 
-    The dimension, the rate (as `f"{lr:.2g}"`) and the budget are strings.
+    The dimension, the rate (as `f"{lr:.2g}"`) and the budget are strings. Under "start" are the runs without a
+    scale: dimension → factor of the initialisation, by its name in `SCALES`, or "loss on the scores" → a final
+    loss per seed.
     """
     return json.loads(RECORD.read_text(encoding="utf-8"))
 
@@ -114,25 +138,48 @@ def best(d: int, scale: str, budget: int) -> tuple[float, list[float]]:
     return float(rate), arms[rate][str(budget)]
 
 
-def main(dimensions: list[int]) -> None:
-    """Train everything, or some dimensions, and record the result."""
+def _final(runs: list[list[float]], budget: int) -> list[float]:
+    return [float(f"{final_loss(run, budget):.3g}") for run in runs]
+
+
+def _sweep(d: int) -> dict[str, dict]:
+    """Train every scale with every learning rate, from every seed."""
+    arms: dict[str, dict] = {}
+    for scale in SCALES:
+        arms[scale] = {}
+        for lr in RATES:
+            runs = [train_scale(scale, d, lr, seed=s, steps=BUDGETS[-1]) for s in range(SEEDS)]
+            found = arms[scale][f"{lr:.2g}"] = {str(b): _final(runs, b) for b in BUDGETS}
+            print(d, scale, f"{lr:.2g}", found, flush=True)
+    return arms
+
+
+def _starts(d: int) -> dict[str, list[float]]:
+    """Train without a scale: from initialisations of three sizes, and with a loss on the scores."""
+    settings: dict[str, dict] = {name: {"start": factor(d)} for name, factor in SCALES.items()}
+    settings["loss on the scores"] = {"on_scores": True}
+    found = {}
+    for name, setting in settings.items():
+        setting |= {"steps": START_STEPS}
+        runs = [train_scale("1", d, START_RATE, seed=s, **setting) for s in range(SEEDS)]
+        found[name] = _final(runs, START_STEPS)
+        print("start", d, name, found[name], flush=True)
+    return found
+
+
+def main(parts: list[str]) -> None:
+    """Train everything, or some dimensions or the part "start", and record the result."""
     torch.set_num_threads(1)
+    every = (*map(str, DIMENSIONS), "start")
     result = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
-    for d in dimensions or DIMENSIONS:
-        arms = result[str(d)] = {}
-        for scale in SCALES:
-            arms[scale] = {}
-            for lr in RATES:
-                runs = [train_scale(scale, d, lr, seed=s, steps=BUDGETS[-1]) for s in range(SEEDS)]
-                found = {
-                    str(budget): [float(f"{final_loss(run, budget):.3g}") for run in runs]
-                    for budget in BUDGETS
-                }
-                arms[scale][f"{lr:.2g}"] = found
-                print(d, scale, f"{lr:.2g}", found, flush=True)
-        ordered = {str(d): result[str(d)] for d in DIMENSIONS if str(d) in result}
+    for part in parts or every:
+        if part == "start":
+            result[part] = {str(d): _starts(d) for d in DIMENSIONS}
+        else:
+            result[part] = _sweep(int(part))
+        ordered = {name: result[name] for name in every if name in result}
         RECORD.write_text(json.dumps(ordered) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main([int(d) for d in sys.argv[1:]])
+    main(sys.argv[1:])

@@ -18,8 +18,12 @@ def test_the_numbers_of_the_score_diagram_are_those_of_attention():
     output = sum(weight * one for weight, one in zip(weights, value, strict=True))
     drawn = [text for text in texts(score_diagram()) if text.lstrip("-")[:1].isdigit()]
     wanted = [f"{x:.0f}" for x in (*query.tolist(), *key.flatten().tolist(), *scores)]
-    wanted += [f"{weight:.2f}" for weight in weights]
-    wanted += [f"{x:.0f}" for x in value.flatten().tolist()] + [f"{x:.1f}" for x in output.tolist()]
+    wanted += [f"{weight:.3f}" for weight in weights]
+    wanted += [f"{x:.0f}" for x in value.flatten().tolist()]
+    products = [
+        weight * x for weight, one in zip(weights, value, strict=True) for x in one.tolist()
+    ]
+    wanted += [f"{x:.2f}" for x in (*products, *output.tolist())]
     assert drawn == wanted
     for number in (*wanted[10:18], *wanted[-2:]):
         assert number.lstrip("-") in score_diagram.__doc__

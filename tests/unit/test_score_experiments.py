@@ -59,9 +59,13 @@ def test_settings_that_make_no_sense_are_refused(arguments, says):
 
 def test_the_record_is_complete_and_best_finds_its_lowest_mean():
     record = json.loads(scale.RECORD.read_text(encoding="utf-8"))
-    assert [int(d) for d in record] == list(scale.DIMENSIONS)
+    starts = record.pop("start")
+    assert [int(d) for d in record] == [int(d) for d in starts] == list(scale.DIMENSIONS)
     for d, arms in record.items():
         assert list(arms) == ["1", "1/√d", "1/d"]
+        assert list(starts[d]) == [*arms, "loss on the scores"]
+        assert starts[d]["1"] == pytest.approx(arms["1"]["0.001"]["400"], rel=0.05)
+        assert all(len(found) == 3 for found in starts[d].values())
         for name, rates in arms.items():
             assert [float(rate) for rate in rates] == pytest.approx(scale.RATES, rel=0.02)
             for budget in ("400", "1200"):
@@ -76,6 +80,18 @@ def test_a_recorded_run_can_be_repeated():
     losses = scale.train_scale("1/√d", 16, scale.RATES[4], seed=1)
     wanted = scale.recorded()["16"]["1/√d"]["0.01"]["400"][1]
     assert scale.final_loss(losses, 400) == pytest.approx(wanted, rel=0.05)
+    losses = scale.train_scale("1", 16, scale.START_RATE, seed=2, on_scores=True)
+    wanted = scale.recorded()["start"]["16"]["loss on the scores"][2]
+    assert scale.final_loss(losses, 400) == pytest.approx(wanted, rel=0.05)
+
+
+@pytest.mark.parametrize("d", [16, 25])
+def test_a_scale_is_a_learning_rate_and_an_initialisation(d):
+    scaled = scale.train_scale("1/√d", d, 0.02, seed=1, steps=60)
+    same = scale.train_scale("1", d, 0.02 * d**-0.5, seed=1, steps=60, start=d**-0.5)
+    assert scaled == pytest.approx(same, abs=1e-4)
+    other = scale.train_scale("1", d, 0.02 * d**-0.5, seed=1, steps=60)
+    assert scaled != pytest.approx(other, abs=0.1)
 
 
 def test_what_the_notebook_says_about_the_record():
@@ -95,33 +111,19 @@ def test_what_the_notebook_says_about_the_record():
         assert max(map(min, at_16)) < min(map(max, at_16)), "the ranges overlap"
         for d in (64, 256):
             assert all(sum(scale.best(d, name, budget)[1]) / 3 < 0.004 for name in scale.SCALES)
-    lowest = {
-        (d, budget): min(scale.SCALES, key=lambda name: sum(scale.best(d, name, budget)[1]))
-        for d in (64, 256)
-        for budget in scale.BUDGETS
-    }
-    assert list(lowest.values()) == ["1/d", "1/√d", "1/d", "1/d"]
+            without, *others = (sum(scale.best(d, name, 400)[1]) for name in scale.SCALES)
+            assert without > 10 * max(others)
+    start = {d: [sum(found) / 3 for found in arms.values()] for d, arms in record["start"].items()}
+    assert start["64"] == pytest.approx([0.25, 0.001, 0.001, 0.06], rel=0.4)
+    for large, smaller, smallest, on_scores in start.values():
+        assert max(smaller, smallest) < on_scores < large
 
 
-def test_which_learning_rates_serve_every_size():
-    def near(d, name, budget):  # three seeds cannot tell them from the best
-        highest = max(scale.best(d, name, budget)[1])
-        arms = scale.recorded()[str(d)][name].items()
-        return {lr for lr, found in arms if min(found[str(budget)]) <= highest}
-
-    serve = {
-        (budget, name): set.intersection(*(near(d, name, budget) for d in scale.DIMENSIONS))
-        for budget in scale.BUDGETS
-        for name in scale.SCALES
-    }
-    assert serve == {
-        (400, "1"): {"0.01"},
-        (400, "1/√d"): {"0.032"},
-        (400, "1/d"): {"0.32"},
-        (1200, "1"): {"0.0032", "0.01"},
-        (1200, "1/√d"): set(),
-        (1200, "1/d"): {"0.32"},
-    }
+def test_the_best_learning_rate_moves_by_one_step_between_the_sizes():
+    for name in scale.SCALES:
+        for budget in scale.BUDGETS:
+            rates = [scale.best(d, name, budget)[0] for d in scale.DIMENSIONS]
+            assert max(rates) / min(rates) == pytest.approx(10**0.5, rel=0.03)
 
 
 # --- the comparison --------------------------------------------------------------------------

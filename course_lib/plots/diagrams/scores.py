@@ -20,32 +20,34 @@ def score_diagram() -> Figure:
     """How one query gets its output from 4 keys and 4 values, with numbers.
 
     The query (1, 1) is compared with each key, here by dot products: the scores are 2, 1, 0 and −1. A softmax
-    turns them into the weights 0.64, 0.24, 0.09 and 0.03, which sum to 1. The output (3.0, 1.4) is the sum of
-    the values (4, 0), (0, 4), (2, 2) and (8, 8), each multiplied by its weight. Another score changes only
-    the first step.
+    turns them into the weights 0.644, 0.237, 0.087 and 0.032, which sum to 1. Each of the values (4, 0), (0, 4),
+    (2, 2) and (8, 8) is multiplied by its weight, and the sum of the products is the output (3.01, 1.38).
+    Another score changes only the first step.
     """
-    page, y = Page(9, 2.65), 1.3
+    page, y = Page(9, 2.85), 1.35
     scores = QUERY @ KEY.T  # (1, key)
     weights = softmax(scores)
     steps = (
-        ("query", "(d)", 0.75, QUERY, "second", "{:.0f}"),
-        ("keys", "(key, d)", 2.35, KEY, "main", "{:.0f}"),
-        ("scores", "(key)", 4.15, scores.T, "truth", "{:.0f}"),
-        ("weights", "(key)", 5.65, weights.T, "truth", "{:.2f}"),
-        ("values", "(key, value_size)", 7.0, VALUE, "third", "{:.0f}"),
-        ("output", "(value_size)", 8.35, weights @ VALUE, "third", "{:.1f}"),
+        ("query", "(d)", 0.64, QUERY, "second", "{:.0f}"),
+        ("keys", "(key, d)", 1.96, KEY, "main", "{:.0f}"),
+        ("scores", "(key)", 3.33, scores.T, "truth", "{:.0f}"),
+        ("weights", "(key)", 4.48, weights.T, "truth", "{:.3f}"),
+        ("values", "(key, value_size)", 5.5, VALUE, "third", "{:.0f}"),
+        (WORDS["products"], "(key, value_size)", 6.8, weights.T * VALUE, "third", "{:.2f}"),
+        ("output", "(value_size)", 8.33, weights @ VALUE, "third", "{:.2f}"),
     )
     boxes = []
     for name, shape, x, numbers, colour, form in steps:
         box = _numbers(page, x, y, numbers, colour, form)
-        page.words(x, 2.25, name, shape)
+        page.words(x, 2.45, name, shape)
         boxes.append(box)
-    query, keys, scored, weighted, values, output = boxes
+    query, keys, scored, weighted, values, products, output = boxes
     page.arrow(query.right, keys.left)
     page.arrow(keys.right, scored.left, step=WORDS["score"])
     page.arrow(scored.right, weighted.left, step="softmax")
     page.words((weighted.right[0] + values.left[0]) / 2, y, "×")
-    page.arrow(values.right, output.left, step=WORDS["sum of"])
+    page.words((values.right[0] + products.left[0]) / 2, y, "=")
+    page.arrow(products.right, output.left, step=WORDS["sum of"])
     page.note(0.2, 0.2, WORDS["one query of many"], ha="left")
     return page.figure
 
@@ -85,7 +87,7 @@ _SCORES = [[0.2, 0.6, 0.9, 0.4], [0.5, 0.1, 0.7, 1.0], [0.8, 0.3, 0.0, 0.6]]
 
 def _numbers(page: Page, x: float, y: float, numbers: np.ndarray, colour: str, form: str) -> Box:
     """Draw a matrix whose cells hold their numbers."""
-    cell = 0.38
+    cell = 0.44
     box = page.matrix(x, y, np.full(numbers.shape, 0.25), [colour], cell)
     height, width = cell * np.array(numbers.shape)
     for (i, j), number in np.ndenumerate(numbers):

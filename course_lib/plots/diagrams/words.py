@@ -22,6 +22,7 @@ WORDS = {
     "Drawn for the query; key and value\nare split in the same way.",
     "score": "dot\nproduct",
     "sum of": "sum",
+    "products": "weight × value",
     "one query of many": "With several queries, the query, the scores, the weights and the output have one row for each.",
     "their sum": "sum",
     "pale copies": "Dotted cells are copies made by broadcasting. Three layers: one for each hidden unit.",
