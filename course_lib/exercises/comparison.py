@@ -13,7 +13,12 @@ import torch
 from torch import Tensor
 
 from course_lib.exercises.exercise import Case
-from course_lib.exercises.sandbox import CapturedOutput, TimeLimitExceeded, replace_surrogates
+from course_lib.exercises.sandbox import (
+    CapturedOutput,
+    TimeLimitExceeded,
+    replace_surrogates,
+    restored_attributes,
+)
 
 _MAX_ELEMENTS = 12  # elements shown in a report
 _TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 2e-2, torch.float32: 1e-4, torch.float64: 1e-6}
@@ -50,11 +55,15 @@ def run(function: Callable, case: Case, *, gradients: torch.dtype | None = None)
     outcome, stdout = Outcome(), CapturedOutput()
     try:
         with (
+            restored_attributes(),
             contextlib.redirect_stdout(stdout),
             torch.inference_mode(False),
             torch.enable_grad(),
         ):
             outcome.output = function(*inputs.values())
+            if isinstance(outcome.output, Tensor) and not _is_readable(outcome.output):
+                outcome.output = None
+                raise ValueError("the storage of the returned tensor is smaller than the tensor")
             if gradients:
                 outcome.gradients = _gradients(outcome.output, inputs)
     except TimeLimitExceeded:
@@ -141,12 +150,17 @@ def _format_both(expected: Tensor, actual: Tensor) -> tuple[str, str]:
     return formatted
 
 
+_MOST_CHARACTERS = 500  # of an error's text
+
+
 def error_text(error: BaseException) -> str:
     """Return type and message of an error, even if its `__str__` raises."""
     try:
         message = str(error)
     except Exception:
         message = ""
+    if len(message) > _MOST_CHARACTERS:
+        message = f"{message[:_MOST_CHARACTERS]}… ({len(message):,} characters)"
     return replace_surrogates(
         f"{type(error).__name__}: {message}" if message else type(error).__name__
     )
@@ -173,8 +187,19 @@ def _copy(value: Any, gradients: torch.dtype | None) -> Any:
     return copy.deepcopy(value)
 
 
+def _is_readable(tensor: Tensor) -> bool:
+    """Whether the storage holds every element; reading beyond it would end Python."""
+    if tensor.layout != torch.strided or tensor.is_nested or tensor.is_meta or tensor.numel() == 0:
+        return True
+    strides = zip(tensor.shape, tensor.stride(), strict=True)
+    last = tensor.storage_offset() + sum((size - 1) * stride for size, stride in strides)
+    return (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes()
+
+
 def _is_unchanged(value: Any, original: Any) -> bool:
     if isinstance(original, Tensor):
+        if not _is_readable(value):
+            return False
         unchanged = value.shape == original.shape and value.dtype == original.dtype
         return unchanged and torch.equal(value, original)
     return value == original

@@ -1,8 +1,10 @@
 """Run a learner's code with a time limit, and restore the global state that it changed."""
 
+import builtins
 import contextlib
 import ctypes
 import io
+import math
 import os
 import random
 import sys
@@ -68,7 +70,13 @@ def restored_global_state() -> Iterator[None]:
     directory, recursion_limit = os.getcwd(), sys.getrecursionlimit()
     deterministic = torch.get_deterministic_debug_mode()
     streams = sys.stdin, sys.stdout, sys.stderr
-    with torch.random.fork_rng(), warnings.catch_warnings(), np.errstate(), _exit_raises():
+    with (
+        torch.random.fork_rng(),
+        warnings.catch_warnings(),
+        np.errstate(),
+        np.printoptions(),
+        _exit_raises(),
+    ):
         warnings.simplefilter("ignore")
         try:
             yield
@@ -84,6 +92,45 @@ def restored_global_state() -> Iterator[None]:
             torch.set_deterministic_debug_mode(deterministic)
             sys.setrecursionlimit(recursion_limit)
             os.chdir(directory)
+
+
+#: What code may replace functions of, by mistake (`torch.softmax = …`) or to try something.
+_NAMESPACES = (
+    builtins,
+    math,
+    sys,
+    torch,
+    torch.nn,
+    torch.nn.functional,
+    torch.Tensor,
+    torch.nn.Module,
+)
+_STREAMS = {"stdin", "stdout", "stderr"}  # restored on their own
+
+
+@contextlib.contextmanager
+def restored_attributes() -> Iterator[None]:
+    """Put back every attribute of Python and PyTorch that code has replaced, and PyTorch's print options.
+
+    New attributes of modules stay: PyTorch imports parts of itself when they are first used. Meanwhile the recursion
+    limit can be lowered only: above it, deep recursion may end Python instead of raising.
+    """
+    before = [(namespace, dict(vars(namespace))) for namespace in _NAMESPACES]
+    options, raw = dict(vars(torch._tensor_str.PRINT_OPTS)), sys.setrecursionlimit
+    most = sys.getrecursionlimit()
+    sys.setrecursionlimit = lambda limit: raw(min(limit, most))
+    try:
+        yield
+    finally:
+        vars(torch._tensor_str.PRINT_OPTS).update(options)
+        for namespace, attributes in before:
+            now = dict(vars(namespace))
+            for name, value in attributes.items():
+                if now.get(name, before) is not value and name not in _STREAMS:
+                    setattr(namespace, name, value)
+            if isinstance(namespace, type):  # what shadows an inherited method
+                for name in now.keys() - attributes.keys():
+                    delattr(namespace, name)
 
 
 @contextlib.contextmanager

@@ -1,10 +1,12 @@
 """Every mistake is named, every kind of broken attempt gets a report, and global state is restored."""
 
 import ast
+import builtins
 import importlib
 import inspect
 import itertools
 import json
+import math
 import os
 import random
 import re
@@ -487,6 +489,67 @@ def test_a_check_leaves_random_states_dtype_and_gradients_as_they_were():
     assert torch.get_default_dtype() == torch.float32 and torch.is_grad_enabled()
     assert torch.rand(1).device.type == "cpu" and sys.getrecursionlimit() > 500
     assert sys.stderr is not None and Path.cwd() == folder
+
+
+def test_a_check_takes_back_what_code_has_replaced():
+    def replaces(queries, keys, bandwidth):
+        torch.softmax = torch.exp = torch.nn.functional.softmax = lambda *_, **__: torch.zeros(2, 3)
+        torch.Tensor.sum = torch.Tensor.__sub__ = lambda *_, **__: 0
+        builtins.len = builtins.print = math.sqrt = None
+        torch.set_printoptions(precision=1, threshold=2)
+        np.set_printoptions(precision=1)
+        return torch.zeros(2, 3)
+
+    names = [
+        (torch, "softmax"),
+        (torch, "exp"),
+        (torch.nn.functional, "softmax"),
+        (torch.Tensor, "sum"),
+    ]
+    names += [(torch.Tensor, "__sub__"), (builtins, "len"), (builtins, "print"), (math, "sqrt")]
+    before = [getattr(*name) for name in names]
+    shown = repr(torch.arange(20) / 7), repr(np.arange(3) / 7)
+    report = grade("gaussian_weights", replaces)
+    assert [getattr(*name) for name in names] == before
+    assert (repr(torch.arange(20) / 7), repr(np.arange(3) / 7)) == shown
+    assert report.state == "tried" and grade("gaussian_weights", right).state == "passed"
+
+
+def test_endless_recursion_raises_even_with_a_higher_limit():
+    limit, raise_limit = sys.getrecursionlimit(), sys.setrecursionlimit
+
+    def recursive(queries, keys, bandwidth):
+        sys.setrecursionlimit(10**9)
+        return [recursive(queries, keys, bandwidth)]
+
+    report = grade("gaussian_weights", recursive)
+    assert report.state == "tried" and "RecursionError" in str(report)
+    assert sys.getrecursionlimit() == limit and sys.setrecursionlimit is raise_limit
+
+
+def without_storage(queries, keys, bandwidth):
+    weights = right(queries, keys, bandwidth)
+    weights.untyped_storage().resize_(0)
+    return weights
+
+
+def empties_its_input(queries, keys, bandwidth):
+    weights = right(queries, keys, bandwidth)
+    keys.untyped_storage().resize_(0)
+    return weights
+
+
+@pytest.mark.parametrize("attempt", [without_storage, empties_its_input])
+def test_a_tensor_without_storage_is_not_read(attempt):
+    assert grade("gaussian_weights", attempt).state == "tried"
+
+
+def test_the_text_of_an_error_is_cut():
+    def says_much(queries, keys, bandwidth):
+        raise ValueError("much " * 100_000)
+
+    report = str(grade("gaussian_weights", says_much))
+    assert len(report) < 2000 and "(500,000 characters)" in report
 
 
 def test_a_check_does_not_change_the_cases():
