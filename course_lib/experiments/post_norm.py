@@ -5,8 +5,8 @@ varied is the scale of the residual branches at initialisation, warm-up, depth, 
 
     python -m course_lib.experiments.post_norm
 
-trains every arm from three seeds at several learning rates and records the result beside this file (25 minutes of
-CPU time). Runs that are recorded already are kept; delete the file to start anew.
+trains every arm from three seeds at several learning rates, and where the seeds disagree from ten, and records the
+result beside this file (35 minutes of CPU time). Runs that are recorded already are kept; delete the file to start anew.
 """
 
 import json
@@ -22,10 +22,14 @@ from course_lib.validation import require_one_of, require_positive, require_whol
 
 RECORD = Path(__file__).with_suffix(".json")
 RATES = (1e-3, 3e-3, 3e-4)
-#: The arms of the map are trained at all of `RATES`; a sweep of another arm ends when every seed is below this loss.
+#: The arms of the map are trained at these rates; the others at `RATES`, until every seed is below the loss `LEARNED`.
+MAP_RATES = (*RATES, 1e-2)
 LEARNED = 0.1
 SEEDS = range(3)
 STEPS, LONG = 300, 1000
+#: Two arms whose seeds disagree, scale 0.3 with and without warm-up, are trained for `STEPS` steps from more seeds,
+#: at this learning rate; the record has them under this key.
+MANY_SEEDS, MANY_RATE, MANY = range(10), 3e-3, "300, ten seeds"
 #: The recorded loss is a mean over so many steps, the last ones.
 LAST = 10
 #: How a stack may differ from a plain one: with "weighted" every sublayer is LN(10 x + f(x)); with "embedding added"
@@ -150,11 +154,12 @@ ARMS = _arms()
 #: 12 blocks, post-norm: initial scale of the residual branches × warm-up.
 MAP = tuple(arm(12, "post", scale=s, warmup=w) for s in (1.0, 0.3, 0.1) for w in (0, 200))
 #: Arms that are trained for `LONG` steps as well, at the two learning rates that were best before.
-LONG_ARMS = tuple(arm(12, "post", warmup=w) for w in (0, 200))
+LONG_ARMS = (*(arm(12, "post", warmup=w) for w in (0, 200)), arm(12, "post", scale=0.3))
+MANY_ARMS = tuple(arm(12, "post", scale=0.3, warmup=w) for w in (0, 200))
 
 
 def recorded() -> dict[str, dict[str, dict[str, list[float]]]]:
-    """Return the recorded result: arm → number of steps → learning rate → a final loss per seed."""
+    """Return the recorded result: arm → number of steps, or `MANY` → learning rate → a final loss per seed."""
     return json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
 
 
@@ -169,22 +174,25 @@ def best(name: str, steps: int = STEPS) -> list[float]:
     return by_rate[best_rate(by_rate)]
 
 
-def _record(name: str, steps: int, lr: float) -> None:
+def _record(
+    name: str, steps: int, lr: float, *, seeds: range = SEEDS, key: str | None = None
+) -> None:
     """Train an arm at one learning rate from every seed, unless that is recorded; write the record."""
-    if f"{lr:g}" in recorded().get(name, {}).get(str(steps), {}):
+    key = key or str(steps)
+    if f"{lr:g}" in recorded().get(name, {}).get(key, {}):
         return
-    runs = [train(**ARMS[name], lr=lr, seed=seed, steps=steps) for seed in SEEDS]
+    runs = [train(**ARMS[name], lr=lr, seed=seed, steps=steps) for seed in seeds]
     ends = [float(f"{sum(losses[-LAST:]) / LAST:.3g}") for losses in runs]
-    print(name, steps, f"{lr:g}", ends, flush=True)
+    print(name, key, f"{lr:g}", ends, flush=True)
     found = recorded()
-    found.setdefault(name, {}).setdefault(str(steps), {})[f"{lr:g}"] = ends
+    found.setdefault(name, {}).setdefault(key, {})[f"{lr:g}"] = ends
     ordered = {one: found[one] for one in ARMS if one in found}
     RECORD.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
 
 
 def sweep(name: str) -> None:
     """Train an arm at one learning rate after the other."""
-    for lr in RATES:
+    for lr in MAP_RATES if name in MAP else RATES:
         _record(name, STEPS, lr)
         if name not in MAP and max(best(name)) < LEARNED:
             return
@@ -204,6 +212,8 @@ def main() -> None:
         sweep(name)
     for name in LONG_ARMS:
         train_longer(name)
+    for name in MANY_ARMS:
+        _record(name, STEPS, MANY_RATE, seeds=MANY_SEEDS, key=MANY)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,12 @@ from course_lib.experiments.post_norm import (
     LEARNED,
     LONG,
     LONG_ARMS,
+    MANY,
+    MANY_ARMS,
+    MANY_RATE,
+    MANY_SEEDS,
     MAP,
+    MAP_RATES,
     RATES,
     RESIDUAL_WEIGHT,
     SEEDS,
@@ -82,12 +87,14 @@ def test_every_arm_is_recorded_with_every_seed_at_the_rates_it_needs():
     record = recorded()
     assert set(record) == set(ARMS)
     for name, by_steps in record.items():
-        assert set(by_steps) == {str(STEPS), str(LONG)} if name in LONG_ARMS else {str(STEPS)}
-        for by_rate in by_steps.values():
-            assert all(len(runs) == len(SEEDS) for runs in by_rate.values())
+        expected = {str(STEPS)} | ({str(LONG)} if name in LONG_ARMS else set())
+        assert set(by_steps) == expected | ({MANY} if name in MANY_ARMS else set())
+        for key, by_rate in by_steps.items():
+            seeds = MANY_SEEDS if key == MANY else SEEDS
+            assert all(len(runs) == len(seeds) for runs in by_rate.values())
             assert all(0 < loss < 4 for runs in by_rate.values() for loss in runs)
         rates = set(by_steps[str(STEPS)])
-        swept = {f"{rate:g}" for rate in RATES}
+        swept = {f"{rate:g}" for rate in (MAP_RATES if name in MAP else RATES)}
         assert rates == swept or (name not in MAP and max(best(name)) < LEARNED and rates < swept)
         assert best(name) == by_steps[str(STEPS)][best_rate(by_steps[str(STEPS)])]
 
@@ -99,5 +106,18 @@ def test_what_the_notebook_says_of_the_map():
         assert max(best(arm(12, "post", scale=0.1, warmup=warmup))) < 0.02
     assert max(best(arm(12, "post", scale=0.3, warmup=200))) < 0.03
     assert min(best(arm(12, "post", scale=0.3))) > 0.3
+    assert max(best(arm(12, "post", scale=0.3), LONG)) < 0.01
+
+
+def test_what_the_notebook_says_of_warm_up():
+    record = recorded()
+    for scale in (0.3, 0.1):
+        without, with_it = (record[arm(12, "post", scale=scale, warmup=w)]["300"] for w in (0, 200))
+        assert min(without["0.01"]) > 2.7 and max(with_it["0.01"]) < 0.02
+    without, with_it = (record[name][MANY][f"{MANY_RATE:g}"] for name in MANY_ARMS)
+    assert sum(loss > 2.2 for loss in without) == 8 and max(with_it) < 0.6
+
+
+def test_both_ways_to_keep_the_embedding_train():
     for variant in ("weighted", "embedding added"):
         assert max(best(arm(12, "post", variant=variant))) < 0.03
