@@ -6,8 +6,9 @@ training budgets::
     python -m course_lib.experiments.bottleneck
 
 trains each arm of `RATES` with its learning rates from seed 0, chooses the rate with the best validation accuracy,
-trains with that rate from two further seeds, and records the result beside this file. Runs that the record already
-holds are skipped.
+trains with that rate, and with those of `FURTHER`, from two further seeds, and records the result beside this file.
+Runs that the record already holds are skipped. For dates and 750 steps it also records in which fields and at which
+lengths the errors are, and for the decoder with attention, where its weights fall and what masking a field changes.
 """
 
 import json
@@ -40,9 +41,17 @@ RATES = {
     ("dates", "Bahdanau", 750): (0.003, 0.01, 0.02),
     ("dates", "fixed context", 3000): (0.01, 0.02),
 }
+#: Further learning rates of an arm for every seed: the best one of Bahdanau's decoder, and one as good as the best.
+FURTHER = {("dates", "fixed context", 750): (0.01, 0.04)}
+#: Arms of which errors by field and length, and attention weights, are recorded too.
+EXAMINED = (("dates", "fixed context", 750), ("dates", "Bahdanau", 750))
 SEEDS = (0, 1, 2)
 #: Numbers of digits to copy in training are 1 to 10; the test goes on to 14.
 LONGEST, TESTED = 10, 14
+#: The positions of a field's digits in an ISO 8601 date.
+FIELDS = {"year": [0, 1, 2, 3], "month": [5, 6], "day": [8, 9]}
+#: Classes of dates by the number of their characters: from, and up to but not including.
+LENGTHS = ((6, 12), (12, 18), (18, 24), (24, 40))
 
 DECODERS: dict[str, Callable[[int], nn.Module]] = {
     "fixed context": lambda vocabulary: FixedContextDecoder(vocabulary, 16, 32, 32),
@@ -74,13 +83,18 @@ def date_pairs(split: str, count: int, seed: int = 0) -> tuple[list[Tensor], lis
     )
 
 
-def exact_matches(model: Seq2Seq, sources: Sequence[Tensor], targets: Sequence[Tensor]) -> Tensor:
-    """Return which targets autoregressive decoding generates without a mistake, (pair,)."""
+def right_tokens(model: Seq2Seq, sources: Sequence[Tensor], targets: Sequence[Tensor]) -> Tensor:
+    """Return which tokens of the targets autoregressive decoding generates, (pair, token)."""
     labels = nn.utils.rnn.pad_sequence(list(targets), batch_first=True)[:, 1:]
     source = nn.utils.rnn.pad_sequence(list(sources), batch_first=True)
     generated = model.generate(source, max_length=labels.shape[1]).tokens
     generated = F.pad(generated, (0, labels.shape[1] - generated.shape[1]))
-    return (generated == labels).all(dim=1)
+    return generated == labels
+
+
+def exact_matches(model: Seq2Seq, sources: Sequence[Tensor], targets: Sequence[Tensor]) -> Tensor:
+    """Return which targets autoregressive decoding generates without a mistake, (pair,)."""
+    return right_tokens(model, sources, targets).all(dim=1)
 
 
 def copy_accuracy(model: Seq2Seq, seed: int, count: int = 300) -> list[float]:
@@ -96,6 +110,46 @@ def copy_accuracy(model: Seq2Seq, seed: int, count: int = 300) -> list[float]:
 def date_accuracy(model: Seq2Seq, seed: int, split: str = "held-out days") -> float:
     """Return the exact-match accuracy on 1,000 dates that were not in training."""
     return exact_matches(model, *date_pairs(split, 1000, seed)).float().mean().item()
+
+
+def date_errors(model: Seq2Seq, count: int = 1000) -> dict:
+    """Return in how many held-out dates each field is wrong, and the exact match in each class of lengths."""
+    sources, targets = date_pairs("held-out days", count)
+    right = right_tokens(model, sources, targets)  # (date, token)
+    exact, length = right.all(dim=1).float(), torch.tensor([len(source) for source in sources])
+    return {
+        "wrong": [(~right[:, digits].all(dim=1)).sum().item() for digits in FIELDS.values()],
+        "by length": [
+            exact[(length >= low) & (length < high)].mean().item() for low, high in LENGTHS
+        ],
+    }
+
+
+@torch.no_grad()
+def date_attention(model: Seq2Seq, count: int = 1000) -> dict:
+    """Return how the attention weights of a model fall on the fields of held-out dates, and what masking does.
+
+    Returns:
+        "share": of the weight of a field's digits, the part on the field's characters. "masked": the accuracy of the
+        digits of each field by teacher forcing, with the characters of each field masked in turn.
+    """
+    dates = written_dates(count, split="held-out days")
+    sources, targets = date_pairs("held-out days", count)
+    source, target = (
+        nn.utils.rnn.pad_sequence(list(each), batch_first=True) for each in (sources, targets)
+    )
+    weights, share, masked = model.generate(source, target.shape[1] - 1).weights, [], []
+    encoded = model.encoder(source)
+    for field, digits in FIELDS.items():
+        mask = encoded.mask.clone()  # (date, 1, source)
+        for row, one in enumerate(dates):
+            mask[row, 0, list(one.fields[field])] = False
+        on_field = weights * (encoded.mask & ~mask)  # (date, target, source)
+        share.append(on_field.sum(dim=-1)[:, digits].mean().item())
+        logits = model.decoder(target[:, :-1], encoded._replace(mask=mask)).logits
+        right = (logits.argmax(dim=-1) == target[:, 1:]).float()
+        masked.append([right[:, each].mean().item() for each in FIELDS.values()])
+    return {"share": share, "masked": masked}
 
 
 def fixed_context_logits(model: Seq2Seq, batch: PairBatch) -> Tensor:
@@ -158,11 +212,15 @@ def run(task: str, decoder: str, *, steps: int, lr: float, seed: int) -> dict:
     if task == "copying":
         seen = copy_accuracy(model, 10_000)[:LONGEST]
         return {"validation": sum(seen) / LONGEST, "test": copy_accuracy(model, 20_000)}
-    return {
+    result = {
         "validation": date_accuracy(model, 1),
         "test": date_accuracy(model, 0),
         "held-out style": date_accuracy(model, 0, "held-out style"),
     }
+    if (task, decoder, steps) in EXAMINED:
+        result |= date_errors(model)
+        result |= date_attention(model) if decoder == "Bahdanau" else {}
+    return result
 
 
 def name_of(task: str, decoder: str, steps: int) -> str:
@@ -187,10 +245,15 @@ def rates(task: str, decoder: str, steps: int) -> tuple[str, str]:
     return ", ".join(arm), best_rate(arm)
 
 
-def tested(task: str, decoder: str, steps: int) -> list:
-    """Return the recorded test results of an arm at its best learning rate, one per seed."""
+def runs(task: str, decoder: str, steps: int, lr: float | None = None) -> list[dict]:
+    """Return the recorded runs of an arm, one per seed, at a learning rate or at its best one."""
     arm = recorded()[name_of(task, decoder, steps)]
-    return [run["test"] for run in arm[best_rate(arm)]]
+    return arm[best_rate(arm) if lr is None else str(lr)]
+
+
+def tested(task: str, decoder: str, steps: int, lr: float | None = None) -> list:
+    """Return the recorded test results of an arm, one per seed, at a learning rate or at its best one."""
+    return [run["test"] for run in runs(task, decoder, steps, lr)]
 
 
 def main() -> None:
@@ -200,19 +263,20 @@ def main() -> None:
 
     def extend(arm: dict, lr: str, seed: int, task: str, decoder: str, steps: int) -> None:
         """Add a run to the record, if it is not there."""
-        runs = arm.setdefault(lr, [])
-        if len(runs) == seed:
+        done = arm.setdefault(lr, [])
+        if len(done) == seed:
             result = run(task, decoder, steps=steps, lr=float(lr), seed=seed)
-            runs.append(json.loads(json.dumps(result), parse_float=lambda x: round(float(x), 4)))
+            done.append(json.loads(json.dumps(result), parse_float=lambda x: round(float(x), 4)))
             RECORD.write_text(json.dumps(record) + "\n", encoding="utf-8")
-            print(task, decoder, steps, lr, seed, runs[-1], flush=True)
+            print(task, decoder, steps, lr, seed, done[-1], flush=True)
 
     for what, tried in RATES.items():
         arm = record.setdefault(name_of(*what), {})
         for lr in tried:
             extend(arm, str(lr), 0, *what)
-        for seed in SEEDS[1:]:
-            extend(arm, best_rate(arm), seed, *what)
+        for lr in dict.fromkeys([best_rate(arm), *map(str, FURTHER.get(what, ()))]):
+            for seed in SEEDS[1:]:
+                extend(arm, lr, seed, *what)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from course_lib.experiments.bottleneck import (
     best_rate,
     copy_accuracy,
     copy_pairs,
+    date_attention,
+    date_errors,
     date_pairs,
     exact_matches,
     fixed_context_logits,
@@ -97,6 +99,49 @@ def test_exact_matches_are_those_of_one_sequence_at_a_time():
     assert len(accuracies) == 14 and all(0 <= accuracy <= 1 for accuracy in accuracies)
 
 
+def test_errors_in_dates_are_counted_by_field_and_by_length(monkeypatch):
+    right = torch.rand(200, 11, generator=torch.Generator().manual_seed(1)) < 0.95
+    monkeypatch.setattr(bottleneck, "right_tokens", lambda *_: right)
+    wrong, classes = [0, 0, 0], [[], [], [], []]
+    for row, one in enumerate(written_dates(200, split="held-out days")):
+        parts = (right[row, 0:4], right[row, 5:7], right[row, 8:10])
+        for field, part in enumerate(parts):
+            wrong[field] += not all(part.tolist())
+        size = len(one.text)
+        classes[(size >= 12) + (size >= 18) + (size >= 24)].append(all(right[row].tolist()))
+    errors = date_errors(small(), 200)
+    assert errors["wrong"] == wrong and len(set(wrong)) == 3
+    assert errors["by length"] == pytest.approx([sum(each) / len(each) for each in classes])
+
+
+def test_attention_to_dates_is_that_of_one_date_at_a_time():
+    torch.manual_seed(2)
+    characters, iso = date_vocabularies()
+    model = Seq2Seq(GRUEncoder(len(characters), 32, 16), DECODERS["Bahdanau"](len(iso)))
+    with torch.no_grad():  # it generates no end token, so that there are 11 steps
+        model.decoder.readout.W.bias[2] = -100.0
+    found, dates = date_attention(model, 12), written_dates(12, split="held-out days")
+    digits = {"year": "YYYY------", "month": "-----MM---", "day": "--------DD"}
+    for n, (field, pattern) in enumerate(digits.items()):
+        shares, right = [], {name: [] for name in digits}
+        for one in dates:
+            source, labels = characters.encode(one.text)[None], iso.encode(one.iso, eos=True)
+            columns = one.fields[field]
+            weights = model.generate(source, 11).weights[0]
+            steps = [step for step, letter in enumerate(pattern) if letter != "-"]
+            shares += [weights[step, columns.start : columns.stop].sum().item() for step in steps]
+            encoded = model.encoder(source)
+            encoded.mask[0, 0, columns.start : columns.stop] = False
+            inputs = F.pad(labels[:-1], (1, 0), value=1)[None]
+            logits = model.decoder(inputs, encoded).logits[0]
+            for name, where in digits.items():
+                at = [step for step, letter in enumerate(where) if letter != "-"]
+                right[name] += (logits[at].argmax(dim=-1) == labels[at]).tolist()
+        assert found["share"][n] == pytest.approx(sum(shares) / len(shares), abs=1e-6)
+        expected = [sum(each) / len(each) for each in right.values()]
+        assert found["masked"][n] == pytest.approx(expected, abs=1e-6)
+
+
 def test_training_again_is_the_same_and_another_seed_is_not():
     def weights(seed):
         model = train_model("copying", "fixed context", steps=10, lr=0.01, seed=seed)
@@ -127,6 +172,8 @@ def test_every_arm_is_recorded_with_its_sweep_and_three_seeds():
         assert [float(lr) for lr in arm] == list(tried)
         assert bottleneck.rates(task, decoder, steps) == (", ".join(arm), best_rate(arm))
         assert all(len(runs) >= 1 for runs in arm.values())
+        for lr in bottleneck.FURTHER.get((task, decoder, steps), ()):
+            assert len(bottleneck.tested(task, decoder, steps, lr)) == 3
         results = bottleneck.tested(task, decoder, steps)
         assert len(results) == 3 and arm[best_rate(arm)][0]["validation"] == max(
             runs[0]["validation"] for runs in arm.values()
@@ -135,3 +182,18 @@ def test_every_arm_is_recorded_with_its_sweep_and_three_seeds():
             numbers = result if task == "copying" else [result]
             assert len(numbers) == (14 if task == "copying" else 1)
             assert all(0 <= number <= 1 for number in numbers)
+
+
+def test_errors_and_attention_are_recorded_for_every_examined_run():
+    for task, decoder, steps in bottleneck.EXAMINED:
+        arm = recorded()[name_of(task, decoder, steps)]
+        assert bottleneck.runs(task, decoder, steps) == arm[best_rate(arm)]
+        for run in (run for runs in arm.values() for run in runs):
+            wrong = 1000 * (1 - run["test"])  # dates; one may be wrong in several fields
+            assert len(run["wrong"]) == 3 and max(run["wrong"]) <= wrong + 0.5
+            assert len(run["by length"]) == len(bottleneck.LENGTHS)
+            assert min(run["by length"]) <= run["test"] + 5e-5
+            assert max(run["by length"]) >= run["test"] - 5e-5
+            if decoder == "Bahdanau":
+                assert all(0 < share < 1 for share in run["share"]) and len(run["share"]) == 3
+                assert [len(row) for row in run["masked"]] == [3, 3, 3]
