@@ -29,7 +29,7 @@ def alignment_diagram(
         sure, possible: (position in the source, position in the target) of the true links; a sure link is also
             possible.
         predicted: the links of an aligner. A filled dot is a predicted link that is possible, a cross one that is
-            not.
+            not. Without any, the legend leaves them out.
     """
     left, top = 1.5, 0.55
     width = max(left + _WIDE * len(source) + 2.3, 6.4)
@@ -44,7 +44,7 @@ def alignment_diagram(
             _cell(page, x, y, kind, link in predicted)
     x = left + _WIDE * len(source) + 0.25
     legend = (("sure", False), ("possible", False), ("sure", True), ("", True))
-    for number, (kind, dot) in enumerate(legend):
+    for number, (kind, dot) in enumerate(legend[: 4 if predicted else 2]):
         y = top + 0.36 * number
         _cell(page, x, y, "" if dot else kind, dot, good=bool(kind))
         page.note(x + _WIDE + 0.08, y + _HIGH / 2, WORDS["links"][number], ha="left")

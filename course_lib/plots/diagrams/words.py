@@ -101,7 +101,7 @@ WORDS = {
     "decoder input": "decoder input",
     "may attend to": "filled: may attend to this input token",
     "not in the loss": "padding: not in the loss",
-    "links": ("sure link", "possible link", "predicted, possible", "predicted, wrong"),
+    "links": ("sure link", "possible link", "predicted, right", "predicted, wrong"),
     "masked self-attention": "masked self-attention",
     "add and norm": "Add & Norm",
     "embedding · √d": "embedding · √d",
