@@ -74,20 +74,20 @@ EXERCISE = Exercise(
     reference=_matches,
     solution=clipped_matches,
     cases=(
-        Case(candidate=_text(4, 4, 4, 4), references=_text([4, 7, 4], [4, 8, 7]), n=1),
+        Case(candidate=_text(4, 4, 4), references=_text([4, 7], [8, 4]), n=1),
         Case(candidate=_text(5, 3), references=_text([5, 3, 8, 6, 2]), n=3),  # too short for any
         Case(candidate=_text(5), references=_text([8, 5, 3, 5, 6, 2]), n=3),  # by more than a token
         Case(
             candidate=_text(4, 6, 4, 6, 5, 4, 6),
             references=_text(
-                [9, 4, 6, 5, 6, 5, 6, 4, 3, 4, 7, 8], [6, 4, 3, 9, 5, 4, 4, 6, 8, 7, 3, 2]
+                [9, 4, 6, 5, 6, 5, 6, 4, 3, 4, 7, 8], [6, 4, 3, 9, 4, 5, 2, 4, 6, 8, 7, 3]
             ),
             n=2,
         ),
         Case(
             candidate=_text(7, 3, 5, 7, 3, 5, 8, 7, 3, 5, 5),
             references=_text(
-                [7, 3, 5, 8, 5, 3, 7, 3, 5, 3, 5, 9, 5], [8, 7, 3, 5, 5, 1, 3, 5, 7, 2, 2, 4, 9]
+                [7, 3, 5, 8, 5, 3, 7, 3, 5, 3, 5, 9, 5], [8, 7, 3, 5, 5, 1, 3, 5, 7, 2, 3, 5, 5]
             ),
             n=3,
         ),
