@@ -225,3 +225,23 @@ C, R = [["a", "b"]], [[["a", "b"]]]
 def test_bad_input_is_refused_by_name(call, says):
     with pytest.raises(ValueError, match=says):
         call()
+
+
+def test_the_numbers_that_notebook_09_quotes_are_those_of_sacrebleu():
+    from sacrebleu.metrics import BLEU, CHRF
+
+    reference = "the cat does not see the small dog in the garden ."
+    article = "the cat does not see a small dog in the garden ."
+    exchanged = "the dog does not see the small cat in the garden ."
+    paraphrase = "in the garden a little dog escapes the eyes of the cat ."
+    metric = BLEU(tokenize="none", smooth_method="none", force=True)
+    theirs = metric.corpus_score([article, exchanged], [[reference, reference]])
+    assert f"{theirs.score:.4f}" == "65.6592"
+    scores = [
+        CHRF().corpus_score([one], [[reference]]).score for one in (article, exchanged, paraphrase)
+    ]
+    assert [f"{score:.2f}" for score in scores] == ["85.62", "76.03", "43.45"]
+    metric = BLEU()
+    metric.corpus_score([article], [[reference]])
+    signature = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
+    assert str(metric.get_signature()) == signature

@@ -9,7 +9,7 @@ from course_lib.exercises.exercise import Case, Exercise, Mistake
 
 
 def beam_step(scores, log_p, beam_size):
-    total = scores[:, None] + log_p  # (rows, vocabulary): a log-probability for each continuation
+    total = scores[:, None] + log_p  # (rows, vocabulary): of each candidate
     best = total.flatten().topk(beam_size).indices  # of all rows together
     vocabulary = log_p.shape[1]
     return torch.stack([best // vocabulary, best % vocabulary])  # parents, tokens
@@ -34,7 +34,7 @@ def _beam_step(
 
 
 def _best_of_each(scores, log_p, beam_size):
-    """One continuation per row: a greedy step for each."""
+    """One candidate per row: a greedy step for each."""
     token = log_p.argmax(-1)
     parent = torch.arange(len(scores))
     return torch.stack([parent, token])[:, :beam_size]
@@ -54,8 +54,8 @@ EXERCISE = Exercise(
     solution=beam_step,
     cases=(
         Case(
-            scores=torch.tensor([-0.4, -1.6]),
-            log_p=torch.tensor([[0.35, 0.4, 0.25], [0.05, 0.1, 0.85]]).log().round(decimals=2),
+            scores=torch.tensor([-1.0, -4.0]),
+            log_p=torch.tensor([[-3.0, -4.0, -7.0], [-9.0, -5.0, -2.0]]),
             beam_size=2,
         ),
         # the first step
@@ -68,8 +68,7 @@ EXERCISE = Exercise(
         Mistake(
             "forgets_the_scores",
             partial(_beam_step, total=lambda scores, log_p: log_p),
-            "You forget the scores so far: a beginning that was improbable is continued as if it were the best. Add "
-            "scores[:, None].",
+            "You forget the scores so far: an improbable prefix counts as much as a probable one. Add scores[:, None].",
         ),
         Mistake(
             "probabilities_added",
@@ -84,18 +83,18 @@ EXERCISE = Exercise(
         Mistake(
             "logs_multiplied",
             partial(_beam_step, total=lambda scores, log_p: scores[:, None] * log_p),
-            "You multiply log-probabilities. Two negative numbers give a positive one, so the worst wins. Add them.",
+            "You multiply log-probabilities. The product of two negative numbers is positive, so the worst wins. Add them.",
         ),
         Mistake(
             "subtracted",
             partial(_beam_step, total=lambda scores, log_p: log_p - scores[:, None]),
-            "You subtract the scores so far, so improbable beginnings win. Add them.",
+            "You subtract the scores so far, so improbable prefixes win. Add them.",
         ),
         Mistake(
             "scores_along_the_vocabulary",
             partial(_beam_step, total=lambda scores, log_p: scores + log_p),
-            "Your scores lie along the vocabulary: each token gets one, not each beginning. Nothing raises where there "
-            "are as many beginnings as tokens. scores[:, None].",
+            "Your scores are added along the vocabulary: one per token instead of one per row. No error is raised if "
+            "there are as many rows as tokens. scores[:, None].",
         ),
         Mistake(
             "exchanged",
@@ -103,38 +102,38 @@ EXERCISE = Exercise(
                 _beam_step,
                 split=lambda best, rows, vocabulary: [best % vocabulary, best // vocabulary],
             ),
-            "Parents and tokens have changed places. Place i of the flat list is row i // vocabulary, token "
+            "Parents and tokens are exchanged. Index i of the flattened tensor is row i // vocabulary, token "
             "i % vocabulary; the parents come first.",
         ),
         Mistake(
             "divided_by_the_beam",
             partial(_beam_step, split=lambda best, rows, vocabulary: [best // rows, best % rows]),
-            "You divide by the number of beginnings. Each row of the flat list is a vocabulary long: best // "
-            "vocabulary and best % vocabulary.",
+            "You divide by the number of rows. Each row of the flattened tensor has as many elements as the vocabulary: "
+            "best // vocabulary and best % vocabulary.",
         ),
         Mistake(
             "divided_by_the_beam_and_exchanged",
             partial(_beam_step, split=lambda best, rows, vocabulary: [best % rows, best // rows]),
-            "You divide by the number of beginnings, as if the list were flattened along its columns. flatten goes "
-            "row by row, and each row is a vocabulary long: best // vocabulary and best % vocabulary.",
+            "You divide by the number of rows, as if the tensor were flattened column by column. flatten goes row by "
+            "row: best // vocabulary and best % vocabulary.",
         ),
         Mistake(
             "flattened_along_columns",
             partial(_beam_step, flat=lambda total: total.T.flatten()),
-            "You transpose before flattening, and then read the places as if you had not. Leave total as it is, "
-            "(beginnings, vocabulary).",
+            "You transpose before flattening, and then compute row and token as if you had not. Leave total as it is, "
+            "(rows, vocabulary).",
         ),
         Mistake(
             "best_of_each",
             _best_of_each,
-            "You continue each beginning with its own best token. That is greedy decoding several times: nothing is "
-            "ever given up. Flatten, and take the best of all together.",
+            "You extend each row by its own best token. That is greedy search several times: no hypothesis is ever "
+            "dropped. Flatten, and take the best of all together.",
         ),
         Mistake(
             "best_of_each_sorted",
             _best_of_each_sorted,
-            "You continue each beginning with its own best token, the best first. A good beginning may continue in "
-            "several ways, and a bad one in none. Flatten, and take the best of all together.",
+            "You extend each row by its own best token, the best first. Several candidates may extend one row, and none "
+            "another. Flatten, and take the best of all together.",
         ),
         Mistake(
             "only_the_best",
@@ -144,18 +143,18 @@ EXERCISE = Exercise(
                     log_p[scores.argmax()].topk(beam_size).indices,
                 ]
             ),
-            "You continue the best beginning alone, in several ways. Another one may overtake it. Flatten, and take "
-            "the best of all together.",
+            "You extend the best row only. A candidate of another row may be better. Flatten, and take the best of all "
+            "together.",
         ),
         Mistake(
             "worst",
             partial(_beam_step, largest=False),
-            "You take the least probable. Log-probabilities are negative: the best is nearest to 0.",
+            "You take the least probable. Log-probabilities are negative: the best is the one closest to 0.",
         ),
         Mistake(
             "worst_first",
             lambda *a: _beam_step(*a).flip(1),
-            "The right ones, the worst first. The best comes first, as topk gives them.",
+            "The right candidates in the wrong order: the best comes first, as topk returns them.",
         ),
         Mistake(
             "pairs",
@@ -164,8 +163,8 @@ EXERCISE = Exercise(
         ),
     ),
     hints=(
-        "What is the log-probability of each beginning with each token behind it? Which shape do they have together?",
-        "(scores[:, None] + log_p).flatten().topk(beam_size).indices are places in a flat list. How long is a row?",
+        "What is the log-probability of each row extended by each token? Which shape do they have together?",
+        "(scores[:, None] + log_p).flatten().topk(beam_size).indices are indices of a flattened tensor. How long is a row?",
         "best // vocabulary is the parent, best % vocabulary the token.",
     ),
     differentiable=False,

@@ -8,13 +8,13 @@ from course_lib.exercises.exercise import Case, Exercise, Mistake
 
 def brevity(candidate_length, reference_length):
     penalty = torch.exp(1 - reference_length / candidate_length)
-    return penalty.clamp(max=1.0)  # nothing is won by being longer
+    return penalty.clamp(max=1.0)  # no reward for being longer
 
 
 EXERCISE = Exercise(
     name="brevity",
     notebook="09_decoding_and_bleu",
-    title="What a corpus pays for being too short",
+    title="The brevity penalty of several systems",
     reference=lambda c, r: torch.tensor(
         [brevity_penalty(*pair) for pair in zip(c.tolist(), r.tolist(), strict=True)]
     ),
@@ -25,7 +25,7 @@ EXERCISE = Exercise(
             candidate_length=torch.tensor([20, 31, 5, 40]),
             reference_length=torch.tensor([20, 30, 25, 16]),
         ),
-        Case(  # nothing at all was written
+        Case(  # the first system generated nothing
             candidate_length=torch.tensor([0, 100, 90, 57, 300]),
             reference_length=torch.tensor([7, 101, 60, 80, 299]),
         ),
@@ -40,7 +40,7 @@ EXERCISE = Exercise(
         Mistake(
             "upside_down_capped",
             lambda c, r: torch.exp(1 - c / r).clamp(max=1.0),
-            "Your ratio is upside down: what is too short pays nothing, and what is too long pays. 1 - r/c.",
+            "Your ratio is upside down: short candidates are not penalised, and long ones are. 1 - r/c.",
         ),
         Mistake(
             "upside_down_everywhere",
@@ -50,18 +50,18 @@ EXERCISE = Exercise(
         Mistake(
             "not_capped",
             lambda c, r: torch.exp(1 - r / c),
-            "You have no limit at 1, so what is longer than its references is rewarded. At most 1: .clamp(max=1.0).",
+            "You have no limit at 1, so a candidate longer than its references is rewarded. At most 1: .clamp(max=1.0).",
         ),
         Mistake(
             "too_long_pays",
             lambda c, r: torch.exp(-(1 - r / c).abs()),
-            "What is too long pays as well. It has paid already: its precision is lower. At c >= r the factor is 1.",
+            "You penalise long candidates as well. Their precision is lower already; for c >= r the factor is 1.",
         ),
         Mistake(
             "turned_around",
             lambda c, r: torch.where(c > r, torch.exp(1 - r / c), 1.0),
-            "Turned around: what is long gets a factor above 1, and what is short pays nothing. At most 1, not at "
-            "least: .clamp(max=1.0).",
+            "The wrong way round: long candidates get a factor above 1, and short ones are not penalised. At most 1, not "
+            "at least: .clamp(max=1.0).",
         ),
         Mistake(
             "plain_ratio",
@@ -71,7 +71,7 @@ EXERCISE = Exercise(
         Mistake(
             "plain_ratio_upside_down",
             lambda c, r: (r / c).clamp(max=1.0),
-            "You take min(1, r/c): what is too long pays. BLEU takes exp(1 - r/c), at most 1.",
+            "You take min(1, r/c), which penalises long candidates. BLEU takes exp(1 - r/c), at most 1.",
         ),
         Mistake(
             "no_one",
@@ -103,13 +103,13 @@ EXERCISE = Exercise(
         Mistake(
             "one_token_at_least",
             lambda c, r: torch.exp(1 - r / c.clamp(min=1)).clamp(max=1.0),
-            "You count an empty corpus as one token, so it gets a little more than 0. A tensor may be divided by 0: "
+            "You count an empty candidate as one token, so it gets a little more than 0. A tensor may be divided by 0: "
             "r/0 is infinity, and exp of minus infinity is 0.",
         ),
         Mistake(
             "empty_is_free",
             lambda c, r: torch.where((c > 0) & (c < r), torch.exp(1 - r / c), 1.0),
-            "An empty corpus pays nothing with you. It is as short as can be: it gets 0.",
+            "An empty candidate is not penalised. Its factor is 0.",
         ),
         Mistake(
             "never",

@@ -76,8 +76,8 @@ def _nan_where_zero(mean):
 _WRONG_MEANS_AND_PENALTIES = {
     "arithmetic": (
         dict(mean=lambda p: p.mean()),
-        "You take the arithmetic mean, so right words make up for pairs that are all wrong. The geometric one: "
-        "exp of the mean of logs.",
+        "You take the arithmetic mean, so many matching words make up for n-grams that never match. BLEU takes the "
+        "geometric one: exp of the mean of logs.",
     ),
     "harmonic": (
         dict(mean=lambda p: 1 / (1 / p).mean()),
@@ -85,8 +85,8 @@ _WRONG_MEANS_AND_PENALTIES = {
     ),
     "product": (
         dict(mean=lambda p: p.prod()),
-        "You add up the logs without weights, or multiply the precisions: the score falls with every n that you "
-        "look at. Each has the weight 1/N: the mean of the logs.",
+        "You add up the logs without weights, or multiply the precisions: the score falls with every order that "
+        "is added. Each has the weight 1/N: the mean of the logs.",
     ),
     "last_precision": (
         dict(mean=lambda p: p[-1]),
@@ -98,7 +98,7 @@ _WRONG_MEANS_AND_PENALTIES = {
     ),
     "no_penalty": (
         dict(penalty=lambda c, r: 1.0),
-        "There is no brevity penalty: a few words that are right win.",
+        "The brevity penalty is missing: a few matching words get a perfect score.",
     ),
     "penalty_upside_down": (
         dict(
@@ -106,15 +106,15 @@ _WRONG_MEANS_AND_PENALTIES = {
                 c.sum() < r.sum(), torch.exp(1 - c.sum() / r.sum()), 1.0
             ),
         ),
-        "The ratio in your brevity penalty is upside down: short texts get a factor above 1. 1 - r/c.",
+        "The ratio in your brevity penalty is upside down: short candidates get a factor above 1. 1 - r/c.",
     ),
     "penalty_of_the_long": (
         dict(penalty=lambda c, r: torch.exp(1 - c.sum() / r.sum()).clamp(max=1.0)),
-        "Your brevity penalty punishes what is too long and lets the short go free. 1 - r/c.",
+        "Your brevity penalty penalises long candidates and not short ones. 1 - r/c.",
     ),
     "penalty_not_capped": (
         dict(penalty=lambda c, r: torch.exp(1 - r.sum() / c.sum())),
-        "Your brevity penalty rewards what is too long. It is at most 1.",
+        "Your brevity penalty rewards long candidates. It is at most 1.",
     ),
     "mean_of_penalties": (
         dict(penalty=lambda c, r: _penalty(c, r).mean()),
@@ -146,31 +146,30 @@ EXERCISE = Exercise(
         Mistake(
             "mean_of_sentences",
             lambda m, t, c, r: (_geometric(m / t.clamp(min=1)) * _penalty(c, r)).mean(),
-            "You average the BLEU of sentences. One sentence without a match of four counts as 0, whatever else is "
-            "right in it. A corpus BLEU adds up counts first.",
+            "You average the BLEU of sentences. A sentence without a matching 4-gram counts as 0, whatever else is right "
+            "in it. Corpus BLEU adds up counts first.",
         ),
         Mistake(
             "mean_of_sentences_nan",
             lambda m, t, c, r: (_geometric(m / t) * _penalty(c, r)).mean(),
-            "You average the BLEU of sentences, and where one is too short for n tokens in a row, 0/0 is NaN. A corpus "
-            "BLEU adds up counts first.",
+            "You average the BLEU of sentences, and where one has no n-gram, 0/0 is NaN. Corpus BLEU adds up counts "
+            "first.",
         ),
         Mistake(
             "mean_of_precisions",
             partial(_corpus, precision=lambda m, t: (m / t.clamp(min=1)).mean(0)),
-            "You average the precisions of sentences, so a word of a short one counts for more. Add up the counts, "
-            "then divide.",
+            "You average the precisions of sentences, so a word of a short sentence counts more. Add up the counts, then "
+            "divide.",
         ),
         Mistake(
             "mean_of_precisions_nan",
             partial(_corpus, precision=lambda m, t: (m / t).mean(0)),
-            "You divide within each sentence, and where one is too short for n tokens in a row, 0/0 is NaN. Add up the "
-            "counts, then divide.",
+            "You divide within each sentence, and where one has no n-gram, 0/0 is NaN. Add up the counts, then divide.",
         ),
         Mistake(
             "no_grams",
             partial(_corpus, precision=_unguarded),
-            "Where no text has n tokens in a row, your total is 0 and 0/0 is NaN. Such a precision is 0: "
+            "Where no candidate has an n-gram of some order, the total is 0 and 0/0 is NaN. Such a precision is 0: "
             "total.clamp(min=1).",
         ),
         Mistake(
@@ -184,8 +183,8 @@ EXERCISE = Exercise(
                 _corpus,
                 mean=lambda p: torch.where(p > 0, p.clamp(min=1e-30).log(), 0.0).mean().exp(),
             ),
-            "A precision of 0 counts as 1 in your mean, since its log was set to 0. A geometric mean has no mercy: "
-            "BLEU is 0.",
+            "A precision of 0 counts as 1 in your mean, since its log was set to 0. The geometric mean with a factor of 0 "
+            "is 0.",
         ),
         Mistake(
             "mean_of_the_others",
@@ -195,14 +194,14 @@ EXERCISE = Exercise(
         Mistake(
             "smallest_allowed",
             partial(_corpus, precision=lambda m, t: _precision(m, t).clamp(min=1e-9)),
-            "You put a small number in the place of a precision of 0. Its root of order N is not small: with N = 4, "
+            "You replace a precision of 0 by a small number. Its root of order N is not small: with N = 4, "
             "the fourth root of 1e-9 is 0.006. BLEU is 0 there.",
         ),
         Mistake(
             "plus_one",
             partial(_corpus, precision=lambda m, t: (m.sum(0) + 1) / (t.sum(0) + 1)),
-            "You add 1 to the counts. That is a smoothed BLEU, which some use for single sentences, and its numbers "
-            "compare with no other's. Leave the counts as they are.",
+            "You add 1 to the counts. That is a smoothed BLEU, which some use for single sentences, and its "
+            "scores cannot be compared with others. Leave the counts as they are.",
         ),
         *(
             Mistake(name, partial(_corpus, **wrong), says)
@@ -212,7 +211,7 @@ EXERCISE = Exercise(
             Mistake(
                 f"{name}_and_no_grams",
                 partial(_corpus, precision=_unguarded, **wrong),
-                f"{says} And where no text has n tokens in a row, your 0/0 is NaN: total.clamp(min=1).",
+                f"{says} And where no candidate has an n-gram of some order, 0/0 is NaN: total.clamp(min=1).",
             )
             for name, (wrong, says) in _WRONG_MEANS_AND_PENALTIES.items()
         ),
@@ -225,7 +224,7 @@ EXERCISE = Exercise(
         Mistake(
             "first_precision",
             partial(_corpus, mean=lambda p: p[0]),
-            "You take single words alone, and a shuffled sentence is as good as the right one. All orders count.",
+            "You use single words only, so a shuffled sentence scores like the right one. All orders count.",
         ),
         Mistake(
             "all_grams_alike",
@@ -235,7 +234,7 @@ EXERCISE = Exercise(
         Mistake(
             "percent",
             lambda *a: 100 * _reference(*a),
-            "Right, times 100, as papers print it. Here BLEU goes from 0 to 1.",
+            "Right, times 100, as papers report it. Here BLEU is from 0 to 1.",
         ),
     ),
     hints=(

@@ -38,16 +38,16 @@ def _given(candidate, reference, max_n):
 
 _COUNTS = {
     "": "",
-    "unclipped": "a word that the candidate repeats is right each time, however often the reference has it",
-    "once": "what both texts have twice is counted once",
-    "recall": "the matches are divided by what the reference has, not by what the candidate has",
+    "unclipped": "an n-gram that the candidate repeats matches each time, however often the reference contains it",
+    "once": "an n-gram that occurs twice in both texts is counted once",
+    "recall": "the matches are divided by the number of n-grams of the reference, not of the candidate",
 }
 _LENGTHS = {
     "": "",
-    "rewarded": "a text that is too short gets a factor above 1, and can score more than 1",
-    "long": "a text that is too long pays, and one that is too short does not",
-    "both": "a text that is too long is multiplied by more than 1",
-    "none": "a text that is too short pays nothing",
+    "rewarded": "a candidate that is too short gets a factor above 1",
+    "long": "a candidate that is too long is penalised, and one that is too short is not",
+    "both": "a candidate that is too long gets a factor above 1",
+    "none": "a candidate that is too short is not penalised",
     "ratio": "the penalty is c/r itself, which is milder than e to the power of 1 - r/c",
 }
 
@@ -82,7 +82,7 @@ def _ngram_counts(text, n):
 EXERCISE = Exercise(
     name="hunt_bleu",
     notebook="09_decoding_and_bleu",
-    title="Bug hunt: a BLEU above 1",
+    title="Bug hunt: BLEU of a sentence",
     reference=lambda candidate, reference, max_n: torch.tensor(
         bleu([candidate], [[reference]], max_n)
     ),
@@ -113,7 +113,7 @@ EXERCISE = Exercise(
     ),
     hints=(
         "Score 'the the the the' against 'the cat', then 'the cat' against 'the cat sat down', with max_n=1.",
-        "How often may 'the' be right if the reference has it twice? And where is e to the power of 1 - c/r below 1?",
+        "How often may 'the' match if the reference contains it once? And where is e to the power of 1 - c/r below 1?",
         "min(count, theirs[gram]), summed over all grams, and math.exp(1 - r / c).",
     ),
     given=_given,

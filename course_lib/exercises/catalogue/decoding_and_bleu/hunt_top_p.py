@@ -17,7 +17,7 @@ from course_lib.exercises.exercise import Case, Exercise, Mistake
 
 def nucleus(probabilities, p):
     ordered, order = probabilities.sort(descending=True)
-    before = ordered.cumsum(dim=0) - ordered  # what the more probable ones have together
+    before = ordered.cumsum(dim=0) - ordered  # the probability of all that are more probable
     kept = order[before < p]
     left = torch.zeros_like(probabilities)
     left[kept] = probabilities[kept]
@@ -50,7 +50,7 @@ def _normalised(*parts):
 EXERCISE = Exercise(
     name="hunt_top_p",
     notebook="09_decoding_and_bleu",
-    title="Bug hunt: a nucleus that is too small",
+    title="Bug hunt: nucleus sampling",
     reference=lambda probabilities, p: _renormalised(
         probabilities, top_p(probabilities.log(), p).isfinite()
     ),
@@ -64,51 +64,51 @@ EXERCISE = Exercise(
         Mistake(
             "one_always",
             partial(_nucleus, keep=keep_up_to_p_and_first),
-            "Now one token always stays, and nothing is NaN. But the tokens that stay still have less than p together.",
+            "Now at least one token is kept, and nothing is NaN. But the kept probabilities can still sum to less than p.",
         ),
         Mistake(
             "one_too_many",
             partial(_nucleus, keep=keep_one_more),
-            "They reach p now. But you keep one token more than it takes.",
+            "They reach p now, but you keep one token too many.",
         ),
         Mistake(
             "unsorted",
             lambda probabilities, p: _renormalised(probabilities, keep_crossing(probabilities, p)),
-            "You add up unsorted probabilities: a token is kept because its number is small. Sort, as it was.",
+            "You add up unsorted probabilities, so a token is kept because its id is small. The sort was right.",
         ),
         Mistake(
             "unsorted_and_too_small",
             lambda probabilities, p: _renormalised(probabilities, keep_up_to_p(probabilities, p)),
-            "You add up unsorted probabilities, and still drop the token that crosses p. Sort, as it was.",
+            "You add up unsorted probabilities, and still drop the token that crosses p. The sort was right.",
         ),
         Mistake(
             "ascending",
             partial(_nucleus, descending=False),
-            "The token that crosses p stays now. But you sort from the least probable on, and keep the tail.",
+            "The token that crosses p is kept now, but you sort in ascending order and keep the tail.",
         ),
         Mistake(
             "ascending_and_too_small",
             partial(_nucleus, descending=False, keep=keep_up_to_p),
-            "You sort from the least probable on, and keep the tail. The sorting was right: which token is dropped "
-            "that should stay?",
+            "You sort in ascending order and keep the tail. The sort was right: which token is dropped that should be "
+            "kept?",
         ),
         Mistake(
             "turned_around",
             partial(_nucleus, keep=lambda ordered, p: ordered.cumsum(-1) > p),
-            "The comparison is turned around: now the probable tokens are dropped and the tail stays.",
+            "The comparison is the wrong way round: now the probable tokens are dropped and the tail is kept.",
         ),
         Mistake(
             "order_lost",
             partial(_nucleus, back=lambda kept, order: kept),
-            "The mask is in sorted order, and the probabilities are not: it keeps other tokens than it was made for. "
-            "order says which they are.",
+            "The mask is in sorted order and the probabilities are not, so it keeps other tokens. order maps one to the "
+            "other.",
         ),
         Mistake(
             "not_normalised",
             lambda probabilities, p: torch.where(
                 kept_tokens(probabilities, p, probabilities=lambda given: given), probabilities, 0.0
             ),
-            "The right tokens stay. But their probabilities no longer sum to 1.",
+            "The right tokens are kept, but their probabilities no longer sum to 1.",
         ),
         Mistake(
             "nothing_dropped",
@@ -117,11 +117,11 @@ EXERCISE = Exercise(
         ),
     ),
     hints=(
-        "Ask for p = 0.75. How much do the tokens that stay have together? At least p is what was promised.",
-        "Which token lifts the sum over p? Does it stay? What if the very first one does so?",
-        "A token stays if those before it have less than p: order[ordered.cumsum(dim=0) - ordered < p].",
+        "For p = 0.8, add up the original probabilities of the kept tokens. Nucleus sampling promises at least p.",
+        "Which token brings the sum to p or above? Is it kept? What if the first one does?",
+        "A token is kept if those before it sum to less than p: order[ordered.cumsum(dim=0) - ordered < p].",
     ),
     given=_given,
     # < for <= makes no difference: no sum here is p exactly
-    given_message="The bug is still there: what stays has less than p together, with < as with <=.",
+    given_message="The bug is still there: the kept probabilities sum to less than p, with < as with <=.",
 )

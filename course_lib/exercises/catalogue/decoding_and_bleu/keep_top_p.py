@@ -19,7 +19,7 @@ from course_lib.exercises.exercise import Case, Exercise, Mistake
 
 def keep_top_p(logits, p):
     ordered, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
-    before = ordered.cumsum(dim=-1) - ordered  # what the more probable ones have together
+    before = ordered.cumsum(dim=-1) - ordered  # the probability of all that are more probable
     kept = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, before < p)
     return torch.softmax(logits.masked_fill(~kept, -torch.inf), dim=-1)
 
@@ -35,7 +35,7 @@ def _in_token_order(logits, p, *, keep):
 EXERCISE = Exercise(
     name="keep_top_p",
     notebook="09_decoding_and_bleu",
-    title="Keep the most probable tokens that together reach p",
+    title="Top-p for a batch",
     reference=lambda logits, p: top_p(logits, p).softmax(-1),
     solution=keep_top_p,
     cases=(
@@ -50,14 +50,14 @@ EXERCISE = Exercise(
         Mistake(
             "crossing_dropped",
             partial(_top_p, keep=keep_up_to_p),
-            "You drop the token that crosses p, so what is left has less than p together. Where the first has more by "
-            "itself, nothing is left and the softmax gives NaN. Keep a token if those before it have less than p.",
+            "You drop the token that crosses p, so the kept probabilities sum to less than p. If the first token alone "
+            "has more than p, none is kept and the softmax gives NaN. Keep a token if those before it sum to less than p.",
         ),
         Mistake(
             "crossing_dropped_one_left",
             partial(_top_p, keep=keep_up_to_p_and_first),
-            "The first token always stays, but the one that crosses p is dropped, so what is left has less than p "
-            "together. Keep a token if those before it have less than p.",
+            "The first token is kept, but the one that crosses p is dropped, so the kept probabilities sum to less than "
+            "p. Keep a token if those before it sum to less than p.",
         ),
         Mistake(
             "one_too_many",
@@ -67,42 +67,42 @@ EXERCISE = Exercise(
         Mistake(
             "turned_around",
             partial(_top_p, keep=lambda ordered, p: ordered.cumsum(-1) - ordered >= p),
-            "You drop what should be kept, and keep the tail.",
+            "You drop the tokens that should be kept, and keep the tail.",
         ),
         Mistake(
             "tail_and_crossing",
             partial(_top_p, keep=lambda ordered, p: ordered.cumsum(-1) > p),
-            "You keep the tail, from the token that crosses p on, and drop the probable ones. The comparison is turned "
-            "around.",
+            "You keep the tail, starting with the token that crosses p, and drop the probable tokens. The comparison is "
+            "the wrong way round.",
         ),
         Mistake(
             "unsorted",
             partial(_in_token_order, keep=keep_crossing),
-            "You add up in the order of the vocabulary, so a token is kept because its number is small. Sort by "
-            "probability first.",
+            "You add up in the order of the vocabulary, so a token is kept because its id is small. Sort by probability "
+            "first.",
         ),
         Mistake(
             "unsorted_crossing_dropped",
             partial(_in_token_order, keep=keep_up_to_p),
-            "You add up in the order of the vocabulary, so a token is kept because its number is small. Sort by "
-            "probability first. And the token that crosses p must stay.",
+            "You add up in the order of the vocabulary, so a token is kept because its id is small. Sort by probability "
+            "first. And keep the token that crosses p.",
         ),
         Mistake(
             "ascending",
             partial(_top_p, descending=False),
-            "You sort from the least probable on, so the tail is kept. descending=True.",
+            "You sort in ascending order, so the tail is kept. descending=True.",
         ),
         Mistake(
             "not_put_back",
             partial(_top_p, back=lambda kept, order: kept),
-            "You sort, and then apply the mask to unsorted logits: it drops other tokens than it was made for. Bring "
-            "the mask to their places with scatter.",
+            "You apply a mask in sorted order to unsorted logits, so it drops other tokens. Bring the mask back into the "
+            "order of the vocabulary with scatter.",
         ),
         Mistake(
             "gathered",
             partial(_top_p, back=lambda kept, order: kept.gather(-1, order)),
-            "You bring the mask back with gather, which sorts once more. order says where each came from: scatter puts "
-            "it there.",
+            "You bring the mask back with gather, which sorts once more. order says where each element came from: scatter "
+            "writes it there.",
         ),
         Mistake(
             "stays_sorted",
@@ -110,53 +110,54 @@ EXERCISE = Exercise(
                 logits.sort(dim=-1, descending=True).values,
                 kept_tokens(logits, p, back=lambda kept, order: kept),
             ),
-            "Your probabilities are right, and sorted. Which token each belongs to is lost.",
+            "Your probabilities are right, but sorted. They must be in the order of the vocabulary.",
         ),
         Mistake(
             "not_normalised",
             lambda logits, p: torch.softmax(logits, -1) * kept_tokens(logits, p),
-            "The right tokens are left, but their probabilities no longer sum to 1. Drop before the softmax.",
+            "The right tokens are kept, but their probabilities no longer sum to 1. Drop before the softmax.",
         ),
         Mistake(
             "zero",
             lambda logits, p: torch.softmax(logits * kept_tokens(logits, p), -1),
-            "You set what is dropped to a logit of 0. exp(0) is 1: these tokens can still be drawn. Set it to minus "
+            "You set the dropped logits to 0. exp(0) is 1, so these tokens can still be sampled. Set them to minus "
             "infinity.",
         ),
         Mistake(
             "no_softmax",
             lambda logits, p: logits.masked_fill(~kept_tokens(logits, p), -torch.inf),
-            "The right logits are left. Probabilities are asked for: take the softmax.",
+            "The right logits are kept, but you should return probabilities: take the softmax.",
         ),
         Mistake(
             "one_minus_p",
             lambda logits, p: _top_p(logits, 1 - p),
-            "You keep tokens that together reach 1 - p. Is there a 1 - p in a sum that begins with the most probable?",
+            "You keep tokens whose probabilities sum to 1 - p. In a sum that begins with the most probable token, the "
+            "threshold is p.",
         ),
         Mistake(
             "sum_of_logits",
             partial(_top_p, probabilities=lambda logits: logits),
-            "You add up logits. p is a probability: add up what the softmax makes of them.",
+            "You add up logits. p is a probability: add up the softmax.",
         ),
         Mistake(
             "each_at_least_p",
             lambda logits, p: softmax_of_kept(logits, torch.softmax(logits, -1) >= p),
-            "You keep a token that has p by itself. They must reach p together.",
+            "You keep a token only if it has at least p by itself. The kept ones must reach p together.",
         ),
         Mistake(
             "relative_to_the_largest",
             lambda logits, p: softmax_of_kept(
                 logits, (q := torch.softmax(logits, -1)) >= p * q.amax(-1, keepdim=True)
             ),
-            "You keep what has at least the share p of the largest probability. That is min-p, and another filter: "
-            "here they must reach p together.",
+            "You keep the tokens with at least p times the largest probability. That is min-p, another filter: here the "
+            "kept ones must reach p together.",
         ),
         Mistake(
             "over_the_batch",
             lambda logits, p: softmax_of_kept(
                 logits, kept_tokens(logits.T, p, probabilities=lambda z: torch.softmax(z, 0)).T
             ),
-            "You sort and add up along the batch. Each row has its own: dim=-1.",
+            "You sort and add up along the batch: dim=-1.",
         ),
         Mistake(
             "nothing_dropped",
@@ -166,8 +167,8 @@ EXERCISE = Exercise(
     ),
     hints=(
         "Sort the probabilities, the largest first, and add up. Which tokens do you need to reach p?",
-        "A token is kept if those before it have less than p: ordered.cumsum(dim=-1) - ordered < p.",
-        "That mask is in sorted order. torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, mask) puts it "
-        "back.",
+        "A token is kept if those before it sum to less than p: ordered.cumsum(dim=-1) - ordered < p.",
+        "That mask is in sorted order. torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, mask) brings it "
+        "back into the order of the vocabulary.",
     ),
 )

@@ -1,0 +1,93 @@
+"""The experiment behind notebook 09: beam size, length normalisation and label smoothing."""
+
+import json
+
+import pytest
+import torch
+
+from course_lib.bleu import bleu
+from course_lib.checkpoints import phrase_translator, untrained_phrase_translator
+from course_lib.experiments.beam_size import (
+    ALPHAS,
+    ARMS,
+    BEAMS,
+    LIVE_RATE,
+    MORE_SEEDS,
+    RATES,
+    RECORD,
+    SEEDS,
+    TESTED,
+    held_out,
+    log_probabilities,
+    paired_interval,
+    recorded,
+    search,
+    trained,
+)
+
+TEXTS = [["le", "chien", "dort", "."], [], ["les", "chats"]]
+
+
+def test_log_probabilities_are_sums_over_single_steps():
+    torch.manual_seed(0)
+    translator = untrained_phrase_translator()
+    translator.model.eval()
+    source = held_out(translator)[0][:3]
+    found = log_probabilities(translator, source, TEXTS)
+    words = translator.target
+    for row, text in enumerate(TEXTS):
+        ids, total = [words.bos_id], 0.0
+        length = (source[row] != 0).sum()
+        for token in [*(words.encode(text).tolist() if text else []), words.eos_id]:
+            with torch.no_grad():
+                logits = translator.model(source[row : row + 1, :length], torch.tensor([ids]))
+            total += logits[0, -1].log_softmax(dim=-1)[token].item()
+            ids.append(token)
+        assert found[row].item() == pytest.approx(total, abs=1e-3)
+
+
+def test_the_interval_is_that_of_resampled_corpora():
+    right = [text.split() for text in ("a b c d e f", "a c b d e f g", "b b a c d", "f e d c b a")]
+    first = [text.split() for text in ("a b c d e f", "a c b d e f", "b b a c", "f e d c b b")]
+    second = [text.split() for text in ("a b c d e", "a c b d", "b b a c d", "f e d c a b")]
+    generator, gaps = torch.Generator().manual_seed(0), []
+    for chosen in torch.randint(4, (1000, 4), generator=generator).tolist():
+        references = [[right[i]] for i in chosen]
+        scores = [bleu([texts[i] for i in chosen], references) for texts in (first, second)]
+        gaps.append(scores[0] - scores[1])
+    expected = torch.tensor(gaps).double().quantile(torch.tensor([0.025, 0.975]).double())
+    assert paired_interval(first, second, right) == pytest.approx(expected.tolist(), abs=2e-4)
+    assert paired_interval(first, first, right) == [0.0, 0.0]
+
+
+def test_the_trained_translator_searches_without_errors_here():
+    translator = phrase_translator()
+    source, right = held_out(translator)
+    assert source.shape[0] == len(right) == TESTED
+    assert search(translator, source[:5], 2, 1.0) == right[:5]
+
+
+def test_training_is_reproducible():
+    one, same, other = (trained(0.1, seed=seed, steps=31) for seed in (0, 0, 1))
+    weights = [next(iter(each.model.parameters())) for each in (one, same, other)]
+    assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
+
+
+def test_every_arm_is_recorded_and_its_learning_rate_was_swept():
+    record = recorded()
+    assert record == json.loads(RECORD.read_text(encoding="utf-8"))
+    assert list(record) == list(ARMS)
+    for arm, (smoothing, steps) in ARMS.items():
+        found = record[arm]
+        swept = {float(lr): sum(scores) for lr, scores in found["validation"].items()}
+        if arm.endswith("notebook 09"):
+            assert tuple(swept) == (LIVE_RATE,) and found["lr"] == LIVE_RATE
+        elif steps == 300:
+            assert tuple(swept) == RATES and found["lr"] == max(swept, key=swept.get)
+            assert RATES[0] < found["lr"] < RATES[-1]
+        else:
+            assert found["lr"] == record[f"smoothing {smoothing:g}, 300 steps"]["lr"]
+        assert len(found["runs"]) == len(SEEDS) + (len(MORE_SEEDS) if len(swept) > 1 else 0)
+        for run in found["runs"]:
+            for alpha in ALPHAS:
+                assert len(run[f"{alpha:g}"]["bleu"]) == len(BEAMS)
