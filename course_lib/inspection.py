@@ -83,6 +83,9 @@ def entropy(weights: Float[Tensor, "*batch key"]) -> Float[Tensor, "*batch"]:
     r"""$-\sum_j \alpha_j \ln \alpha_j$ of each row, in nats: 0 where one key has all, $\ln n$ for $n$ alike.
 
     Rows of zeros, which may attend to nothing, have 0.
+
+    Raises:
+        ValueError: for anything but a floating-point tensor, and for negative weights.
     """
     return torch.special.entr(weights).sum(-1)
 

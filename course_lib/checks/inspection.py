@@ -12,8 +12,10 @@ def record_attention(model):
 
 
 def entropy(weights):
-    """Weights, of any shape."""
+    """Weights, of any shape, none of them negative."""
     require_floating(weights=weights)
+    if not weights.is_meta and (weights < 0).any():
+        raise ValueError(f"weights holds {weights.min().item():g}; attention weights are 0 or more")
 
 
 def mean_distance(weights):

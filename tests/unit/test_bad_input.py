@@ -45,7 +45,6 @@ CHANGES = {
 }
 #: Minus infinity is what these give where a mask or a filter excludes something.
 MINUS_INFINITY = {"to_additive", "top_k", "top_p"}
-ARGUMENTS = [(name, argument) for name, made in CALLS.items() for argument in made().arguments]
 
 
 def holds(value, predicate):
@@ -68,41 +67,55 @@ def test_every_call_of_the_table_is_valid():
         assert not holds(call.function(**call.arguments), not_finite(name)), name
 
 
-@settings(
-    max_examples=3000,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-@given(
-    st.sampled_from(ARGUMENTS),
-    st.one_of(st.sampled_from(VALUES), st.sampled_from(sorted(CHANGES))),
-    st.booleans(),
-)
-def test_a_wrong_argument_is_named_or_the_result_is_finite(target, replacement, also_first):
-    name, argument = target
-    if name == "fit" and argument == "batches":
-        return  # what the caller's loss says of a batch is the caller's
-    call = CALLS[name]()
-    changed = {argument, next(iter(call.arguments))} if also_first else {argument}
-    given = []
-    for one in changed:
-        value = call.arguments[one]
-        if isinstance(replacement, str) and replacement in CHANGES:
-            value = CHANGES[replacement](value) if isinstance(value, Tensor) else value
-        else:
-            value = replacement
-        call.arguments[one] = value
-        given.append(value)
+def replaced(value, replacement):
+    """What stands in place of an argument."""
+    if isinstance(replacement, str) and replacement in CHANGES:
+        return CHANGES[replacement](value) if isinstance(value, Tensor) else value
+    return replacement
+
+
+def hold_to_the_promise(name, replacements):
+    """Call with some arguments replaced: a `ValueError` with a text, or a finite result."""
+    call, given = CALLS[name](), []
+    for argument, replacement in replacements.items():
+        given.append(replaced(call.arguments[argument], replacement))
+        call.arguments[argument] = given[-1]
     try:
         result = call.function(**call.arguments)
     except ValueError as error:
         assert len(str(error)) > 10, f"{name}: {error}"
     except FloatingPointError:
         assert name in ("fit", "train_step")
+    except Exception as error:
+        raise AssertionError(f"{name} with {replacements}: {error!r}") from error
     else:
         unusual = any(holds(value, lambda t: ~t.isfinite()) for value in given)
-        assert unusual or not holds(result, not_finite(name))
+        assert unusual or not holds(result, not_finite(name)), f"{name} with {replacements}"
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_one_wrong_argument_is_refused_or_the_result_is_finite(name):
+    for argument, value in CALLS[name]().arguments.items():
+        if (name, argument) == ("fit", "batches"):
+            continue  # what the caller's loss says of a batch is the caller's
+        for replacement in [*VALUES, *(CHANGES if isinstance(value, Tensor) else ())]:
+            hold_to_the_promise(name, {argument: replacement})
+
+
+REPLACEMENTS = st.one_of(st.sampled_from(VALUES), st.sampled_from(sorted(CHANGES)))
+
+
+@settings(
+    max_examples=1000,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(st.sampled_from(sorted(CALLS)), st.data())
+def test_several_wrong_arguments_are_refused_or_the_result_is_finite(name, drawn):
+    arguments = [one for one in CALLS[name]().arguments if (name, one) != ("fit", "batches")]
+    chosen = drawn.draw(st.lists(st.sampled_from(arguments), min_size=2, max_size=3))
+    hold_to_the_promise(name, {argument: drawn.draw(REPLACEMENTS) for argument in chosen})
 
 
 WHOLE = [
