@@ -11,7 +11,6 @@ before, and one from three seeds at the learning rate of the notebook. With name
 """
 
 import argparse
-import json
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from course_lib.bleu import bleu, brevity_penalty
 from course_lib.checkpoints import untrained_phrase_translator
 from course_lib.data import PairBatches, pad, phrases
 from course_lib.decoding import beam_search
+from course_lib.experiments.record import read, write
 from course_lib.training import fit, linear_schedule_with_warmup, next_token_loss
 from course_lib.translator import PhraseTranslator
 from course_lib.validation import require_one_of, require_whole
@@ -194,7 +194,7 @@ def _bleu(sums: Tensor) -> Tensor:
 
 def recorded() -> dict[str, dict]:
     """Return the record: arm → "validation" (learning rate → greedy BLEU per seed), "lr", "runs" (one per seed)."""
-    return json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    return read(RECORD)
 
 
 def curves(arm: str, alpha: float, what: str = "bleu") -> list[list[float]]:
@@ -237,9 +237,7 @@ def main() -> None:
         print(new, flush=True)
         result = recorded() | new
         ordered = {name: result[name] for name in ARMS if name in result}
-        RECORD.write_text(
-            json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        write(RECORD, ordered)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ Runs that the record already holds are skipped. For dates and 750 steps it also 
 lengths the errors are, and for the decoder with attention, where its weights fall and what masking a field changes.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -21,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_lib.data import PairBatch, PairBatches, date_vocabularies, written_dates
+from course_lib.experiments.record import read, rounded, write
 from course_lib.recurrent import (
     BahdanauDecoder,
     FixedContextDecoder,
@@ -231,7 +231,7 @@ def name_of(task: str, decoder: str, steps: int) -> str:
 @cache
 def recorded() -> dict[str, dict[str, list[dict]]]:
     """Return the recorded result: `name_of(…)` → learning rate, as a string → a run per seed."""
-    return json.loads(RECORD.read_text(encoding="utf-8"))
+    return read(RECORD)
 
 
 def best_rate(arm: dict[str, list[dict]]) -> str:
@@ -259,15 +259,15 @@ def tested(task: str, decoder: str, steps: int, lr: float | None = None) -> list
 def main() -> None:
     """Train what the record does not hold yet."""
     torch.set_num_threads(1)
-    record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    record = read(RECORD)
 
     def extend(arm: dict, lr: str, seed: int, task: str, decoder: str, steps: int) -> None:
         """Add a run to the record, if it is not there."""
         done = arm.setdefault(lr, [])
         if len(done) == seed:
             result = run(task, decoder, steps=steps, lr=float(lr), seed=seed)
-            done.append(json.loads(json.dumps(result), parse_float=lambda x: round(float(x), 4)))
-            RECORD.write_text(json.dumps(record) + "\n", encoding="utf-8")
+            done.append(rounded(result, ".4f"))
+            write(RECORD, record, indent=None)
             print(task, decoder, steps, lr, seed, done[-1], flush=True)
 
     for what, tried in RATES.items():

@@ -15,7 +15,6 @@ position interpolation (of all pairs, and of the fast or the slow ones alone) an
 
 import argparse
 import copy
-import json
 import math
 from collections.abc import Callable
 from functools import cache
@@ -26,6 +25,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from course_lib.experiments.record import read, rounded, write
 from course_lib.positions import RotaryPositions, t5_bucket
 from course_lib.positions.sinusoidal import frequencies
 from course_lib.training import fit, linear_schedule_with_warmup
@@ -187,7 +187,7 @@ def recorded() -> dict[str, dict]:
     models as "repaired". "extensions": extension →
     {"before": losses as above, "lr": of the fine-tuning, "after": losses}.
     """
-    return json.loads(RECORD.read_text(encoding="utf-8"))
+    return read(RECORD)
 
 
 def main() -> None:
@@ -199,7 +199,7 @@ def main() -> None:
     for name in chosen:
         require_one_of(names, name=name)
     torch.set_num_threads(1)
-    result = recorded() if RECORD.exists() else {"encodings": {}, "extensions": {}}
+    result = recorded() or {"encodings": {}, "extensions": {}}
     for name in chosen:
         if name == "extension":
             _extend(result)
@@ -213,8 +213,7 @@ def _write(result: dict) -> None:
     """Write the record, in the order of `ENCODINGS` and with four decimals."""
     done = result["encodings"]
     result["encodings"] = {name: done[name] for name in ENCODINGS if name in done}
-    rounded = json.loads(json.dumps(result), parse_float=lambda number: round(float(number), 4))
-    RECORD.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
+    write(RECORD, rounded(result, ".4f"))
 
 
 def _arm(encoding: str) -> dict:

@@ -7,7 +7,6 @@ Stacks of several depths are trained to predict the token three positions back, 
 trains every stack from three seeds for 300 steps and records the result beside this file.
 """
 
-import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 
 from course_lib.blocks import NORMS
 from course_lib.experiments.positions import SYMBOLS, TASKS, TRAINED
+from course_lib.experiments.record import read, rounded, write
 from course_lib.training import Progress, TrainingConfig, fit
 from course_lib.transformer import TransformerConfig
 from course_lib.transformer.embedding import InputEmbedding
@@ -148,7 +148,7 @@ def recorded() -> dict[str, dict]:
     `name_of(…)` → "losses": a list per seed, every fifth step; "gradients": step, as a string → a list per
     seed, one gradient norm per block.
     """
-    return json.loads(RECORD.read_text(encoding="utf-8"))
+    return read(RECORD)
 
 
 def main() -> None:
@@ -164,10 +164,7 @@ def main() -> None:
                     "gradients": {str(step): [norms[step] for _, norms in runs] for step in PROBED},
                 }
                 print(depth, norm, warmup, [losses[-1] for losses, _ in runs], flush=True)
-    rounded = json.loads(
-        json.dumps(result), parse_float=lambda number: float(f"{float(number):.3g}")
-    )
-    RECORD.write_text(json.dumps(rounded) + "\n", encoding="utf-8")
+    write(RECORD, rounded(result, ".3g"), indent=None)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ keeps what is recorded of the others.
 """
 
 import argparse
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from course_lib.experiments.record import read, write
 from course_lib.multihead import MultiHeadAttention
 from course_lib.training import fit
 from course_lib.validation import require_one_of, require_whole
@@ -203,7 +203,7 @@ def best_rate(found: dict[str, list[float]]) -> str:
 
 def recorded() -> dict[str, dict[str, list[float]]]:
     """Return the recorded result: arm → learning rate → an accuracy per seed."""
-    return json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    return read(RECORD)
 
 
 def best(arm: str) -> list[float]:
@@ -222,7 +222,7 @@ def main() -> None:
         print(new, flush=True)
         result = recorded() | new
         ordered = {name: result[name] for name in ARMS if name in result}
-        RECORD.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+        write(RECORD, ordered)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ this file. With names of encodings behind it, it trains these alone and keeps wh
 """
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from course_lib.experiments.record import read, rounded, write
 from course_lib.masks import causal_mask
 from course_lib.multihead import MultiHeadAttention
 from course_lib.positions import ENCODINGS, AttentionPositions, Positions, make_positions
@@ -183,7 +183,7 @@ def accuracies(model: SmallModel, task: str, *, count: int = 100) -> list[float 
 
 def recorded() -> dict[str, dict[str, dict[str, dict]]]:
     """Return the record: mask → task → encoding → {"lr": …, "accuracy": for each seed, one per length}."""
-    return json.loads(RECORD.read_text(encoding="utf-8"))
+    return read(RECORD)
 
 
 def main() -> None:
@@ -194,7 +194,7 @@ def main() -> None:
     for encoding in chosen:
         require_one_of(ARMS, encoding=encoding)
     torch.set_num_threads(1)
-    result = recorded() if RECORD.exists() else {}
+    result = recorded()
     for encoding in chosen:
         for mask, causal in MASKS.items():
             for task in TASKS:
@@ -213,8 +213,7 @@ def _write(result: dict) -> None:
         }
         for mask in MASKS
     }
-    rounded = json.loads(json.dumps(ordered), parse_float=lambda number: round(float(number), 3))
-    RECORD.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
+    write(RECORD, rounded(ordered, ".3f"))
 
 
 def _arm(encoding: str, task: str, causal: bool) -> dict:

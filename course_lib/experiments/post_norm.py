@@ -9,7 +9,6 @@ trains every arm from three seeds at several learning rates, and where the seeds
 result beside this file (35 minutes of CPU time). Runs that are recorded already are kept; delete the file to start anew.
 """
 
-import json
 from pathlib import Path
 
 import torch
@@ -17,6 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.experiments.depth import DeepStack, task_batches, task_loss
+from course_lib.experiments.record import read, write
 from course_lib.training import TrainingConfig, fit
 from course_lib.validation import require_one_of, require_positive, require_whole
 
@@ -160,7 +160,7 @@ MANY_ARMS = tuple(arm(12, "post", scale=0.3, warmup=w) for w in (0, 200))
 
 def recorded() -> dict[str, dict[str, dict[str, list[float]]]]:
     """Return the recorded result: arm → number of steps, or `MANY` → learning rate → a final loss per seed."""
-    return json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    return read(RECORD)
 
 
 def best_rate(by_rate: dict[str, list[float]]) -> str:
@@ -187,7 +187,7 @@ def _record(
     found = recorded()
     found.setdefault(name, {}).setdefault(key, {})[f"{lr:g}"] = ends
     ordered = {one: found[one] for one in ARMS if one in found}
-    RECORD.write_text(json.dumps(ordered, indent=1) + "\n", encoding="utf-8")
+    write(RECORD, ordered)
 
 
 def sweep(name: str) -> None:

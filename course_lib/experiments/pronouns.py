@@ -9,7 +9,6 @@ trains readers from five seeds with every learning rate and budget, measures the
 records the result beside this file (3 to 4 minutes on one CPU core).
 """
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,6 +23,7 @@ from torch.func import stack_module_state
 
 from course_lib.checkpoints.pronouns import PronounModel
 from course_lib.data import pronoun_sentences, pronoun_vocabulary
+from course_lib.experiments.record import read, rounded, write
 from course_lib.inspection import record_attention
 from course_lib.validation import require_one_of
 
@@ -170,7 +170,7 @@ def name_of(asked: str, lr: float, steps: int) -> str:
 @cache
 def recorded() -> dict[str, list[dict]]:
     """Return the recorded result of the long version: `name_of(…)` → what `measure_reader` says, per seed."""
-    return json.loads(RECORD.read_text(encoding="utf-8"))
+    return read(RECORD)
 
 
 def _tensors(split: str, asked: str) -> tuple[Tensor, Tensor, Tensor]:
@@ -204,12 +204,9 @@ def main() -> None:
 
 def _record(name: str, measured: list[dict]) -> None:
     """Add to the record at once, so that parts of the long version can run side by side."""
-    text = json.dumps(measured)
-    rounded = json.loads(text, parse_float=lambda number: float(f"{float(number):.3g}"))
-    recorded.cache_clear()
-    result = (recorded() if RECORD.exists() else {}) | {name: rounded}
-    RECORD.write_text(json.dumps(dict(sorted(result.items())), indent=1) + "\n", encoding="utf-8")
-    print(name, [one["accuracy"] for one in rounded], flush=True)
+    kept = rounded(measured, ".3g")
+    write(RECORD, dict(sorted((read(RECORD) | {name: kept}).items())))
+    print(name, [one["accuracy"] for one in kept], flush=True)
 
 
 if __name__ == "__main__":

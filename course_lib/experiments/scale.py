@@ -12,7 +12,6 @@ no scale, one learning rate, an initialisation that is multiplied by $1$, $1/\sq
 the scores.
 """
 
-import json
 import sys
 from functools import cache
 from pathlib import Path
@@ -22,6 +21,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from course_lib.experiments.record import read, write
 from course_lib.validation import require_one_of, require_positive, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")
@@ -128,7 +128,7 @@ def recorded() -> dict[str, dict]:
     scale: dimension → factor of the initialisation, by its name in `SCALES`, or "loss on the scores" → a final
     loss per seed.
     """
-    return json.loads(RECORD.read_text(encoding="utf-8"))
+    return read(RECORD)
 
 
 def best(d: int, scale: str, budget: int) -> tuple[float, list[float]]:
@@ -171,14 +171,14 @@ def main(parts: list[str]) -> None:
     """Train everything, or some dimensions or the part "start", and record the result."""
     torch.set_num_threads(1)
     every = (*map(str, DIMENSIONS), "start")
-    result = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    result = read(RECORD)
     for part in parts or every:
         if part == "start":
             result[part] = {str(d): _starts(d) for d in DIMENSIONS}
         else:
             result[part] = _sweep(int(part))
         ordered = {name: result[name] for name in every if name in result}
-        RECORD.write_text(json.dumps(ordered) + "\n", encoding="utf-8")
+        write(RECORD, ordered, indent=None)
 
 
 if __name__ == "__main__":

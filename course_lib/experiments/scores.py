@@ -8,7 +8,6 @@ the keys' order or in another one. Scores with parameters are trained with sever
 trains each from five seeds and records the accuracy beside this file.
 """
 
-import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -17,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from course_lib.experiments.record import read, write
 from course_lib.scoring import AdditiveScore, DotScore, GaussianScore, GeneralScore
 from course_lib.validation import require_one_of, require_positive, require_whole
 
@@ -120,7 +120,7 @@ def recorded() -> dict[str, dict]:
 
     The cases are the orders, and "no constant": the same order, without the constant component.
     """
-    return json.loads(RECORD.read_text(encoding="utf-8"))
+    return read(RECORD)
 
 
 def best(case: str, name: str, budget: int) -> tuple[float, list[float]]:
@@ -155,7 +155,7 @@ def main() -> None:
                     for n, budget in enumerate(BUDGETS)
                 }
                 print(case, name, lr, result[case][name][str(lr)], flush=True)
-    RECORD.write_text(json.dumps(result) + "\n", encoding="utf-8")
+    write(RECORD, result, indent=None)
 
 
 if __name__ == "__main__":

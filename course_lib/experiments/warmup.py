@@ -9,13 +9,13 @@ rate, and records the exact-match accuracy after 150 and after 300 steps beside 
 Runs that are recorded already are kept; delete the file to start anew.
 """
 
-import json
 from pathlib import Path
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from course_lib.experiments.record import read, write
 from course_lib.training import next_token_loss
 from course_lib.transformer import Transformer, TransformerConfig
 from course_lib.validation import require_one_of, require_positive, require_whole
@@ -96,7 +96,7 @@ def train(norm: str, warmup: int, lr: float, seed: int, budgets: tuple[int, ...]
 
 def recorded() -> dict[str, dict[str, list[list[float]]]]:
     """Return the recorded result: arm → learning rate → for each seed an accuracy per budget."""
-    return json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    return read(RECORD)
 
 
 def arm(norm: str, warmup: int) -> str:
@@ -123,7 +123,7 @@ def main() -> None:
                 runs = [train(norm, warmup, lr, seed, BUDGETS) for seed in SEEDS]
                 rounded = [[round(accuracy, 3) for accuracy in run] for run in runs]
                 result.setdefault(name, {})[f"{lr:g}"] = rounded
-                RECORD.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+                write(RECORD, result)
                 print(name, f"{lr:g}", rounded, flush=True)
 
 
