@@ -100,8 +100,7 @@ def require_floating(**tensors: Tensor) -> None:
 def require_floating_dtype(dtype: torch.dtype) -> None:
     """Refuse anything but a floating-point dtype."""
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        came = short_name(dtype) if isinstance(dtype, torch.dtype) else repr(dtype)
-        raise ValueError(f"dtype={came}; it must be a floating-point dtype, e.g. torch.float32")
+        raise ValueError(f"dtype={dtype} must be a floating-point dtype, e.g. torch.float32")
 
 
 def require_finite(**tensors: Tensor) -> None:
@@ -162,9 +161,7 @@ def require_same_dtype_and_device_as(layer: torch.nn.Linear, owner: str, **tenso
     for name, tensor in tensors.items():
         for what in ("dtype", "device"):
             wanted, given = getattr(layer.weight, what), getattr(tensor, what)
-            if wanted == given:
-                continue
-            if what == "dtype" and torch.is_autocast_enabled(tensor.device.type):
+            if wanted == given or (what == "dtype" and _autocast_converts(layer.weight, tensor)):
                 continue
             raise ValueError(
                 f"{name} has {what} {short_name(given)}, but the parameters of the {owner} have "
@@ -366,6 +363,20 @@ def require_tokens(vocabulary_size: int, **tensors: Tensor) -> None:
                 f"{name} holds {lowest if lowest < 0 else highest}; the vocabulary has "
                 f"{vocabulary_size} tokens, 0 to {vocabulary_size - 1}"
             )
+
+
+def require_next_token(token: Tensor, batch: int, vocabulary_size: int) -> None:
+    """Refuse anything but token ids below `vocabulary_size`, one per sequence of the batch."""
+    if not isinstance(token, Tensor):
+        came = f"is a {type(token).__name__}"
+    elif token.shape != (batch,) or token.dtype not in (torch.int64, torch.int32):
+        came = f"has shape {tuple(token.shape)} and dtype {short_name(token.dtype)}"
+    else:
+        require_tokens(vocabulary_size, token=token[:, None])
+        return
+    raise ValueError(
+        f"token {came}; it must be whole numbers (int64 or int32) of shape ({batch},), one per sequence"
+    )
 
 
 # --- numbers ---------------------------------------------------------------------------------

@@ -82,8 +82,7 @@ def attend(scores, value, mask=None, *, dropout=0.0, training=False):
     for name, tensor, axes in (("scores", scores, "query, key"), ("value", value, "key, d_value")):
         if tensor.dim() < 2:
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (…, {axes})")
-    if not torch.is_autocast_enabled(value.device.type):
-        require_alike(scores=scores, value=value)
+    require_alike(scores=scores, value=value)
     if scores.shape[-1] != value.shape[-2]:
         raise ValueError(
             f"scores has shape {tuple(scores.shape)}, that is {scores.shape[-1]} keys, but value has "

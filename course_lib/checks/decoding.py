@@ -9,10 +9,10 @@ from torch import Tensor
 from course_lib.checks.cache import require_rows
 from course_lib.validation import (
     require_floating,
+    require_next_token,
     require_positive,
     require_tokens,
     require_whole,
-    short_name,
 )
 
 
@@ -23,17 +23,7 @@ def session_init(self, model, source, *, bos_id=1):
 
 def session_step(self, token):
     """One token of the vocabulary per sequence."""
-    batch = len(self.logits)
-    if not isinstance(token, Tensor):
-        came = f"is a {type(token).__name__}"
-    elif token.shape != (batch,) or short_name(token.dtype) not in ("int64", "int32"):
-        came = f"has shape {tuple(token.shape)} and dtype {short_name(token.dtype)}"
-    else:
-        require_tokens(self.model.vocabulary_size, token=token[:, None])
-        return
-    raise ValueError(
-        f"token {came}; it must be whole numbers (int64 or int32) of shape ({batch},), one per sequence"
-    )
+    require_next_token(token, len(self.logits), self.model.vocabulary_size)
 
 
 def session_reorder(self, rows, *, same_sources=False):

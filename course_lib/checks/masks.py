@@ -7,6 +7,7 @@ from torch import Tensor
 
 from course_lib.validation import (
     require_floating,
+    require_floating_dtype,
     require_mask,
     require_tensor,
     require_whole,
@@ -71,8 +72,7 @@ def combine_masks(*masks):
 def to_additive(mask, dtype=torch.float32):
     """The mask is boolean, the dtype floating-point."""
     require_mask(mask, getattr(mask, "shape", ()))
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise ValueError(f"dtype={dtype} must be a floating-point dtype, e.g. torch.float32")
+    require_floating_dtype(dtype)
 
 
 def from_additive(mask):

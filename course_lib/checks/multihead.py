@@ -1,6 +1,5 @@
 """Checks of `course_lib.multihead`."""
 
-import torch
 from torch import Tensor
 
 from course_lib.cache import CrossAttentionCache, KeyValueCache
@@ -131,8 +130,7 @@ def require_same_cache(cache, query, weight, num_kv_heads):
     """Refuse a cache of another batch or layer, before anything is added to it."""
     if cache.length == 0:
         return
-    if not torch.is_autocast_enabled(query.device.type):
-        require_alike(**{"the cached key": cache._key, "the new key": weight})
+    require_alike(**{"the cached key": cache._key, "the new key": weight})
     _, heads, _, d_head = cache._key.shape
     for new, kept, what in (
         (len(query), cache.batch, "sequences"),

@@ -1,12 +1,13 @@
 """Checks of `course_lib.recurrent`."""
 
-from torch import Tensor, nn
+from torch import nn
 
 from course_lib.validation import (
     require_alike,
     require_axes,
     require_bool,
     require_floating,
+    require_next_token,
     require_one_of,
     require_same_batch,
     require_size,
@@ -166,12 +167,7 @@ def decode_step(self, token, state):
         raise ValueError(
             f"state is a {type(state).__name__}; it must be the state that prefill returned"
         )
-    if not isinstance(token, Tensor) or token.shape != (len(state.encoded.memory),):
-        came = tuple(token.shape) if isinstance(token, Tensor) else type(token).__name__
-        raise ValueError(
-            f"token is {came}; it must be a tensor of shape ({len(state.encoded.memory)},), one token per sequence"
-        )
-    require_tokens(self.vocabulary_size, token=token[:, None])
+    require_next_token(token, len(state.encoded.memory), self.vocabulary_size)
 
 
 def generate(self, source, max_length=50):

@@ -200,7 +200,7 @@ def test_logits_that_are_nan_are_refused_by_every_decoding():
 
 
 def test_nothing_is_truncated_to_whole_numbers():
-    with pytest.raises(ValueError, match="dtype=int64; it must be a floating-point dtype"):
+    with pytest.raises(ValueError, match="dtype=torch.int64 must be a floating-point dtype"):
         positions.sinusoidal_table(3, 4, dtype=torch.int64)
     with pytest.raises(ValueError, match="pad_id=300 does not fit into sequences.0., of uint8"):
         data.pad([torch.tensor([1, 2], dtype=torch.uint8)], pad_id=300)
