@@ -28,7 +28,6 @@ from course_lib.plots.diagrams import (
     self_and_cross_diagram,
     shifted_target_diagram,
     teacher_forcing_diagram,
-    transformer_diagram,
 )
 from course_lib.plots.drawn import drawn_panels
 from course_lib.plots.fit import FitPanel
@@ -92,5 +91,4 @@ __all__ = [
     "self_and_cross_diagram",
     "shifted_target_diagram",
     "teacher_forcing_diagram",
-    "transformer_diagram",
 ]

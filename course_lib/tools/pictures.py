@@ -12,11 +12,11 @@ from course_lib.plots import (
     attention_diagram,
     blocks_diagram,
     cache_diagram,
+    full_transformer_diagram,
     heads_diagram,
     kv_heads_diagram,
     residual_diagram,
     self_and_cross_diagram,
-    transformer_diagram,
 )
 from course_lib.tools.animation import attention_animation
 from course_lib.widgets import (
@@ -65,7 +65,7 @@ PICTURES: dict[str, Callable[[], bytes]] = {
     "kv_heads.svg": _diagram(kv_heads_diagram),
     "residual.svg": _diagram(residual_diagram),
     "blocks.svg": _diagram(blocks_diagram),
-    "transformer.svg": _diagram(transformer_diagram),
+    "transformer.svg": _diagram(full_transformer_diagram),
     "cache.svg": _diagram(cache_diagram),
 }
 
