@@ -193,12 +193,16 @@ def require_axes(at_least: int, shape: str, at_most: int | None = None, **tensor
 
 
 def require_vectors(**tensors: Tensor) -> None:
-    """Refuse anything but a floating-point tensor of shape (…, how many, dimension)."""
+    """Refuse anything but a floating-point tensor of shape (…, how many, dimension), the dimension above 0."""
     require_floating(**tensors)
     for name, tensor in tensors.items():
         require_axes(
             2, f"(…, {name}, dimension), e.g. {name}[None, :] for a single {name}", **{name: tensor}
         )
+        if tensor.shape[-1] == 0:
+            raise ValueError(
+                f"{name} has shape {tuple(tensor.shape)}; its vectors have no components"
+            )
 
 
 def require_sequence(size: int, **tensors: Tensor) -> None:

@@ -33,8 +33,6 @@ def scaled_dot_product_attention(
     require_value_per_key(key, value)
     require_probability(dropout=dropout)
     require_bool(need_weights=need_weights, enable_gqa=enable_gqa)
-    if d == 0:
-        raise ValueError(f"query has shape {tuple(query.shape)}; its vectors have no components")
     if scale is not None and (
         isinstance(scale, bool) or not isinstance(scale, Real) or not abs(scale) < 2**63
     ):
