@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from types import FunctionType
+from types import FunctionType, MethodType
 
 import torch
 from torch import Tensor
@@ -309,5 +309,5 @@ def _is_trivial(function: object) -> bool:
 
 
 def _instructions(function: object) -> list[dis.Instruction]:
-    code = getattr(function, "__code__", None) if isinstance(function, FunctionType) else None
-    return list(dis.get_instructions(code)) if code else []
+    is_function = isinstance(function, FunctionType | MethodType)
+    return list(dis.get_instructions(function)) if is_function else []

@@ -168,7 +168,7 @@ def _run_once(name: str, request: bytes, seconds: float) -> dict[str, Any]:
     if zygote is None or _failed:
         raise Unavailable
     try:
-        number, channel = zygote.child(_START_SECONDS)
+        number, channel = zygote.child(_LOAD_SECONDS if zygote.used else _START_SECONDS)
     except OSError:
         zygote.kill()
         _failed = not zygote.used
@@ -263,7 +263,22 @@ class _Pickler(cloudpickle.Pickler):
             self.files.add(obj.__code__.co_filename)
         if type(obj).__name__.endswith("ExitAutocall"):  # `exit` and `quit` of a notebook
             return getattr, (builtins, "exit")
+        if (original := _uncompiled(obj)) is not None:
+            return _identity, (original,)
         return super().reducer_override(obj)
+
+
+def _uncompiled(obj: Any) -> Any:
+    """Return what `torch.compile` was called with; compiling it again would take longer than the time limit."""
+    if isinstance(obj, FunctionType):
+        return vars(obj).get("_torchdynamo_orig_callable")
+    if isinstance(obj, torch.nn.Module):
+        return vars(obj).get("_modules", {}).get("_orig_mod")
+    return None
+
+
+def _identity(obj: Any) -> Any:
+    return obj
 
 
 _INSTALLED = tuple(

@@ -69,6 +69,7 @@ def captured_state() -> dict[str, Any]:
         "device": torch.get_default_device(),
         "deterministic": torch.get_deterministic_debug_mode(),
         "matmul": torch.get_float32_matmul_precision(),
+        "printing": (dict(vars(torch._tensor_str.PRINT_OPTS)), np.get_printoptions()),
         "recursion": sys.getrecursionlimit(),
         "directory": os.getcwd(),
         "path": list(sys.path),
@@ -88,6 +89,8 @@ def apply_state(state: dict[str, Any]) -> None:
         torch.set_default_device(None if cpu else state["device"])
     torch.set_deterministic_debug_mode(state["deterministic"])
     torch.set_float32_matmul_precision(state["matmul"])
+    vars(torch._tensor_str.PRINT_OPTS).update(state["printing"][0])
+    np.set_printoptions(**state["printing"][1])
     sys.setrecursionlimit(state["recursion"])
     os.chdir(state["directory"])
     sys.path[:] = state["path"]
@@ -104,7 +107,6 @@ def restored_global_state() -> Iterator[None]:
         torch.random.fork_rng(enabled=torch.cuda.is_initialized()),  # else it would initialise CUDA
         warnings.catch_warnings(),
         np.errstate(),
-        np.printoptions(),
         _exit_raises(),
     ):
         warnings.simplefilter("ignore")

@@ -33,7 +33,7 @@ from course_lib.exercises import grading
 from course_lib.exercises.catalogue import EXERCISES
 from course_lib.exercises.sandbox import CapturedOutput, apply_state, captured_state
 
-_MOST_DATA = 2 << 30  # bytes that a check may allocate on top of what the zygote has
+_MOST_DATA = 1 << 30  # bytes that a check may allocate on top of what the zygote has
 _MOST_STDERR = 10_000  # characters
 _WARM_UP = "weighted_sum"  # a small exercise, with gradients
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
@@ -125,6 +125,7 @@ def _run_child(channel: Connection, threads: int) -> None:
         apply_state(pickle.loads(pickle.dumps(captured_state())))
         with warnings.catch_warnings():
             grading.grade_alone(EXERCISES[_WARM_UP], EXERCISES[_WARM_UP].solution)
+        _limit_memory()
         name, state, lines, threads, pickled = pickle.loads(channel.recv_bytes())
         exercise = EXERCISES[name]
         sys.stdout, sys.stderr = CapturedOutput(_MOST_STDERR), CapturedOutput(_MOST_STDERR)
@@ -148,20 +149,25 @@ def _run_child(channel: Connection, threads: int) -> None:
 
 
 def _limit_this_process() -> None:
-    """Let this process die with the zygote, before all others, without a core file, and at a bounded size."""
+    """Let this process die with the zygote and, where memory is short, before all others; without a core file."""
     os.setsid()
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError, ValueError):
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")
-        with open("/proc/self/statm") as file:
-            data = int(file.read().split()[5]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_DATA, (data + _MOST_DATA, data + _MOST_DATA))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
     os.environ["COURSE_PROGRESS"] = "off"  # a check inside the attempt must not record
 
 
+def _limit_memory() -> None:
+    """Bound what this process may allocate, on top of what it has."""
+    with open("/proc/self/statm") as file:
+        most = int(file.read().split()[5]) * resource.getpagesize() + _MOST_DATA
+    with contextlib.suppress(OSError, ValueError):  # a lower limit is set already
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
 def _add_builtins() -> None:
-    """Add what every cell of a notebook can call."""
+    """Add what every cell of a notebook can call; `exit` must not close the standard input."""
+    builtins.exit = builtins.quit = sys.exit
     builtins.display = lambda *objects, **_: print(*objects)
     builtins.get_ipython = lambda: None

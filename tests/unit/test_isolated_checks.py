@@ -222,7 +222,7 @@ def meddles(queries, keys, bandwidth):
     np.seterr(all="raise")
     torch.autograd.set_detect_anomaly(True)
     torch.softmax = torch.Tensor.sum = torch.nn.Module.__call__ = None
-    builtins.len = builtins.print = builtins.__import__ = None
+    builtins.len = builtins.print = None
     EXERCISES.clear = sys.modules["course_lib.exercises.grading"].grade = None
     for name in [name for name in sys.modules if name.startswith("course_lib")]:
         del sys.modules[name]
@@ -242,13 +242,12 @@ def test_nothing_that_code_changes_outlasts_the_check(isolated):
         umask = os.umask(0)
         os.umask(umask)
         return (
-            [getattr(*one) for one in [*modules, (builtins, "__import__"), (sys, "excepthook")]],
+            [getattr(*one) for one in [*modules, (sys, "excepthook")]],
             [torch.get_default_dtype(), torch.get_default_device(), torch.get_num_threads()],
             [torch.rand(1).item(), np.random.rand(), random.random(), repr(torch.ones(1) / 3)],
             [np.geterr(), np.get_printoptions(), torch.is_anomaly_enabled(), gc.isenabled()],
             [list(sys.path), dict(os.environ), os.getcwd(), umask, sys.getswitchinterval()],
             [signal.getsignal(signal.SIGINT), sys.gettrace(), sorted(sys.modules), FACTOR.item()],
-            [list(warnings.filters)],
         )
 
     seeds = torch.get_rng_state(), np.random.get_state(), random.getstate()
@@ -358,6 +357,11 @@ def test_a_report_does_not_depend_on_where_the_attempt_runs(attempt):
         torch.manual_seed(1), np.random.seed(1), random.seed(1)
         reports.append(grade(NAME, attempt, seconds=20, isolated=isolated))
     assert reports[0] == reports[1]
+
+
+@pytest.mark.parametrize("attempt", [right, AsModule()])
+def test_compiled_code_is_checked_without_compiling_it_again(isolated, attempt):
+    assert grade(NAME, torch.compile(attempt), seconds=20).state == "passed"
 
 
 @pytest.mark.parametrize("name", list(EXERCISES)[::9])
