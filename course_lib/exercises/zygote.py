@@ -53,7 +53,8 @@ def serve(control_fd: int, threads: int) -> None:
     signal.set_wakeup_fd(ended_write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     EXERCISES[_WARM_UP]
-    apply_state(captured_state())  # imports parts of PyTorch
+    apply_state(captured_state())  # imports parts of PyTorch, as does the next line
+    torch.broadcast_shapes((1,), (1,))
     gc.collect()
     gc.freeze()  # else a collection in the child would write to, and so copy, every page
     for number in itertools.count(1):
