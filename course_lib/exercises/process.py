@@ -72,7 +72,8 @@ class _Zygote:
                 stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # an interrupt of the kernel's group does not reach it
-                env=os.environ | {"MPLBACKEND": "agg"},
+                env=os.environ
+                | {"MPLBACKEND": "agg", "OMP_WAIT_POLICY": "passive"},  # waiting threads sleep
             )
 
     def is_alive(self) -> bool:

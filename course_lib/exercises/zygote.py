@@ -1,8 +1,9 @@
 """The process that checks are forked from; `process` starts it, once for each kernel.
 
 A zygote is a process that has imported everything and then waits to be forked. A new Python with PyTorch takes
-seconds to start, a fork takes milliseconds. Forking is safe here because the zygote has one thread: it never computes
-anything. A kernel that has run backward, or an operation on several threads, cannot be forked.
+seconds to start, a fork takes milliseconds. Forking is safe here because the zygote has one thread and never runs
+backward: it only imports, and the cases are computed on that thread. A kernel that has run backward, or an operation
+on several threads, cannot be forked.
 
 The zygote keeps one child, which warms up (the first operation, the first backward and the first thread cost more
 than a whole check) and then waits for an attempt. It grades one and ends; the zygote ends every process that it has
@@ -52,6 +53,9 @@ def serve(control_fd: int, threads: int) -> None:
         os.set_blocking(end, False)
     signal.set_wakeup_fd(ended_write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    torch.set_num_threads(
+        1
+    )  # threads do not survive a fork, and a child would wait for them for ever
     EXERCISES[_WARM_UP]
     apply_state(captured_state())  # imports parts of PyTorch, as does the next line
     torch.broadcast_shapes((1,), (1,))

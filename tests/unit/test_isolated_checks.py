@@ -374,6 +374,20 @@ def test_every_kind_of_mistake_is_named_in_both_ways(name):
         assert len(reports) == 1, "\n".join(map(str, reports))
 
 
+def test_a_check_on_several_threads_ends_whatever_the_zygote_has_imported(isolated):
+    names, threads = ["hunt_five", "decoder_block", "encoder_stack", NAME], torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        for name in names:
+            for _ in range(2):  # the second is forked when the exercise has been imported
+                report = grade(name, EXERCISES[name].solution, seconds=20)
+                assert report.state == "passed", str(report)
+        zygote = process._zygote.process.pid
+        assert len(os.listdir(f"/proc/{zygote}/task")) == 1
+    finally:
+        torch.set_num_threads(threads)
+
+
 @pytest.mark.parametrize(
     "needed", [threading.Lock(), (n for n in [1]), sys.stdout, torch.zeros(20 << 20)]
 )
