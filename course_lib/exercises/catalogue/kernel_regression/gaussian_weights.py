@@ -4,7 +4,6 @@ import torch
 
 from course_lib.exercises.catalogue._shared import rounded_tensor
 from course_lib.exercises.exercise import Case, Exercise, Mistake
-from course_lib.pooling import gaussian_kernel
 
 
 def gaussian_weights(queries, keys, bandwidth):
@@ -15,9 +14,10 @@ def gaussian_weights(queries, keys, bandwidth):
 
 
 def _reference(queries, keys, bandwidth):
-    """A product of one-dimensional kernels, one per dimension."""
+    """Kernel values in float64 relative to the largest of the row, which is exact for a far query too."""
     u = (queries[:, None, :] - keys) / bandwidth  # (query, key, d)
-    similarity = gaussian_kernel(u.double()).prod(dim=-1)
+    logarithms = -(u.double() ** 2).sum(dim=-1) / 2
+    similarity = torch.exp(logarithms - logarithms.amax(dim=-1, keepdim=True))
     return (similarity / similarity.sum(dim=-1, keepdim=True)).to(queries.dtype)
 
 
@@ -27,6 +27,11 @@ def _scaled(q, k, h):
 
 def _squared(q, k, h):
     return _scaled(q, k, h).square().sum(-1)
+
+
+def _ratio(q, k, h, *, epsilon=0.0):
+    kernel = torch.exp(-_squared(q, k, h) / 2)
+    return kernel / (kernel.sum(dim=-1, keepdim=True) + epsilon)
 
 
 EXERCISE = Exercise(
@@ -45,6 +50,11 @@ EXERCISE = Exercise(
             queries=rounded_tensor(4, 3, seed=1),
             keys=rounded_tensor(5, 3, seed=2),
             bandwidth=torch.tensor([0.5, 1.5, 3.0]),
+        ),
+        Case(  # one query so far away that exp of every score is 0
+            queries=torch.cat([rounded_tensor(4, 3, seed=3), torch.full((1, 3), 40.0)]),
+            keys=rounded_tensor(5, 3, seed=4),
+            bandwidth=torch.tensor([1.0, 2.0, 0.5]),
         ),
     ),
     mistakes=(
@@ -105,6 +115,55 @@ EXERCISE = Exercise(
             "not_normalised",
             lambda q, k, h: torch.exp(-_squared(q, k, h) / 2),
             "These are kernel values, not weights yet. Divide each row by its sum.",
+        ),
+        Mistake(
+            "underflow",
+            _ratio,
+            "For a query far from all keys every kernel value underflows to 0, and the ratio is 0/0. Use torch.softmax of "
+            "the scores, or subtract the largest score of each row before exp.",
+        ),
+        Mistake(
+            "underflow_and_epsilon",
+            lambda q, k, h: _ratio(q, k, h, epsilon=1e-12),
+            "For a query far from all keys every kernel value underflows to 0, so its weights are all 0. They must sum to "
+            "1: use torch.softmax of the scores, or subtract the largest score of each row before exp.",
+        ),
+        *(
+            Mistake(
+                f"one_bandwidth_{name}",
+                lambda q, k, h, one=one: torch.softmax(-_squared(q, k, one(h)) / 2, dim=-1),
+                "All components are divided by the same number. Divide each component by its own bandwidth.",
+            )
+            for name, one in {
+                "norm": torch.linalg.vector_norm,
+                "sum": torch.sum,
+                "product": torch.prod,
+                "first": lambda h: h[0],
+                "last": lambda h: h[-1],
+            }.items()
+        ),
+        Mistake(
+            "bandwidth_ignored",
+            lambda q, k, h: torch.softmax(-_squared(q, k, 1) / 2, dim=-1),
+            "The bandwidth is not used. Divide each component of the difference by its bandwidth.",
+        ),
+        *(
+            Mistake(
+                f"absolute_{name}",
+                lambda q, k, h, c=c: torch.softmax(-_scaled(q, k, h).abs().sum(-1) * c, dim=-1),
+                "You add absolute values. The score is a sum of squares.",
+            )
+            for name, c in {"halved": 0.5, "whole": 1.0}.items()
+        ),
+        Mistake(
+            "scores",
+            lambda q, k, h: -_squared(q, k, h) / 2,
+            "These are the scores. Apply a softmax over the keys to get the weights.",
+        ),
+        Mistake(
+            "norm_not_squared_whole",
+            lambda q, k, h: torch.softmax(-_squared(q, k, h).sqrt(), dim=-1),
+            "You take the norm of the scaled difference. The score is minus half the squared norm.",
         ),
     ),
     hints=(

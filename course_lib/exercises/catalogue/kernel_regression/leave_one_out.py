@@ -99,6 +99,56 @@ EXERCISE = Exercise(
             lambda k, v, h: _errors(k, v, h, ~torch.eye(len(k), dtype=torch.bool)).abs().mean(),
             "You average the absolute errors. Square them first.",
         ),
+        Mistake(
+            "not_squared",
+            lambda k, v, h: _errors(k, v, h, ~torch.eye(len(k), dtype=torch.bool)).mean(),
+            "You average the residuals without squaring them, so positive and negative ones cancel.",
+        ),
+        Mistake(
+            "by_own_weight",
+            lambda k, v, h: _shortcut(k, v, h, lambda residual, own: residual / own),
+            "You divide by α_ii. Divide by 1 - α_ii, what the other weights sum to.",
+        ),
+        Mistake(
+            "sign_of_own_weight",
+            lambda k, v, h: _shortcut(k, v, h, lambda residual, own: residual / (1 + own)),
+            "You divide by 1 + α_ii. Without pair i the other weights sum to 1 - α_ii.",
+        ),
+        Mistake(
+            "per_key",
+            lambda k, v, h: _errors(k, v, h, ~torch.eye(len(k), dtype=torch.bool)).square(),
+            "These are the squared errors of all keys. Return their mean, one number.",
+        ),
+        Mistake(
+            "by_n_minus_1",
+            lambda k, v, h: (
+                _errors(k, v, h, ~torch.eye(len(k), dtype=torch.bool)).square().sum() / (len(k) - 1)
+            ),
+            "You divide the sum by n - 1. The error is the mean over all n keys.",
+        ),
+        Mistake(
+            "bandwidth_ignored",
+            lambda k, v, h: (
+                _errors(k, v, 1.0, ~torch.eye(len(k), dtype=torch.bool)).square().mean()
+            ),
+            "The bandwidth is not used: pass bandwidth=bandwidth on to attention_pooling.",
+        ),
+        Mistake(
+            "halved",
+            lambda k, v, h: (
+                _errors(k, v, h, ~torch.eye(len(k), dtype=torch.bool)).square().mean() / 2
+            ),
+            "There is a factor of 1/2 too many. The error is the mean of the squares.",
+        ),
+        Mistake(
+            "by_whole_matrix",
+            lambda k, v, h: (
+                (output := attention_pooling(k, k, v, bandwidth=h))
+                and ((v - output.output) / (1 - output.weights)).square().mean()
+            ),
+            "You divide by 1 - α_ij for all pairs, a matrix. Only the weight of the key itself matters: "
+            "weights.diagonal().",
+        ),
     ),
     hints=(
         "Without pair i the other weights are α_ij / (1 - α_ii), so f₋ᵢ(xᵢ) = (f(xᵢ) - α_ii yᵢ) / (1 - α_ii). "

@@ -83,6 +83,67 @@ EXERCISE = Exercise(
             lambda q, k, W, v: torch.softmax(torch.tanh(_sum(q, k, W)) @ v, dim=-1),
             "You applied the softmax already. Return the scores.",
         ),
+        Mistake(
+            "first_query",
+            lambda q, k, W, v: torch.tanh((q @ W.T)[0] + k) @ v,
+            "Every sequence gets the query of the first one. Each sequence of the batch has its own: [:, None, :].",
+        ),
+        Mistake(
+            "scaled",
+            lambda q, k, W, v: torch.tanh(_sum(q, k, W)) @ v / len(v) ** 0.5,
+            "You divide by a root. The additive score has no scale: its tanh bounds each term.",
+        ),
+        Mistake(
+            "mean",
+            lambda q, k, W, v: (torch.tanh(_sum(q, k, W)) * v).mean(dim=-1),
+            "You average over the hidden units. The score is their sum, weighted by v: … @ v.",
+        ),
+        Mistake(
+            "dot_product",
+            lambda q, k, W, v: ((q @ W.T)[:, None, :] * k).sum(dim=-1),
+            "This is a dot product of the two projections. The additive score is v · tanh(W q + U k).",
+        ),
+        Mistake(
+            "column",
+            lambda q, k, W, v: (torch.tanh(_sum(q, k, W)) @ v)[..., None],
+            "The numbers are right, but the shape is (batch, key, 1). Multiply by v, not by v[:, None], or squeeze the last "
+            "axis.",
+        ),
+        Mistake(
+            "W_transposed",
+            lambda q, k, W, v: torch.tanh((q @ W)[:, None, :] + k) @ v,
+            "W is (hidden, query_size), so the projection of a batch of rows is query @ W.T. With a square W there is no "
+            "error message.",
+        ),
+        Mistake(
+            "difference",
+            lambda q, k, W, v: torch.tanh((q @ W.T)[:, None, :] - k) @ v,
+            "You subtract the projected key. The additive score adds the two projections inside the tanh.",
+        ),
+        *(
+            Mistake(
+                name,
+                lambda q, k, W, v, hidden=hidden: hidden((q @ W.T)[:, None, :], k) @ v,
+                "There is a tanh too many or on the wrong term. Add the two projections as they are, and apply one tanh to "
+                "the sum.",
+            )
+            for name, hidden in {
+                "tanh_of_query": lambda q, k: torch.tanh(q) + k,
+                "tanh_of_keys": lambda q, k: q + torch.tanh(k),
+                "tanh_twice": lambda q, k: torch.tanh(torch.tanh(q) + torch.tanh(k)),
+                "tanh_of_query_and_sum": lambda q, k: torch.tanh(torch.tanh(q) + k),
+            }.items()
+        ),
+        Mistake(
+            "hidden_units",
+            lambda q, k, W, v: torch.tanh(_sum(q, k, W)),
+            "These are the hidden units, (batch, key, hidden). Their product with v gives one score per key.",
+        ),
+        Mistake(
+            "v_not_summed",
+            lambda q, k, W, v: torch.tanh(_sum(q, k, W)) * v,
+            "You multiply by v, but do not add the hidden units. Sum over them: … @ v.",
+        ),
     ),
     hints=(
         "Project the query: query @ W.T is (batch, hidden). The keys are (batch, key, hidden).",
