@@ -69,7 +69,12 @@ EXERCISE = Exercise(
         ),
         Case(
             state=random_tensor(3, 4, seed=48),
-            memory=random_tensor(3, 6, 4, seed=49),
+            memory=random_tensor(3, 5, 4, seed=49),
+            lengths=torch.tensor([5, 1, 3]),
+        ),
+        Case(  # every sequence has padding
+            state=random_tensor(3, 4, seed=50),
+            memory=random_tensor(3, 6, 4, seed=51),
             lengths=torch.tensor([3, 1, 5]),
         ),
     ),
