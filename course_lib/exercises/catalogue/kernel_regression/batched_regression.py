@@ -189,6 +189,23 @@ EXERCISE = Exercise(
             ),
             "You return the weights. The output is weights @ values.",
         ),
+        Mistake(
+            "output_transposed",
+            lambda q, k, v, h: _pooled(q, k, v, h).mT,
+            "The numbers are right, but the axes are (batch, d, query). Return (batch, query, d).",
+        ),
+        Mistake(
+            "bandwidth_squared_twice",
+            lambda q, k, v, h: _pooled(q, k, v, h**2),
+            "You divide by the square of the bandwidth and square the ratio again. The score is "
+            "-(difference / bandwidth)² / 2.",
+        ),
+        Mistake(
+            "half_squared",
+            lambda q, k, v, h: _pooled(q, k, v, h, half=0.25),
+            "The factor is 1/4 in your exponent. Square the difference over the bandwidth, then divide by 2: the 2 is not "
+            "squared.",
+        ),
     ),
     hints=(
         "Write down the shape of each step: the differences need the shape (batch, query, key).",

@@ -55,6 +55,10 @@ _OTHER_KERNELS = {
         lambda u: torch.where(u <= 1, 1 - u**2, 0.0),
         "Your window has no lower end: u is negative where the key is larger than the query. Compare |u| with 1.",
     ),
+    "half_window": (
+        lambda u: 1 - u.clamp(0, 1) ** 2,
+        "Keys on one side of the query all have kernel 1, because u is negative there. Clamp 1 - u² at 0, not u.",
+    ),
     "other_side": (
         lambda u: torch.where(u >= -1, 1 - u**2, 0.0),
         "Your window has no upper end. Compare |u| with 1.",
@@ -181,6 +185,15 @@ EXERCISE = Exercise(
             ),
             "A query with no key in its window gets equal weights for all keys here. Its row must be all zeros, like that "
             "of a fully masked row.",
+        ),
+        Mistake(
+            "by_maximum",
+            lambda q, k, h: (
+                (w := _parabola(q, k, h).clamp(min=0))
+                / torch.where((top := w.amax(-1, keepdim=True)) == 0, 1, top)
+            ),
+            "You divide each row by its maximum. The weights of a query sum to 1 only if you divide by the sum of its kernel "
+            "values.",
         ),
     ),
     hints=(

@@ -165,6 +165,23 @@ EXERCISE = Exercise(
             lambda q, k, h: torch.softmax(-_squared(q, k, h).sqrt(), dim=-1),
             "You take the norm of the scaled difference. The score is minus half the squared norm.",
         ),
+        Mistake(
+            "half_squared",
+            lambda q, k, h: torch.softmax(-_squared(q, k, h) / 4, dim=-1),
+            "The factor is 1/4 in your exponent. Square the difference over the bandwidth, then divide by 2: the 2 is not "
+            "squared.",
+        ),
+        Mistake(
+            "component_by_component",
+            lambda q, k, h: torch.softmax(-(_scaled(q, k, h) ** 2) / 2, dim=1).prod(dim=-1),
+            "You normalise each component on its own, so the product does not sum to 1. Sum the squares over the components "
+            "first, then take one softmax over the keys.",
+        ),
+        Mistake(
+            "bandwidth_squared_twice",
+            lambda q, k, h: torch.softmax(-_squared(q, k, h**2) / 2, dim=-1),
+            "You divide by the square of the bandwidth and square the ratio again. The exponent is the sum of -(d/h)²/2.",
+        ),
     ),
     hints=(
         "queries[:, None, :] - keys[None, :, :] has shape (query, key, d). Which axis does the bandwidth belong to?",

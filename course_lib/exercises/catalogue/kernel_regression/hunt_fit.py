@@ -126,6 +126,12 @@ EXERCISE = Exercise(
             lambda q, k, v, h: torch.softmax(-(scaled_differences(q, k, h) ** 2) / 2, dim=-1) @ k,
             "You average the keys. The output is the weighted sum of the values.",
         ),
+        Mistake(
+            "half_squared",
+            _from_scores(lambda d, h: -((d / h) ** 2) / 4),
+            "The factor is 1/4 in your exponent. Square the difference over the bandwidth, then divide by 2: the 2 is not "
+            "squared.",
+        ),
     ),
     hints=(
         "Print weights.sum(dim=-1). The weights of each query must sum to 1.",

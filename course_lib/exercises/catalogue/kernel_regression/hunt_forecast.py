@@ -143,6 +143,18 @@ EXERCISE = Exercise(
             _from_scores(lambda d, h: -(d / h).abs() / 2),
             "The square is gone: your score is linear in the distance.",
         ),
+        Mistake(
+            "queries_clamped",
+            lambda q, k, v, h: _smooth_by_ratio(q.clamp(k.min(), k.max()), k, v, h),
+            "You move far queries to the nearest end of the data. The query itself must stay: far away, the nearest key gets "
+            "nearly all the weight.",
+        ),
+        Mistake(
+            "scores_rescaled",
+            _from_scores(lambda d, h: -(s := (d / h) ** 2 / 2) / s.amax(dim=-1, keepdim=True)),
+            "You divide the scores by the largest of them, which changes the weights. Subtract the largest score of the row: "
+            "the weights stay the same.",
+        ),
     ),
     hints=(
         "Print kernel.sum(dim=-1) for the far query. What is the smallest positive number in "

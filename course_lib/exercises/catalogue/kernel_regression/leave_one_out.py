@@ -149,6 +149,29 @@ EXERCISE = Exercise(
             "You divide by 1 - α_ij for all pairs, a matrix. Only the weight of the key itself matters: "
             "weights.diagonal().",
         ),
+        Mistake(
+            "prediction_divided",
+            lambda k, v, h: (
+                (fit := attention_pooling(k, k, v, bandwidth=h))
+                and (v - fit.output / (1 - fit.weights.diagonal())).square().mean()
+            ),
+            "You divide the prediction by 1 - α_ii, but its own value is still in it. Divide the residual by 1 - α_ii, or "
+            "subtract α_ii y_i from the prediction first.",
+        ),
+        Mistake(
+            "no_half",
+            lambda k, v, h: (
+                _errors(k, v, h / 2**0.5, ~torch.eye(len(k), dtype=torch.bool)).square().mean()
+            ),
+            "The factor 1/2 in the exponent of your weights is missing.",
+        ),
+        Mistake(
+            "bandwidth_not_squared",
+            lambda k, v, h: (
+                _errors(k, v, h**0.5, ~torch.eye(len(k), dtype=torch.bool)).square().mean()
+            ),
+            "In your weights the bandwidth is not squared. The score is -(difference / bandwidth)² / 2.",
+        ),
     ),
     hints=(
         "Without pair i the other weights are α_ij / (1 - α_ii), so f₋ᵢ(xᵢ) = (f(xᵢ) - α_ii yᵢ) / (1 - α_ii). "

@@ -195,6 +195,11 @@ EXERCISE = Exercise(
             _from_moments(_height, dim=0),
             "Your softmax runs over the queries. The weights of one query must sum to 1 over the keys: dim=-1.",
         ),
+        Mistake(
+            "by_standard_deviation",
+            _from_moments(lambda d, y, dy, dd, q: y - d * (dy - d * y) / (dd - d**2).sqrt()),
+            "You divide the covariance by the standard deviation of d. Divide by the variance: no square root.",
+        ),
     ),
     hints=(
         "You need four weighted averages per query: of d, of y, of d·y and of d². weights @ values is the one of y.",

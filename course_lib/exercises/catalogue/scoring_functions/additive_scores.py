@@ -144,6 +144,16 @@ EXERCISE = Exercise(
             lambda q, k, W, v: torch.tanh(_sum(q, k, W)) * v,
             "You multiply by v, but do not add the hidden units. Sum over them: … @ v.",
         ),
+        Mistake(
+            "mean_query",
+            lambda q, k, W, v: torch.tanh((q @ W.T).mean(dim=0) + k) @ v,
+            "Every sequence gets the mean of the queries. Each sequence of the batch has its own: [:, None, :].",
+        ),
+        Mistake(
+            "v_inside",
+            lambda q, k, W, v: torch.tanh(_sum(q, k, W) * v).sum(dim=-1),
+            "You multiply by v inside the tanh. Apply the tanh to the hidden units first, then multiply by v.",
+        ),
     ),
     hints=(
         "Project the query: query @ W.T is (batch, hidden). The keys are (batch, key, hidden).",

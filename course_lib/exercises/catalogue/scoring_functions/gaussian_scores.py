@@ -163,6 +163,16 @@ EXERCISE = Exercise(
             lambda q, k, h: -2 * q @ k.mT / (2 * h**2),
             "The squared norms are missing, and the sign is wrong: a large dot product means a small distance.",
         ),
+        Mistake(
+            "sign_of_key_norm",
+            lambda q, k, h: _scores(q, k, h, of_key=-1.0),
+            "The sign of ‖k‖² is wrong: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².",
+        ),
+        Mistake(
+            "sign_of_query_norm",
+            lambda q, k, h: _scores(q, k, h, of_query=-1.0),
+            "The sign of ‖q‖² is wrong: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².",
+        ),
     ),
     hints=(
         "Expand the square: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².",

@@ -146,6 +146,11 @@ EXERCISE = Exercise(
             ),
             "v is not used: the score is the sum of the hidden units, weighted by v: … @ v.",
         ),
+        Mistake(
+            "sigmoid_for_softmax",
+            lambda q, k, W, U, v: torch.sigmoid(torch.tanh(sum_of_projections(q, k, W, U)) @ v),
+            "The scores are right now, but a sigmoid of each does not sum to 1 over the keys. Use a softmax.",
+        ),
     ),
     hints=(
         "Write the score of this code as a sum: v·tanh(W q) + v·tanh(U k). Which of the two terms changes along a row?",

@@ -122,6 +122,16 @@ EXERCISE = Exercise(
                 "norm_of_each_key": lambda k: k.norm(dim=-1)[..., None, :],
             }.items()
         ),
+        Mistake(
+            "cosine",
+            lambda q, k, v: (
+                torch.softmax(
+                    torch.cosine_similarity(q[..., :, None, :], k[..., None, :, :], dim=-1), dim=-1
+                )
+                @ v
+            ),
+            "You divide by the norms, so the scores are cosine similarities. Divide the dot products by √d.",
+        ),
     ),
     hints=(
         "Print the weights for the narrow and for the wide values. Do they change? Should they?",

@@ -216,6 +216,34 @@ EXERCISE = Exercise(
             lambda a, n, v: masked_softmax(a, _mask(a, n)),
             "These are the weights, and they are right. Return the output: weights @ value.",
         ),
+        *(
+            Mistake(
+                f"added_{name}",
+                lambda a, n, v, change=change: torch.softmax(change(a, _mask(a, n)), dim=-1) @ v,
+                message,
+            )
+            for name, change, message in (
+                (
+                    "minus_at_real",
+                    lambda a, m: a + m * -1e9,
+                    "You add a large negative number where the mask is True, which are the real keys. Add it where the mask "
+                    "is False. And a sequence of length 0 needs weights of 0.",
+                ),
+                (
+                    "mask_as_number",
+                    lambda a, m: a + m,
+                    "You add the mask to the scores, so a real key gets 1 more than padding. Masked scores must become -inf.",
+                ),
+            )
+        ),
+        Mistake(
+            "divided_by_lengths",
+            lambda a, n, v: (
+                (torch.softmax(a, dim=-1) * _mask(a, n)) @ v / n[:, None, None].clamp(min=1)
+            ),
+            "You divide by the length of the sequence. The weights of a row must sum to 1: mask the scores before the "
+            "softmax, which normalises.",
+        ),
     ),
     hints=(
         "torch.arange(scores.shape[-1]) < lengths[:, None, None] is the mask, (batch, 1, key).",

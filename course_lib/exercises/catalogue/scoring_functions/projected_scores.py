@@ -145,6 +145,11 @@ EXERCISE = Exercise(
             lambda q, k, A, B: torch.tanh((q @ A.T)[:, None] + (k @ B.T)[None]).sum(dim=-1),
             "This is an additive score. Here the two projections are multiplied: a dot product for each pair.",
         ),
+        Mistake(
+            "cosine",
+            lambda q, k, A, B: torch.cosine_similarity((q @ A.T)[:, None], (k @ B.T)[None], dim=-1),
+            "You divide by the norms, so these are cosine similarities. Divide the dot products by √hidden.",
+        ),
     ),
     hints=(
         "query @ A.T is (query, hidden), key @ B.T is (key, hidden). Now they have the same dimension.",

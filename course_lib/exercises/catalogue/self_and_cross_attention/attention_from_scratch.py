@@ -283,6 +283,18 @@ EXERCISE = Exercise(
             "You mask after the softmax, so the weights of a row no longer sum to 1. Mask before the softmax. And the scale "
             "1/√d is missing.",
         ),
+        Mistake(
+            "mask_as_number",
+            lambda q, k, v, m: torch.softmax(attention_scores(q, k) + m, dim=-1) @ v,
+            "You add the mask to the scores, so an allowed key gets 1 more than a masked one. Masked scores must become "
+            "-inf.",
+        ),
+        Mistake(
+            "large_negative_at_allowed",
+            lambda q, k, v, m: torch.softmax(attention_scores(q, k) + m * -1e9, dim=-1) @ v,
+            "You add a large negative number where the mask is True, which are the allowed keys. Add it where the mask is "
+            "False, and give fully masked queries zeros.",
+        ),
     ),
     hints=(
         "Five steps: scores, scale, mask, softmax, weighted sum. Write the shape behind each line.",

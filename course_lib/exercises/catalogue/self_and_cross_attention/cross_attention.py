@@ -3,6 +3,7 @@
 import math
 
 import torch
+import torch.nn.functional as F
 
 from course_lib.attention import scaled_dot_product_attention
 from course_lib.exercises.catalogue._shared import attention_scores, random_tensor, rounded_tensor
@@ -258,6 +259,27 @@ EXERCISE = Exercise(
                 )
             ),
             "Your mask is causal. In cross-attention every query may attend to all of memory.",
+        ),
+        Mistake(
+            "memory_appended",
+            lambda x, m, *W: (
+                scaled_dot_product_attention(
+                    x @ W[0].mT,
+                    torch.cat([x @ W[1].mT, m @ W[1].mT], dim=1),
+                    torch.cat([x @ W[2].mT, m @ W[2].mT], dim=1),
+                ).output
+            ),
+            "Your queries attend to x and memory together. In cross-attention, keys and values come from memory alone.",
+        ),
+        Mistake(
+            "cosine",
+            lambda x, m, W_q, W_k, W_v: (
+                torch.softmax(
+                    F.normalize(x @ W_q.T, dim=-1) @ F.normalize(m @ W_k.T, dim=-1).mT, dim=-1
+                )
+                @ (m @ W_v.T)
+            ),
+            "You divide by the norms, so your scores are cosine similarities. Divide the dot products by √d_head.",
         ),
     ),
     hints=(

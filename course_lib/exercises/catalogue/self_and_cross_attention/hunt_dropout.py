@@ -199,6 +199,11 @@ EXERCISE = Exercise(
             "Your pattern is inverted: True in keep means that the weight is kept. And the kept weights are divided by "
             "1 - dropout.",
         ),
+        Mistake(
+            "by_both",
+            lambda a, v, keep, p: (torch.softmax(a, dim=-1) * keep / p / (1 - p)) @ v,
+            "You divide by dropout as well. Divide by 1 - dropout only.",
+        ),
     ),
     hints=(
         "Print the weights. Are the dropped ones zero?",

@@ -132,6 +132,18 @@ EXERCISE = Exercise(
             _from_weights(lambda a, m: torch.softmax(a.masked_fill(~m, -1.0), dim=-1)),
             "A finite score of -1 masks nothing. Masked scores must be -inf.",
         ),
+        Mistake(
+            "relative",
+            lambda a, m: _effect(a, m) / torch.softmax(a, dim=-1),
+            "You divide by the unmasked weights. Return the difference itself.",
+        ),
+        Mistake(
+            "of_logarithms",
+            lambda a, m: (
+                torch.log_softmax(a.masked_fill(~m, -torch.inf), -1) - torch.log_softmax(a, -1)
+            ),
+            "You subtract logarithms of the weights. Use softmax instead of log_softmax.",
+        ),
     ),
     hints=(
         "Print scores before and after the call. Did the function change its argument?",

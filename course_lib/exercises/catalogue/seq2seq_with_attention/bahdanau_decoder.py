@@ -99,6 +99,11 @@ def _shifted(x):
     return torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1)
 
 
+def _read(state, memory, mask, W, U, v):
+    scores = torch.tanh((state @ W.T)[:, None, :] + memory @ U.T) @ v
+    return (masked_softmax(scores[:, None], mask) @ memory)[:, 0]
+
+
 EXERCISE = Exercise(
     name="bahdanau_decoder",
     notebook="03_seq2seq_with_attention",
@@ -291,6 +296,19 @@ EXERCISE = Exercise(
             "W_and_U_exchanged",
             lambda w, s, m, k, W, U, v, A: _bahdanau(w, s, m, k, U, W, v, A),
             "W and U are exchanged: W projects the state, U the memory.",
+        ),
+        Mistake(
+            "contexts_returned",
+            lambda w, s, m, k, W, U, v, A: torch.stack(
+                [
+                    _read(before, m, k, W, U, v)
+                    for before in torch.cat(
+                        [s[:, None], _bahdanau(w, s, m, k, W, U, v, A)[:, :-1]], dim=1
+                    ).unbind(dim=1)
+                ],
+                dim=1,
+            ),
+            "These are the context vectors. Return the states.",
         ),
     ),
     hints=(

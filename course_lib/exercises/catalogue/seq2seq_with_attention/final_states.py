@@ -169,6 +169,18 @@ EXERCISE = Exercise(
             "A negative index counts from the end, so -lengths is the wrong step. The last real token is at step "
             "lengths - 1.",
         ),
+        Mistake(
+            "shortest",
+            lambda x, lengths, W, U, b: _all_states(x, W, U, b)[:, lengths.min() - 1],
+            "You stop after the shortest sequence. Each sequence has its own last token.",
+        ),
+        Mistake(
+            "order_of_the_batch",
+            lambda x, lengths, W, U, b: _final(x, lengths, W, U, b)[
+                lengths.argsort(descending=True)
+            ],
+            "The states are right, but in another order of the batch. If you sort the sequences, undo it at the end.",
+        ),
     ),
     hints=(
         "Keep all states and choose one per sequence, or keep the old state where a sequence has ended.",

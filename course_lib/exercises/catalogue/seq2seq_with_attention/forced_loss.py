@@ -210,6 +210,11 @@ EXERCISE = Exercise(
             "Your labels are the input tokens themselves: the label is the token after the input, target[:, 1:]. And padding "
             "counts in your loss: leave out the positions whose label is 0.",
         ),
+        Mistake(
+            "counts_padding_not_end",
+            lambda a, y: F.cross_entropy(a.transpose(1, 2), y[:, 1:], ignore_index=2),
+            "You leave out token 2, the end token, and padding counts. Padding has id 0: ignore_index=0.",
+        ),
     ),
     hints=(
         "The input was target[:, :-1]. Which token is the label of each input token?",

@@ -85,6 +85,11 @@ def _padded(state, E, U, V, bos, eos, max_length, *, value):
     return torch.tensor(tokens + [value] * (max_length - len(tokens)))
 
 
+def _one_after_eos(tokens, eos):
+    ends = (tokens == eos).nonzero()[:, 0].tolist()
+    return tokens[: ends[0] + 2] if ends else tokens
+
+
 EXERCISE = Exercise(
     name="greedy_decode",
     notebook="03_seq2seq_with_attention",
@@ -266,6 +271,20 @@ EXERCISE = Exercise(
                 [bos, *(t for t in _greedy(state, E, U, V, bos, eos, n).tolist() if t != eos)]
             ),
             "Your result begins with bos, which was not generated, and lacks eos where it was.",
+        ),
+        Mistake(
+            "argmax_of_state",
+            lambda *a: _decoded(
+                *a, step=lambda t, s, E, U, V: ((new := torch.tanh(E[t] + U @ s)), new)
+            ),
+            "You take the argmax of the state. The next token has the largest logit: V @ state.",
+        ),
+        Mistake(
+            "one_step_after_eos",
+            lambda state, E, U, V, bos, eos, n: _one_after_eos(
+                _greedy(state, E, U, V, bos, eos, n, stops=False), eos
+            ),
+            "You generate one token more after eos. Test for eos after the token was chosen, before the next step.",
         ),
     ),
     hints=(

@@ -155,6 +155,19 @@ EXERCISE = Exercise(
             ).sum(dim=1),
             "The values are right now, but the tanh comes after the product with v. Apply it to the hidden units.",
         ),
+        Mistake(
+            "projected_and_divided",
+            lambda s, m, W, U, v: _context(s, m, W, U, v, values=m @ U.T / U.norm()),
+            "You still average the projected states, and divide by the norm of U. U belongs to the score only: average "
+            "memory itself.",
+        ),
+        Mistake(
+            "no_softmax",
+            lambda s, m, W, U, v: (
+                (torch.tanh((s @ W.T)[:, None, :] + m @ U.T) @ v)[:, :, None] * m
+            ).sum(dim=1),
+            "The softmax is gone, so the weights are scores: they can be negative and do not sum to 1.",
+        ),
     ),
     hints=(
         "Which tensors may a context vector average? Print its norm with U = I and with U = 3 I.",

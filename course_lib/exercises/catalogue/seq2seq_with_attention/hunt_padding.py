@@ -161,6 +161,16 @@ EXERCISE = Exercise(
             lambda s, m, n: _masked(s / s.shape[-1] ** 0.5, m, _real(m, n)),
             "The mask is right now, but you also divide the scores by √d. The scores were right.",
         ),
+        Mistake(
+            "last_real",
+            lambda s, m, n: m[torch.arange(len(m)), n - 1],
+            "You return the last real hidden state. The context vector is the weighted average of all real ones.",
+        ),
+        Mistake(
+            "mean_of_real",
+            lambda s, m, n: (m * _real(m, n)[:, :, None]).sum(dim=1) / n[:, None],
+            "You average the real hidden states with equal weights. Use the softmax of the scores.",
+        ),
     ),
     hints=(
         "Which argument is never used?",

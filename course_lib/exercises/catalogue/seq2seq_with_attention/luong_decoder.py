@@ -256,6 +256,14 @@ EXERCISE = Exercise(
             _in_two_parts(weigh=lambda a, m: (m / m.sum(-1, keepdim=True)).expand_as(a)),
             "Your weights are equal for all source positions. They are the masked softmax of the scores sᵀ W h.",
         ),
+        *(
+            Mistake(
+                f"activation_{name}",
+                lambda *a, activation=activation: _luong(*a, activation=activation),
+                "The nonlinearity around W_c [context; state] is another one. Luong's is a tanh.",
+            )
+            for name, activation in {"relu": torch.relu, "sigmoid": torch.sigmoid}.items()
+        ),
     ),
     hints=(
         "First the loop over the inputs, which collects the states: (batch, target, hidden) after stacking.",

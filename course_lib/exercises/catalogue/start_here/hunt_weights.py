@@ -96,6 +96,20 @@ EXERCISE = Exercise(
             lambda scores: torch.exp(scores).sum(),
             "You return the sum of the exponentials. Divide each exponential by it.",
         ),
+        *(
+            Mistake(
+                f"shifted_scores_{name}",
+                lambda scores, shifted=shifted: (s := shifted(scores)) / s.sum(),
+                "You make the scores positive in another way. The softmax takes their exponentials, then divides by the sum "
+                "of these.",
+            )
+            for name, shifted in {
+                "by_minimum": lambda scores: scores - scores.min(),
+                "squared": torch.square,
+                "absolute": torch.abs,
+                "relu": torch.relu,
+            }.items()
+        ),
     ),
     hints=(
         "Which property of attention weights is missing? Print attention_weights(scores).sum().",

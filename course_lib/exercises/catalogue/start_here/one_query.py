@@ -175,6 +175,16 @@ EXERCISE = Exercise(
             lambda query, keys, values: keys @ query,
             "You return the scores. Apply a softmax to them, and return the weighted sum of the values.",
         ),
+        Mistake(
+            "mean_of_components",
+            _from_scores(lambda query, keys: (keys * query).mean(dim=1)),
+            "You average over the components. The dot product is their sum.",
+        ),
+        Mistake(
+            "exponential_of_sum",
+            _from_weights(lambda scores: torch.exp(scores) / torch.exp(scores.sum())),
+            "You divide by the exponential of the sum. Divide by the sum of the exponentials.",
+        ),
     ),
     hints=(
         "There are three steps: scores, weights, weighted sum. All three are in the section “Build it”.",

@@ -143,6 +143,16 @@ EXERCISE = Exercise(
             lambda weights, values: weights.sum() * values.sum(dim=0),
             "You sum weights and values separately. Multiply each value by its own weight first, then sum.",
         ),
+        Mistake(
+            "weights_twice",
+            lambda weights, values: (weights * weights) @ values,
+            "Each value is multiplied by its weight twice. Once is enough.",
+        ),
+        Mistake(
+            "partial_sums",
+            lambda weights, values: (weights[:, None] * values).cumsum(dim=0),
+            "You return all partial sums. The output is the last of them, one vector: sum(dim=0).",
+        ),
     ),
     hints=(
         "In the smallest example, add 0.75 times the first value to 0.25 times the second.",
