@@ -2,7 +2,7 @@
 
 import torch
 
-from course_lib.exercises.catalogue._shared import rounded_tensor
+from course_lib.exercises.catalogue._shared import rounded_tensor, two_mistakes
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.pooling import attention_pooling
 
@@ -53,6 +53,10 @@ def _from_weights(weights):
 def _ratio(u, epsilon=0.0):
     kernel = torch.exp(-(u**2) / 2)
     return kernel / (kernel.sum(dim=-1, keepdim=True) + epsilon)
+
+
+def _batched(q, k, v, h, *, half=0.5, power=1.0, dim=-1):
+    return _pooled(q, k, v, h**power, half=half, dim=dim)
 
 
 EXERCISE = Exercise(
@@ -205,6 +209,24 @@ EXERCISE = Exercise(
             lambda q, k, v, h: _pooled(q, k, v, h, half=0.25),
             "The factor is 1/4 in your exponent. Square the difference over the bandwidth, then divide by 2: the 2 is not "
             "squared.",
+        ),
+        *two_mistakes(
+            _batched,
+            {
+                "softmax_over_queries": (
+                    {"dim": -2},
+                    "Your softmax runs over the queries; the weights of one query must sum to 1 over the keys: dim=-1.",
+                ),
+            },
+            {
+                "no_half": ({"half": 1.0}, "The factor 1/2 in the exponent is missing."),
+                "positive": ({"half": -0.5}, "The minus sign of the exponent is missing."),
+                "bandwidth_not_squared": (
+                    {"power": 0.5},
+                    "You square the difference before you divide by the bandwidth.",
+                ),
+                "bandwidth_ignored": ({"power": 0.0}, "The bandwidth is not used."),
+            },
         ),
     ),
     hints=(

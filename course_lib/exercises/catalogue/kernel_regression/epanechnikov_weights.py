@@ -4,6 +4,7 @@ import functools
 
 import torch
 
+from course_lib.exercises.catalogue._shared import two_mistakes
 from course_lib.exercises.catalogue.kernel_regression._shared import (
     KEYS,
     WEIGHT_CASES,
@@ -64,6 +65,12 @@ _OTHER_KERNELS = {
         "Your window has no upper end. Compare |u| with 1.",
     ),
 }
+
+
+def _weights(q, k, h, *, power=1.0, dim=-1, safe=True):
+    kernel = _parabola(q, k, h**power).clamp(min=0)
+    total = kernel.sum(dim=dim, keepdim=True)
+    return kernel / (torch.where(total == 0, 1, total) if safe else total)
 
 
 EXERCISE = Exercise(
@@ -147,12 +154,6 @@ EXERCISE = Exercise(
             "You divide each column by its sum. The weights of one query must sum to 1, so divide each row by its sum.",
         ),
         Mistake(
-            "over_queries_and_empty_window",
-            lambda q, k, h: (w := _parabola(q, k, h).clamp(min=0)) / w.sum(0, keepdim=True),
-            "You divide each column by its sum. The weights of one query must sum to 1, so divide each row by its sum, "
-            "except where the sum is 0.",
-        ),
-        Mistake(
             "bandwidth_ignored",
             lambda q, k, h: _normalised(_parabola(q, k, 1.0).clamp(min=0)),
             "The bandwidth is not used: u is the difference divided by the bandwidth.",
@@ -194,6 +195,29 @@ EXERCISE = Exercise(
             ),
             "You divide each row by its maximum. The weights of a query sum to 1 only if you divide by the sum of its kernel "
             "values.",
+        ),
+        *two_mistakes(
+            _weights,
+            {
+                "bandwidth_ignored": ({"power": 0.0}, "The bandwidth is not used."),
+                "bandwidth_not_squared": (
+                    {"power": 0.5},
+                    "You square the difference before you divide by the bandwidth.",
+                ),
+                "times_bandwidth": ({"power": -1.0}, "You multiply by the bandwidth. Divide."),
+            },
+            {
+                "columns": (
+                    {"dim": 0},
+                    "You divide each column by its sum. Divide each row by its sum.",
+                )
+            },
+            {
+                "nan": (
+                    {"safe": False},
+                    "A query with no key in its window gets 0/0; its row must be all zeros.",
+                )
+            },
         ),
     ),
     hints=(

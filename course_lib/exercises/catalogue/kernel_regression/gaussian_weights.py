@@ -2,7 +2,7 @@
 
 import torch
 
-from course_lib.exercises.catalogue._shared import rounded_tensor
+from course_lib.exercises.catalogue._shared import rounded_tensor, two_mistakes
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 
 
@@ -32,6 +32,10 @@ def _squared(q, k, h):
 def _ratio(q, k, h, *, epsilon=0.0):
     kernel = torch.exp(-_squared(q, k, h) / 2)
     return kernel / (kernel.sum(dim=-1, keepdim=True) + epsilon)
+
+
+def _weights(q, k, h, *, half=0.5, power=1.0, dim=-1):
+    return torch.softmax(-half * _squared(q, k, h**power), dim=dim)
 
 
 EXERCISE = Exercise(
@@ -181,6 +185,24 @@ EXERCISE = Exercise(
             "bandwidth_squared_twice",
             lambda q, k, h: torch.softmax(-_squared(q, k, h**2) / 2, dim=-1),
             "You divide by the square of the bandwidth and square the ratio again. The exponent is the sum of -(d/h)²/2.",
+        ),
+        *two_mistakes(
+            _weights,
+            {
+                "softmax_over_queries": (
+                    {"dim": 0},
+                    "Your softmax runs over the queries; the weights of one query must sum to 1 over the keys: dim=-1.",
+                ),
+            },
+            {
+                "no_half": ({"half": 1.0}, "The factor 1/2 in the exponent is missing."),
+                "positive": ({"half": -0.5}, "The minus sign of the exponent is missing."),
+                "bandwidth_not_squared": (
+                    {"power": 0.5},
+                    "You square the difference before you divide by the bandwidth.",
+                ),
+                "bandwidth_ignored": ({"power": 0.0}, "The bandwidth is not used."),
+            },
         ),
     ),
     hints=(

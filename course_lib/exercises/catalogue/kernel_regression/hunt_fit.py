@@ -2,6 +2,7 @@
 
 import torch
 
+from course_lib.exercises.catalogue._shared import two_mistakes
 from course_lib.exercises.catalogue.kernel_regression._shared import (
     KEYS,
     QUERIES,
@@ -34,6 +35,10 @@ def _over_queries_then_keys(queries, keys, values, bandwidth):
 def _from_scores(scores):
     """The function with other scores, of the differences and the bandwidth."""
     return lambda q, k, v, h: torch.softmax(scores(q[:, None] - k, h), dim=-1) @ v
+
+
+def _smooth(q, k, v, h, *, half=0.5, power=1.0, dim=-1):
+    return torch.softmax(-half * ((q[:, None] - k) / h**power) ** 2, dim=dim) @ v
 
 
 EXERCISE = Exercise(
@@ -131,6 +136,21 @@ EXERCISE = Exercise(
             _from_scores(lambda d, h: -((d / h) ** 2) / 4),
             "The factor is 1/4 in your exponent. Square the difference over the bandwidth, then divide by 2: the 2 is not "
             "squared.",
+        ),
+        *two_mistakes(
+            _smooth,
+            {
+                "softmax_over_queries": ({"dim": 0}, "Your softmax still runs over the queries."),
+            },
+            {
+                "no_half": ({"half": 1.0}, "The factor 1/2 in the exponent is missing."),
+                "positive": ({"half": -0.5}, "The minus sign of the exponent is missing."),
+                "bandwidth_not_squared": (
+                    {"power": 0.5},
+                    "You square the difference before you divide by the bandwidth.",
+                ),
+                "bandwidth_ignored": ({"power": 0.0}, "The bandwidth is not used."),
+            },
         ),
     ),
     hints=(

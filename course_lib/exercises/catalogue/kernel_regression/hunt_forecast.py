@@ -155,6 +155,15 @@ EXERCISE = Exercise(
             "You divide the scores by the largest of them, which changes the weights. Subtract the largest score of the row: "
             "the weights stay the same.",
         ),
+        Mistake(
+            "mean_subtracted",
+            lambda q, k, v, h: (
+                s := -(scaled_differences(q, k, h) ** 2) / 2,
+                e := torch.exp(s - s.mean(dim=-1, keepdim=True)),
+                e / e.sum(dim=-1, keepdim=True) @ v,
+            )[-1],
+            "You subtract the mean score of the row, so the largest one can still overflow in exp. Subtract the largest.",
+        ),
     ),
     hints=(
         "Print kernel.sum(dim=-1) for the far query. What is the smallest positive number in "

@@ -2,6 +2,7 @@
 
 import torch
 
+from course_lib.exercises.catalogue._shared import two_mistakes
 from course_lib.exercises.catalogue.kernel_regression._shared import KEYS, VALUES, WAVE
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.pooling import attention_pooling, leave_one_out_error
@@ -26,6 +27,11 @@ def _shortcut(keys, values, bandwidth, corrected):
 def _weights_zeroed_late(keys, values, bandwidth):
     weights = attention_pooling(keys, keys, values, bandwidth=bandwidth).weights
     return ((values - (weights * (1 - torch.eye(len(keys)))) @ values) ** 2).mean()
+
+
+def _error(k, v, h, *, leave_out=True, reduce=lambda residuals: residuals.square().mean()):
+    mask = ~torch.eye(len(k), dtype=torch.bool) if leave_out else None
+    return reduce(_errors(k, v, h, mask))
 
 
 EXERCISE = Exercise(
@@ -171,6 +177,34 @@ EXERCISE = Exercise(
                 _errors(k, v, h**0.5, ~torch.eye(len(k), dtype=torch.bool)).square().mean()
             ),
             "In your weights the bandwidth is not squared. The score is -(difference / bandwidth)² / 2.",
+        ),
+        *two_mistakes(
+            _error,
+            {
+                "training_error": (
+                    {"leave_out": False},
+                    "Every key attends to itself: this is the training error.",
+                )
+            },
+            {
+                "sum": (
+                    {"reduce": lambda r: r.square().sum()},
+                    "Take the mean of the squares, not their sum.",
+                ),
+                "root": (
+                    {"reduce": lambda r: r.square().mean().sqrt()},
+                    "Take the mean itself, not its root.",
+                ),
+                "absolute": (
+                    {"reduce": lambda r: r.abs().mean()},
+                    "Square the residuals instead of taking absolute values.",
+                ),
+                "not_squared": (
+                    {"reduce": torch.mean},
+                    "Square the residuals before you average them.",
+                ),
+                "per_key": ({"reduce": torch.square}, "Return the mean, one number."),
+            },
         ),
     ),
     hints=(

@@ -2,6 +2,7 @@
 
 import torch
 
+from course_lib.exercises.catalogue._shared import two_mistakes
 from course_lib.exercises.catalogue.kernel_regression._shared import KEYS, QUERIES, VALUES, WAVE
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.pooling import attention_pooling
@@ -79,6 +80,11 @@ def _from_moments(height, **settings):
 
 def _height(d, y, dy, dd, q=None):
     return y - d * (dy - d * y) / (dd - d**2)
+
+
+def _line(q, k, v, h, *, slope=None, sign=-1.0):
+    d, y, dy, dd = _moments(q, k, v, h)
+    return y + sign * d * slope(d, y, dy, dd)
 
 
 EXERCISE = Exercise(
@@ -199,6 +205,24 @@ EXERCISE = Exercise(
             "by_standard_deviation",
             _from_moments(lambda d, y, dy, dd, q: y - d * (dy - d * y) / (dd - d**2).sqrt()),
             "You divide the covariance by the standard deviation of d. Divide by the variance: no square root.",
+        ),
+        *two_mistakes(
+            _line,
+            {"plus": ({"sign": 1.0}, "The output is mean_y minus slope times mean_d, not plus.")},
+            {
+                "variance_not_centred": (
+                    {"slope": lambda d, y, dy, dd: (dy - d * y) / dd},
+                    "The variance is the mean of d² minus the square of the mean of d.",
+                ),
+                "covariance_not_centred": (
+                    {"slope": lambda d, y, dy, dd: dy / (dd - d**2)},
+                    "The covariance is the mean of d·y minus the product of the two means.",
+                ),
+                "neither_centred": (
+                    {"slope": lambda d, y, dy, dd: dy / dd},
+                    "Covariance and variance lack the products of the means.",
+                ),
+            },
         ),
     ),
     hints=(

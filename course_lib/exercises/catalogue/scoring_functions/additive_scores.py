@@ -2,7 +2,7 @@
 
 import torch
 
-from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.catalogue._shared import random_tensor, two_mistakes
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 
 
@@ -14,6 +14,10 @@ def additive_scores(query, projected_keys, W, v):
 
 def _sum(q, k, W):
     return (q @ W.T)[:, None, :] + k
+
+
+def _changed(q, k, W, v, *, activation=torch.tanh, finish=lambda scores: scores):
+    return finish(activation(_sum(q, k, W)) @ v)
 
 
 EXERCISE = Exercise(
@@ -153,6 +157,27 @@ EXERCISE = Exercise(
             "v_inside",
             lambda q, k, W, v: torch.tanh(_sum(q, k, W) * v).sum(dim=-1),
             "You multiply by v inside the tanh. Apply the tanh to the hidden units first, then multiply by v.",
+        ),
+        *two_mistakes(
+            _changed,
+            {
+                "no_tanh": ({"activation": lambda x: x}, "The tanh is missing."),
+                "relu": (
+                    {"activation": torch.relu},
+                    "The activation function is a ReLU; it must be a tanh.",
+                ),
+                "sigmoid": (
+                    {"activation": torch.sigmoid},
+                    "The activation function is a sigmoid; it must be a tanh.",
+                ),
+            },
+            {
+                "softmaxed": (
+                    {"finish": lambda a: torch.softmax(a, dim=-1)},
+                    "You applied the softmax already; return the scores.",
+                ),
+                "scaled": ({"finish": lambda a: a / 2**0.5}, "There is no scale in this score."),
+            },
         ),
     ),
     hints=(

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.catalogue._shared import random_tensor, two_mistakes
 from course_lib.exercises.catalogue.scoring_functions._shared import QUERY
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.scoring import GaussianScore
@@ -31,6 +31,10 @@ def _without_batch(q, k, h):
 def _exchanged_norms(q, k, h):
     q_norm, k_norm = q.square().sum(dim=-1)[..., None, :], k.square().sum(dim=-1)[..., :, None]
     return -(q_norm - 2 * q @ k.mT + k_norm) / (2 * h**2)
+
+
+def _changed(q, k, h, *, sign=1.0, factor=1.0, power=2, finish=lambda scores: scores):
+    return finish(sign * factor * _scores(q, k, 1.0) / h**power)
 
 
 EXERCISE = Exercise(
@@ -144,11 +148,6 @@ EXERCISE = Exercise(
             "h is not used. The formula divides by 2h².",
         ),
         Mistake(
-            "squares_alone",
-            lambda q, k, h: _scores(q, k, 0.5**0.5),
-            "These are negative squared distances. Divide them by 2h².",
-        ),
-        Mistake(
             "positive_squares",
             lambda q, k, h: -_scores(q, k, 0.5**0.5),
             "These are squared distances. The score is minus the squared distance over 2h².",
@@ -172,6 +171,22 @@ EXERCISE = Exercise(
             "sign_of_query_norm",
             lambda q, k, h: _scores(q, k, h, of_query=-1.0),
             "The sign of ‖q‖² is wrong: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².",
+        ),
+        *two_mistakes(
+            _changed,
+            {"positive": ({"sign": -1.0}, "The minus sign is missing.")},
+            {"no_half": ({"factor": 2.0}, "The factor 1/2 is missing.")},
+            {
+                "h_not_squared": ({"power": 1}, "h is not squared."),
+                "h_ignored": ({"power": 0}, "h is not used."),
+            },
+            {
+                "softmaxed": (
+                    {"finish": lambda a: torch.softmax(a, dim=-1)},
+                    "You applied the softmax already.",
+                ),
+                "kernel": ({"finish": torch.exp}, "You applied exp already."),
+            },
         ),
     ),
     hints=(

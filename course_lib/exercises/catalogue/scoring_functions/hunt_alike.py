@@ -151,6 +151,11 @@ EXERCISE = Exercise(
             lambda q, k, W, U, v: torch.sigmoid(torch.tanh(sum_of_projections(q, k, W, U)) @ v),
             "The scores are right now, but a sigmoid of each does not sum to 1 over the keys. Use a softmax.",
         ),
+        Mistake(
+            "tanh_outside_no_softmax",
+            lambda q, k, W, U, v: torch.tanh(sum_of_projections(q, k, W, U) @ v),
+            "The tanh comes after the product with v: apply it to the hidden units. And the softmax is gone.",
+        ),
     ),
     hints=(
         "Write the score of this code as a sum: v·tanh(W q) + v·tanh(U k). Which of the two terms changes along a row?",

@@ -5,7 +5,7 @@ import math
 import torch
 
 from course_lib.attention import attend
-from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.catalogue._shared import random_tensor, two_mistakes
 from course_lib.exercises.catalogue.scoring_functions._shared import KEY, QUERY
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.scoring import ScaledDotScore
@@ -131,6 +131,26 @@ EXERCISE = Exercise(
                 @ v
             ),
             "You divide by the norms, so the scores are cosine similarities. Divide the dot products by √d.",
+        ),
+        *two_mistakes(
+            lambda q, k, v, *, root, dim: _look_up(q, k, v, root=root(q, k, v), dim=dim),
+            {
+                "softmax_over_queries": (
+                    {"dim": -2},
+                    "Your softmax runs over the queries; it must run over the keys: dim=-1.",
+                )
+            },
+            {
+                "no_scale": ({"root": lambda q, k, v: 1}, "The scale 1/√d is missing."),
+                "d_for_root": (
+                    {"root": lambda q, k, v: k.shape[-1] ** 2},
+                    "Divide by √d, not by d.",
+                ),
+                "as_given": (
+                    {"root": lambda q, k, v: v.shape[-1]},
+                    "The scale still depends on the values.",
+                ),
+            },
         ),
     ),
     hints=(

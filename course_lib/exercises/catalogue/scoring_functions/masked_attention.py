@@ -244,6 +244,17 @@ EXERCISE = Exercise(
             "You divide by the length of the sequence. The weights of a row must sum to 1: mask the scores before the "
             "softmax, which normalises.",
         ),
+        *(
+            Mistake(
+                f"over_queries_{name}",
+                lambda a, n, v, fill=fill: (
+                    torch.softmax(a.masked_fill(~_mask(a, n), fill), dim=-2) @ v
+                ),
+                "Your softmax is over the queries. The weights of one query sum to 1 over the keys: dim=-1. And the weights "
+                "of masked keys must be 0.",
+            )
+            for name, fill in {"nan": -torch.inf, "uniform": -1e9}.items()
+        ),
     ),
     hints=(
         "torch.arange(scores.shape[-1]) < lengths[:, None, None] is the mask, (batch, 1, key).",

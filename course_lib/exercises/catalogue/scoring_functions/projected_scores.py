@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.catalogue._shared import random_tensor, two_mistakes
 from course_lib.exercises.catalogue.scoring_functions._shared import QUERY
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.scoring import ScaledDotScore
@@ -18,6 +18,10 @@ def projected_scores(query, key, A, B):
 
 def _scores(q, k, root):
     return q @ k.T / math.sqrt(root)
+
+
+def _changed(q, k, A, B, *, root=None, finish=lambda scores: scores):
+    return finish(_scores(q @ A.T, k @ B.T, len(A) if root is None else root(len(A))))
 
 
 EXERCISE = Exercise(
@@ -149,6 +153,23 @@ EXERCISE = Exercise(
             "cosine",
             lambda q, k, A, B: torch.cosine_similarity((q @ A.T)[:, None], (k @ B.T)[None], dim=-1),
             "You divide by the norms, so these are cosine similarities. Divide the dot products by √hidden.",
+        ),
+        *two_mistakes(
+            _changed,
+            {
+                "no_scale": ({"root": lambda d: 1}, "The scale 1/√hidden is missing."),
+                "by_hidden": ({"root": lambda d: d**2}, "Divide by √hidden, not by hidden."),
+            },
+            {
+                "softmaxed": (
+                    {"finish": lambda a: torch.softmax(a, dim=-1)},
+                    "You applied the softmax already; return the scores.",
+                ),
+                "keys_in_rows": (
+                    {"finish": lambda a: a.T},
+                    "Your result is (key, query); return (query, key).",
+                ),
+            },
         ),
     ),
     hints=(

@@ -10,6 +10,7 @@ from course_lib.exercises.catalogue._shared import (
     random_tensor,
     rounded_tensor,
     softmax_where_allowed,
+    two_mistakes,
 )
 from course_lib.exercises.catalogue.self_and_cross_attention._shared import masked_attention
 from course_lib.exercises.exercise import Case, Exercise, Mistake
@@ -40,6 +41,11 @@ def _ratio(query, key, value, mask, *, epsilon=0.0):
 
 def _over_queries(q, k, v, m):
     return (torch.softmax(attention_scores(q, k).masked_fill(~m, -1e9), dim=-2) * m) @ v
+
+
+def _changed(q, k, v, m, *, root=None, dim=-1, fill=None, result=lambda w, v: w @ v):
+    scores = attention_scores(q, k, None if root is None else root(q, k, v))
+    return result(softmax_where_allowed(scores, m, dim=dim, fill=fill), v)
 
 
 EXERCISE = Exercise(
@@ -294,6 +300,23 @@ EXERCISE = Exercise(
             lambda q, k, v, m: torch.softmax(attention_scores(q, k) + m * -1e9, dim=-1) @ v,
             "You add a large negative number where the mask is True, which are the allowed keys. Add it where the mask is "
             "False, and give fully masked queries zeros.",
+        ),
+        *two_mistakes(
+            _changed,
+            {
+                "softmax_over_queries": (
+                    {"dim": -2},
+                    "Your softmax runs over the queries; it must run over the keys: dim=-1.",
+                )
+            },
+            {
+                "unscaled": ({"root": lambda q, k, v: 1}, "The scale 1/√d is missing."),
+                "d_for_root": (
+                    {"root": lambda q, k, v: k.shape[-1] ** 2},
+                    "Divide by √d, not by d.",
+                ),
+            },
+            {"zero_scores": ({"fill": 0.0}, "Masked scores must be -inf, not 0.")},
         ),
     ),
     hints=(

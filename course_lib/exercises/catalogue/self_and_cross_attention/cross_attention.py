@@ -6,7 +6,12 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.attention import scaled_dot_product_attention
-from course_lib.exercises.catalogue._shared import attention_scores, random_tensor, rounded_tensor
+from course_lib.exercises.catalogue._shared import (
+    attention_scores,
+    random_tensor,
+    rounded_tensor,
+    two_mistakes,
+)
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 
 
@@ -34,6 +39,10 @@ def _from_scores(result):
     return lambda x, m, W_q, W_k, W_v: result(
         attention_scores(x @ W_q.T, m @ W_k.T), m @ W_v.T, x @ W_q.T
     )
+
+
+def _changed(x, m, *W, root=None, **settings):
+    return _cross(x, m, *W, root=None if root is None else root(len(W[0])), **settings)
 
 
 EXERCISE = Exercise(
@@ -280,6 +289,29 @@ EXERCISE = Exercise(
                 @ (m @ W_v.T)
             ),
             "You divide by the norms, so your scores are cosine similarities. Divide the dot products by √d_head.",
+        ),
+        *two_mistakes(
+            _changed,
+            {
+                "unscaled": ({"root": lambda d: 1}, "The scale 1/√d_head is missing."),
+                "d_for_root": ({"root": lambda d: d**2}, "Divide by √d_head, not by d_head."),
+            },
+            {
+                "softmax_over_queries": (
+                    {"dim": -2},
+                    "Your softmax runs over the queries; it must run over the keys: dim=-1.",
+                )
+            },
+            {
+                "self_attention": (
+                    {"k": "x", "v": "x"},
+                    "Keys and values come from memory, not from x.",
+                ),
+                "sides_exchanged": (
+                    {"q": "m", "k": "x", "v": "x"},
+                    "Queries come from x, keys and values from memory.",
+                ),
+            },
         ),
     ),
     hints=(

@@ -191,6 +191,24 @@ EXERCISE = Exercise(
             lambda q, k, v, p: masked_attention(q, k, v, p[:, None, :], fill=-torch.inf),
             "The mask is still inverted: only padding gets weight. And a sentence without padding gives NaN now.",
         ),
+        Mistake(
+            "still_inverted_and_lowest",
+            lambda q, k, v, p: masked_attention(
+                q, k, v, p[:, None, :], fill=torch.finfo(q.dtype).min
+            ),
+            "The mask is still inverted: only padding gets weight.",
+        ),
+        Mistake(
+            "renormalised",
+            lambda q, k, v, p: _weighted(
+                q,
+                k,
+                v,
+                p,
+                lambda a, m: (w := torch.softmax(a, dim=-1) * m) / (w.sum(-1, keepdim=True) + 1e-3),
+            ),
+            "You add a constant to the denominator, so the weights of a row sum to less than 1. Mask before the softmax.",
+        ),
     ),
     hints=(
         "Change the value of a key that is padding. Does the output change? And the value of one that is not?",

@@ -2,7 +2,7 @@
 
 import torch
 
-from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
+from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor, two_mistakes
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.masks import masked_softmax, padding_mask
 
@@ -102,6 +102,10 @@ def _shifted(x):
 def _read(state, memory, mask, W, U, v):
     scores = torch.tanh((state @ W.T)[:, None, :] + memory @ U.T) @ v
     return (masked_softmax(scores[:, None], mask) @ memory)[:, 0]
+
+
+def _changed(w, s, m, k, *matrices, padding=False, **settings):
+    return _bahdanau(w, s, m, None if padding else k, *matrices, **settings)
 
 
 EXERCISE = Exercise(
@@ -309,6 +313,36 @@ EXERCISE = Exercise(
                 dim=1,
             ),
             "These are the context vectors. Return the states.",
+        ),
+        *two_mistakes(
+            _changed,
+            {"padding": ({"padding": True}, "The mask is not used.")},
+            {
+                "not_carried": (
+                    {"carried": False},
+                    "The new state is not passed on to the next step.",
+                )
+            },
+            {
+                "no_outer_tanh": (
+                    {"activation": lambda x: x},
+                    "The tanh around A [state; input; context] is missing.",
+                )
+            },
+            {
+                "input_first": (
+                    {"order": "ysc"},
+                    "The columns of A belong to [state; input; context].",
+                ),
+                "context_first": (
+                    {"order": "csy"},
+                    "The columns of A belong to [state; input; context].",
+                ),
+                "context_second": (
+                    {"order": "scy"},
+                    "The columns of A belong to [state; input; context].",
+                ),
+            },
         ),
     ),
     hints=(

@@ -2,7 +2,7 @@
 
 import torch
 
-from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
+from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor, two_mistakes
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 
 
@@ -38,6 +38,10 @@ def _stepwise(
         new = torch.tanh(x[:, t] @ W.T + h @ U.T + b)
         h = torch.where(real(t, lengths)[:, None], new, h if otherwise == "old" else 0 * h)
     return h
+
+
+def _changed(x, lengths, W, U, b, *, choose, activation=torch.tanh, bias=1.0):
+    return choose(_all_states(x, W, U, bias * b, activation=activation), lengths)
 
 
 EXERCISE = Exercise(
@@ -180,6 +184,23 @@ EXERCISE = Exercise(
                 lengths.argsort(descending=True)
             ],
             "The states are right, but in another order of the batch. If you sort the sequences, undo it at the end.",
+        ),
+        *two_mistakes(
+            _changed,
+            {
+                "last_step": (
+                    {"choose": lambda h, n: h[:, -1]},
+                    "You return the state after the last step, which may be padding.",
+                ),
+                "one_later": (
+                    {"choose": lambda h, n: h[torch.arange(len(h)), n.clamp(max=h.shape[1] - 1)]},
+                    "The last real token is at step lengths - 1.",
+                ),
+            },
+            {
+                "no_tanh": ({"activation": lambda h: h}, "The tanh is missing."),
+                "no_bias": ({"bias": 0.0}, "The bias b is missing."),
+            },
         ),
     ),
     hints=(

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from course_lib.exercises.catalogue._shared import random_tensor, token_losses
+from course_lib.exercises.catalogue._shared import random_tensor, token_losses, two_mistakes
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 
 
@@ -27,6 +27,11 @@ def _over_real(each, target, *, real=None):
 def _of_label(values, target):
     """The entry of `values`, (batch, length, vocabulary), that belongs to the label."""
     return values.gather(-1, target[:, 1:, None])[..., 0]
+
+
+def _changed(a, y, *, labels=lambda y: y[:, 1:], divisor):
+    each = token_losses(a, labels(y))
+    return divisor(each, labels(y) != 0)
 
 
 EXERCISE = Exercise(
@@ -214,6 +219,38 @@ EXERCISE = Exercise(
             "counts_padding_not_end",
             lambda a, y: F.cross_entropy(a.transpose(1, 2), y[:, 1:], ignore_index=2),
             "You leave out token 2, the end token, and padding counts. Padding has id 0: ignore_index=0.",
+        ),
+        *two_mistakes(
+            _changed,
+            {
+                "labels_not_shifted": (
+                    {"labels": lambda y: y[:, :-1]},
+                    "The label of each position is the token after its input: target[:, 1:].",
+                )
+            },
+            {
+                "sum": (
+                    {"divisor": lambda each, real: (each * real).sum()},
+                    "Take the mean over the labels that are not padding, not the sum.",
+                ),
+                "divided_by_batch": (
+                    {"divisor": lambda each, real: (each * real).sum() / len(each)},
+                    "Divide by the number of labels that are not padding, not by that of sequences.",
+                ),
+            },
+        ),
+        *(
+            Mistake(
+                f"padding_in_the_sum_{name}",
+                lambda a, y, divisor=divisor: token_losses(a, y[:, 1:]).sum() / divisor(y),
+                "The losses of padding are in your sum. Leave out the positions whose label is 0, and divide by the number "
+                "of the others.",
+            )
+            for name, divisor in {
+                "by_real": lambda y: (y[:, 1:] != 0).sum(),
+                "by_batch": len,
+                "alone": lambda y: 1,
+            }.items()
         ),
     ),
     hints=(

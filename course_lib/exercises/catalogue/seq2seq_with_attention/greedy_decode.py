@@ -286,6 +286,14 @@ EXERCISE = Exercise(
             ),
             "You generate one token more after eos. Test for eos after the token was chosen, before the next step.",
         ),
+        Mistake(
+            "inputs_collected",
+            lambda state, E, U, V, bos, eos, n: torch.tensor(
+                [bos, *(_greedy(state, E, U, V, bos, eos, n).tolist())]
+            )[:-1],
+            "You collect the tokens that are read, bos included, and lack the last one that was generated. Append each token "
+            "after its argmax.",
+        ),
     ),
     hints=(
         "Three variables change in each step: the token that is read, the hidden state, and the list of tokens.",

@@ -168,6 +168,13 @@ EXERCISE = Exercise(
             ).sum(dim=1),
             "The softmax is gone, so the weights are scores: they can be negative and do not sum to 1.",
         ),
+        Mistake(
+            "hidden_units",
+            lambda s, m, W, U, v: _context(
+                s, m, W, U, v, values=torch.tanh((s @ W.T)[:, None, :] + m @ U.T)
+            ),
+            "You average the hidden units of the score. The context vector is the average of memory itself.",
+        ),
     ),
     hints=(
         "Which tensors may a context vector average? Print its norm with U = I and with U = 3 I.",

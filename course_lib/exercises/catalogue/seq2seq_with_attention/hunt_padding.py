@@ -104,8 +104,8 @@ EXERCISE = Exercise(
         Mistake(
             "memory_zeroed",
             lambda s, m, n: _given(s, m * _real(m, n)[:, :, None], n),
-            "You set the hidden states of padding to 0. Their score is then 0, and exp(0) is 1, so padding still takes part "
-            "of the weight. Set its scores to -inf.",
+            "Padding has the score 0, and exp(0) is 1, so it takes part of the weight, even if its hidden states or its weights "
+            "are set to 0. Set its scores to -inf.",
         ),
         *(
             Mistake(

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
+from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor, two_mistakes
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.masks import masked_softmax, padding_mask
 
@@ -80,6 +80,10 @@ def _fed_back(inputs, state, memory, mask, A, W, W_c):
         state = torch.tanh(torch.cat([context, state], dim=-1) @ W_c.T)
         outputs.append(state)
     return torch.stack(outputs, dim=1)
+
+
+def _changed(w, s, m, k, *matrices, padding=False, **settings):
+    return _luong(w, s, m, None if padding else k, *matrices, **settings)
 
 
 EXERCISE = Exercise(
@@ -263,6 +267,29 @@ EXERCISE = Exercise(
                 "The nonlinearity around W_c [context; state] is another one. Luong's is a tanh.",
             )
             for name, activation in {"relu": torch.relu, "sigmoid": torch.sigmoid}.items()
+        ),
+        *two_mistakes(
+            _changed,
+            {"padding": ({"padding": True}, "The mask is not used.")},
+            {
+                "not_carried": (
+                    {"carried": False},
+                    "The new state is not passed on to the next step.",
+                )
+            },
+            {
+                "no_outer_tanh": (
+                    {"activation": lambda x: x},
+                    "The tanh around W_c [context; state] is missing.",
+                )
+            },
+            {"state_first": ({"order": "sc"}, "The order under W_c is [context; state].")},
+            {
+                "previous_state": (
+                    {"query": "previous"},
+                    "The query is the state that has read the current token, not the one before.",
+                )
+            },
         ),
     ),
     hints=(

@@ -110,6 +110,11 @@ EXERCISE = Exercise(
                 "relu": torch.relu,
             }.items()
         ),
+        Mistake(
+            "other_base",
+            lambda scores: 2**scores / (2**scores).sum(),
+            "You use powers of 2. The softmax uses powers of e: torch.exp.",
+        ),
     ),
     hints=(
         "Which property of attention weights is missing? Print attention_weights(scores).sum().",
