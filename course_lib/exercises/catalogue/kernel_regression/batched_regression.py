@@ -228,6 +228,26 @@ EXERCISE = Exercise(
                 "bandwidth_ignored": ({"power": 0.0}, "The bandwidth is not used."),
             },
         ),
+        Mistake(
+            "no_softmax",
+            _from_weights(lambda u: -(u**2) / 2),
+            "You use the scores as weights. Take a softmax over the keys first.",
+        ),
+        Mistake(
+            "not_squared",
+            _from_weights(lambda u: torch.softmax(-u / 2, dim=-1)),
+            "You do not square the differences, so keys on one side of the query get all the weight.",
+        ),
+        Mistake(
+            "times_bandwidth",
+            lambda q, k, v, h: _pooled(q, k, v, 1 / h),
+            "You multiply by the bandwidth. Divide: a large bandwidth makes distances small.",
+        ),
+        Mistake(
+            "times_two",
+            lambda q, k, v, h: _pooled(q, k, v, h, half=2.0),
+            "You multiply by 2. The score is -(difference / bandwidth)² / 2.",
+        ),
     ),
     hints=(
         "Write down the shape of each step: the differences need the shape (batch, query, key).",

@@ -204,6 +204,16 @@ EXERCISE = Exercise(
                 "bandwidth_ignored": ({"power": 0.0}, "The bandwidth is not used."),
             },
         ),
+        Mistake(
+            "not_squared",
+            lambda q, k, h: torch.softmax(-_scaled(q, k, h).sum(-1) / 2, dim=-1),
+            "You do not square the differences, so positive and negative ones cancel. Square each component, then sum.",
+        ),
+        Mistake(
+            "times_two",
+            lambda q, k, h: torch.softmax(-_squared(q, k, h) * 2, dim=-1),
+            "You multiply by 2. The score is minus one half of the sum of the squares.",
+        ),
     ),
     hints=(
         "queries[:, None, :] - keys[None, :, :] has shape (query, key, d). Which axis does the bandwidth belong to?",

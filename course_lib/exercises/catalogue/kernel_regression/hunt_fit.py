@@ -152,6 +152,21 @@ EXERCISE = Exercise(
                 "bandwidth_ignored": ({"power": 0.0}, "The bandwidth is not used."),
             },
         ),
+        Mistake(
+            "no_softmax",
+            lambda q, k, v, h: -(scaled_differences(q, k, h) ** 2) / 2 @ v,
+            "The softmax is gone: these are scores, not weights. Take a softmax over the keys.",
+        ),
+        Mistake(
+            "times_bandwidth",
+            _from_scores(lambda d, h: -((d * h) ** 2) / 2),
+            "You multiply by the bandwidth. Divide: a large bandwidth makes distances small.",
+        ),
+        Mistake(
+            "times_two",
+            _from_scores(lambda d, h: -((d / h) ** 2) * 2),
+            "You multiply by 2. The score is -(difference / bandwidth)² / 2.",
+        ),
     ),
     hints=(
         "Print weights.sum(dim=-1). The weights of each query must sum to 1.",

@@ -164,6 +164,36 @@ EXERCISE = Exercise(
             )[-1],
             "You subtract the mean score of the row, so the largest one can still overflow in exp. Subtract the largest.",
         ),
+        Mistake(
+            "no_softmax",
+            lambda q, k, v, h: -(scaled_differences(q, k, h) ** 2) / 2 @ v,
+            "These are scores, not weights: exp is gone. Take a softmax over the keys.",
+        ),
+        Mistake(
+            "bandwidth_ignored",
+            _from_scores(lambda d, h: -(d**2) / 2),
+            "The bandwidth is not used. The score is -(difference / bandwidth)² / 2.",
+        ),
+        Mistake(
+            "bandwidth_not_squared",
+            _from_scores(lambda d, h: -(d**2) / h / 2),
+            "You square the difference before you divide by the bandwidth. The score is -(difference / bandwidth)² / 2.",
+        ),
+        Mistake(
+            "times_bandwidth",
+            _from_scores(lambda d, h: -((d * h) ** 2) / 2),
+            "You multiply by the bandwidth. Divide: a large bandwidth makes distances small.",
+        ),
+        Mistake(
+            "times_two",
+            _from_scores(lambda d, h: -((d / h) ** 2) * 2),
+            "You multiply by 2. The score is -(difference / bandwidth)² / 2.",
+        ),
+        Mistake(
+            "not_squared",
+            _from_scores(lambda d, h: -(d / h) / 2),
+            "The square is gone from the score, so keys on one side of the query get all the weight.",
+        ),
     ),
     hints=(
         "Print kernel.sum(dim=-1) for the far query. What is the smallest positive number in "

@@ -179,6 +179,11 @@ EXERCISE = Exercise(
                 "scaled": ({"finish": lambda a: a / 2**0.5}, "There is no scale in this score."),
             },
         ),
+        Mistake(
+            "no_query",
+            lambda q, k, W, v: torch.tanh(k) @ v,
+            "The query is not used, so the scores depend on the keys alone. Add its projection inside the tanh.",
+        ),
     ),
     hints=(
         "Project the query: query @ W.T is (batch, hidden). The keys are (batch, key, hidden).",

@@ -152,6 +152,21 @@ EXERCISE = Exercise(
                 ),
             },
         ),
+        Mistake(
+            "no_softmax",
+            lambda q, k, v: q @ k.mT / math.sqrt(k.shape[-1]) @ v,
+            "The scale is right now, but the softmax is gone: these are scores, not weights.",
+        ),
+        Mistake(
+            "softmax_over_axis_1",
+            lambda q, k, v: _look_up(q, k, v, root=k.shape[-1], dim=1),
+            "The scale is right now, but dim=1 is the axis of the keys only without a batch. Count from the end: dim=-1.",
+        ),
+        Mistake(
+            "size_of_axis_1",
+            lambda q, k, v: _look_up(q, k, v, root=k.shape[1]),
+            "key.shape[1] is the dimension only without a batch. Count from the end: key.shape[-1].",
+        ),
     ),
     hints=(
         "Print the weights for the narrow and for the wide values. Do they change? Should they?",

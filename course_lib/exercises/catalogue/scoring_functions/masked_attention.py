@@ -53,6 +53,13 @@ def _filled(a, n, mask, fill=-1e9):
     return torch.softmax(a.masked_fill(~mask, fill), dim=-1)
 
 
+def _as_solved(a, n, mask, dim=-1):
+    """The weights with sequences of length 0 treated apart, as in the solution."""
+    empty = (n == 0)[:, None, None]
+    scores = a.masked_fill(~mask, -torch.inf).masked_fill(empty, 0.0)
+    return torch.softmax(scores, dim=dim).masked_fill(empty, 0.0)
+
+
 _EMPTY = " And a sequence of length 0 needs weights of 0."
 
 
@@ -254,6 +261,35 @@ EXERCISE = Exercise(
                 "of masked keys must be 0.",
             )
             for name, fill in {"nan": -torch.inf, "uniform": -1e9}.items()
+        ),
+        Mistake(
+            "no_softmax",
+            lambda a, n, v: (a * _mask(a, n)) @ v,
+            "You use the scores as weights. Take a softmax over the real keys first.",
+        ),
+        *(
+            Mistake(
+                f"nan_if_full_{name}",
+                lambda a, n, v, mask=mask: _as_solved(a, n, mask(a, n)) @ v,
+                message,
+            )
+            for name, mask, message in (
+                (
+                    "inverted",
+                    lambda a, n: ~_mask(a, n),
+                    "Your mask is inverted: the padding gets the weights. masked_fill fills where its argument is True.",
+                ),
+                (
+                    "one_too_few",
+                    lambda a, n: _mask(a, n - 1),
+                    "Off by one: the last real key of each sequence is masked. Key j is allowed if j < length.",
+                ),
+            )
+        ),
+        Mistake(
+            "over_queries_empty_zero",
+            lambda a, n, v: _as_solved(a, n, _mask(a, n), dim=-2) @ v,
+            "Your softmax is over the queries. The weights of one query sum to 1 over the keys: dim=-1.",
         ),
     ),
     hints=(

@@ -204,6 +204,11 @@ EXERCISE = Exercise(
             lambda a, v, keep, p: (torch.softmax(a, dim=-1) * keep / p / (1 - p)) @ v,
             "You divide by dropout as well. Divide by 1 - dropout only.",
         ),
+        Mistake(
+            "no_softmax",
+            lambda a, v, keep, p: a * keep / (1 - p) @ v,
+            "Dropout is in the right place now, but the softmax is gone: these are scores, not weights.",
+        ),
     ),
     hints=(
         "Print the weights. Are the dropped ones zero?",

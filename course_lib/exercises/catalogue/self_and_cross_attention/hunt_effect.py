@@ -144,6 +144,11 @@ EXERCISE = Exercise(
             ),
             "You subtract logarithms of the weights. Use softmax instead of log_softmax.",
         ),
+        Mistake(
+            "added",
+            lambda a, m: masked_softmax(a, m) + torch.softmax(a, dim=-1),
+            "You add the two. Return the masked weights minus the unmasked ones.",
+        ),
     ),
     hints=(
         "Print scores before and after the call. Did the function change its argument?",

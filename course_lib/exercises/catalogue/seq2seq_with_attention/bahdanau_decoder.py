@@ -344,6 +344,21 @@ EXERCISE = Exercise(
                 ),
             },
         ),
+        Mistake(
+            "U_transposed",
+            lambda w, s, m, k, W, U, v, A: _bahdanau(w, s, m, k, W, U.T, v, A),
+            "U is not transposed: U h for a batch of rows is memory @ U.T. With a square matrix there is no error message.",
+        ),
+        Mistake(
+            "W_transposed",
+            lambda w, s, m, k, W, U, v, A: _bahdanau(w, s, m, k, W.T, U, v, A),
+            "W is not transposed: W s for a batch of rows is state @ W.T. With a square matrix there is no error message.",
+        ),
+        Mistake(
+            "no_state_in_score",
+            lambda w, s, m, k, W, U, v, A: _bahdanau(w, s, m, k, 0 * W, U, v, A),
+            "The state is not in your score, so all steps have the same weights. The score is vᵀ tanh(W s + U h).",
+        ),
     ),
     hints=(
         "Loop over inputs.unbind(dim=1). In each step: scores, weights, context vector, new state.",

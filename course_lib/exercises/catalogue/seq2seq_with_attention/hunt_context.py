@@ -175,6 +175,16 @@ EXERCISE = Exercise(
             ),
             "You average the hidden units of the score. The context vector is the average of memory itself.",
         ),
+        Mistake(
+            "W_transposed",
+            lambda s, m, W, U, v: _context(s, m, W.T, U, v),
+            "The values are right now, but W is not transposed in the score: state @ W.T.",
+        ),
+        Mistake(
+            "no_state_in_score",
+            lambda s, m, W, U, v: _context(0 * s, m, W, U, v),
+            "The values are right now, but the state is gone from the score.",
+        ),
     ),
     hints=(
         "Which tensors may a context vector average? Print its norm with U = I and with U = 3 I.",

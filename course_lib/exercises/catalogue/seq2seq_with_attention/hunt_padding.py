@@ -171,6 +171,13 @@ EXERCISE = Exercise(
             lambda s, m, n: (m * _real(m, n)[:, :, None]).sum(dim=1) / n[:, None],
             "You average the real hidden states with equal weights. Use the softmax of the scores.",
         ),
+        Mistake(
+            "no_softmax",
+            lambda s, m, n: (((s[:, None, :] @ m.mT)[:, 0] * _real(m, n))[:, :, None] * m).sum(
+                dim=1
+            ),
+            "Padding is masked now, but the softmax is gone: these are scores, not weights.",
+        ),
     ),
     hints=(
         "Which argument is never used?",
