@@ -67,8 +67,9 @@ DIFFERENCES = {
     "values": "The values differ.",
     "no_gradient": "The values are right, but no gradient flows back to {argument}. .item(), .detach(), .data, "
     "nn.Parameter(…), float(), NumPy and torch.no_grad() remove a result from the computation graph.",
-    "gradient": "The values are right, but the gradient with respect to {argument} is not. "
-    "One possible cause is a small constant that you add to a denominator.",
+    "gradient": "The values are right, but the gradient with respect to {argument} is not. Either a part of the "
+    "computation is cut out of the graph (.item(), .detach(), .data, float(), torch.tensor(…)), or a small constant is "
+    "added to a denominator.",
     "nan_gradient": "The values are right, but the gradient with respect to {argument} holds NaN. An intermediate "
     "result is NaN or infinite and is masked afterwards; backpropagation still passes through it. Change the input of "
     "the operation that produces it, not its result.",

@@ -286,10 +286,11 @@ def by_rows(queries, keys, bandwidth):
 
 
 def by_elements(queries, keys, bandwidth):
-    kernel = torch.empty(len(queries), len(keys))
+    scores = torch.empty(len(queries), len(keys))
     for q in range(len(queries)):
         for k in range(len(keys)):
-            kernel[q, k] = torch.exp(-(((queries[q] - keys[k]) / bandwidth) ** 2).sum() / 2)
+            scores[q, k] = -(((queries[q] - keys[k]) / bandwidth) ** 2).sum() / 2
+    kernel = torch.exp(scores - scores.max(1, keepdim=True).values)
     return kernel / kernel.sum(1, keepdim=True)
 
 

@@ -1,9 +1,13 @@
 """Helpers of the exercises of several notebooks."""
 
+import itertools
 import math
+from functools import partial
 
 import torch
 import torch.nn.functional as F
+
+from course_lib.exercises.exercise import Mistake
 
 
 def random_tensor(*shape, seed):
@@ -37,3 +41,17 @@ def token_losses(logits, labels):
 def still_wrong(*symptoms):
     """Name the symptoms of those bugs of a hunt that are left; an empty one is of a repaired bug."""
     return f"Still wrong: {'; '.join(symptom for symptom in symptoms if symptom)}."
+
+
+def two_mistakes(attempt, *groups):
+    """Mistakes that are two at once, each from another group: name → (settings of `attempt`, message)."""
+    return tuple(
+        Mistake(
+            f"{name}_and_{other}",
+            partial(attempt, **settings, **others),
+            f"There are two mistakes. {message} {other_message}",
+        )
+        for group, other_group in itertools.combinations(groups, 2)
+        for name, (settings, message) in group.items()
+        for other, (others, other_message) in other_group.items()
+    )

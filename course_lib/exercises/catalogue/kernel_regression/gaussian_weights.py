@@ -2,9 +2,8 @@
 
 import torch
 
-from course_lib.exercises.catalogue._shared import rounded_tensor
+from course_lib.exercises.catalogue._shared import rounded_tensor, two_mistakes
 from course_lib.exercises.exercise import Case, Exercise, Mistake
-from course_lib.pooling import gaussian_kernel
 
 
 def gaussian_weights(queries, keys, bandwidth):
@@ -15,9 +14,10 @@ def gaussian_weights(queries, keys, bandwidth):
 
 
 def _reference(queries, keys, bandwidth):
-    """A product of one-dimensional kernels, one per dimension."""
+    """Kernel values in float64 relative to the largest of the row, which is exact for a far query too."""
     u = (queries[:, None, :] - keys) / bandwidth  # (query, key, d)
-    similarity = gaussian_kernel(u.double()).prod(dim=-1)
+    logarithms = -(u.double() ** 2).sum(dim=-1) / 2
+    similarity = torch.exp(logarithms - logarithms.amax(dim=-1, keepdim=True))
     return (similarity / similarity.sum(dim=-1, keepdim=True)).to(queries.dtype)
 
 
@@ -27,6 +27,15 @@ def _scaled(q, k, h):
 
 def _squared(q, k, h):
     return _scaled(q, k, h).square().sum(-1)
+
+
+def _ratio(q, k, h, *, epsilon=0.0):
+    kernel = torch.exp(-_squared(q, k, h) / 2)
+    return kernel / (kernel.sum(dim=-1, keepdim=True) + epsilon)
+
+
+def _weights(q, k, h, *, half=0.5, power=1.0, dim=-1):
+    return torch.softmax(-half * _squared(q, k, h**power), dim=dim)
 
 
 EXERCISE = Exercise(
@@ -45,6 +54,11 @@ EXERCISE = Exercise(
             queries=rounded_tensor(4, 3, seed=1),
             keys=rounded_tensor(5, 3, seed=2),
             bandwidth=torch.tensor([0.5, 1.5, 3.0]),
+        ),
+        Case(  # one query so far away that exp of every score is 0
+            queries=torch.cat([rounded_tensor(4, 3, seed=3), torch.full((1, 3), 40.0)]),
+            keys=rounded_tensor(5, 3, seed=4),
+            bandwidth=torch.tensor([1.0, 2.0, 0.5]),
         ),
     ),
     mistakes=(
@@ -105,6 +119,100 @@ EXERCISE = Exercise(
             "not_normalised",
             lambda q, k, h: torch.exp(-_squared(q, k, h) / 2),
             "These are kernel values, not weights yet. Divide each row by its sum.",
+        ),
+        Mistake(
+            "underflow",
+            _ratio,
+            "For a query far from all keys every kernel value underflows to 0, and the ratio is 0/0. Use torch.softmax of "
+            "the scores, or subtract the largest score of each row before exp.",
+        ),
+        Mistake(
+            "underflow_and_epsilon",
+            lambda q, k, h: _ratio(q, k, h, epsilon=1e-12),
+            "For a query far from all keys every kernel value underflows to 0, so its weights are all 0. They must sum to "
+            "1: use torch.softmax of the scores, or subtract the largest score of each row before exp.",
+        ),
+        *(
+            Mistake(
+                f"one_bandwidth_{name}",
+                lambda q, k, h, one=one: torch.softmax(-_squared(q, k, one(h)) / 2, dim=-1),
+                "All components are divided by the same number. Divide each component by its own bandwidth.",
+            )
+            for name, one in {
+                "norm": torch.linalg.vector_norm,
+                "sum": torch.sum,
+                "product": torch.prod,
+                "first": lambda h: h[0],
+                "last": lambda h: h[-1],
+            }.items()
+        ),
+        Mistake(
+            "bandwidth_ignored",
+            lambda q, k, h: torch.softmax(-_squared(q, k, 1) / 2, dim=-1),
+            "The bandwidth is not used. Divide each component of the difference by its bandwidth.",
+        ),
+        *(
+            Mistake(
+                f"absolute_{name}",
+                lambda q, k, h, c=c: torch.softmax(-_scaled(q, k, h).abs().sum(-1) * c, dim=-1),
+                "You add absolute values. The score is a sum of squares.",
+            )
+            for name, c in {"halved": 0.5, "whole": 1.0}.items()
+        ),
+        Mistake(
+            "scores",
+            lambda q, k, h: -_squared(q, k, h) / 2,
+            "These are the scores. Apply a softmax over the keys to get the weights.",
+        ),
+        Mistake(
+            "norm_not_squared_whole",
+            lambda q, k, h: torch.softmax(-_squared(q, k, h).sqrt(), dim=-1),
+            "You take the norm of the scaled difference. The score is minus half the squared norm.",
+        ),
+        Mistake(
+            "half_squared",
+            lambda q, k, h: torch.softmax(-_squared(q, k, h) / 4, dim=-1),
+            "The factor is 1/4 in your exponent. Square the difference over the bandwidth, then divide by 2: the 2 is not "
+            "squared.",
+        ),
+        Mistake(
+            "component_by_component",
+            lambda q, k, h: torch.softmax(-(_scaled(q, k, h) ** 2) / 2, dim=1).prod(dim=-1),
+            "You normalise each component on its own, so the product does not sum to 1. Sum the squares over the components "
+            "first, then take one softmax over the keys.",
+        ),
+        Mistake(
+            "bandwidth_squared_twice",
+            lambda q, k, h: torch.softmax(-_squared(q, k, h**2) / 2, dim=-1),
+            "You divide by the square of the bandwidth and square the ratio again. The exponent is the sum of -(d/h)²/2.",
+        ),
+        *two_mistakes(
+            _weights,
+            {
+                "softmax_over_queries": (
+                    {"dim": 0},
+                    "Your softmax runs over the queries; the weights of one query must sum to 1 over the keys: dim=-1.",
+                ),
+            },
+            {
+                "no_half": ({"half": 1.0}, "The factor 1/2 in the exponent is missing."),
+                "positive": ({"half": -0.5}, "The minus sign of the exponent is missing."),
+                "bandwidth_not_squared": (
+                    {"power": 0.5},
+                    "You square the difference before you divide by the bandwidth.",
+                ),
+                "bandwidth_ignored": ({"power": 0.0}, "The bandwidth is not used."),
+            },
+        ),
+        Mistake(
+            "not_squared",
+            lambda q, k, h: torch.softmax(-_scaled(q, k, h).sum(-1) / 2, dim=-1),
+            "You do not square the differences, so positive and negative ones cancel. Square each component, then sum.",
+        ),
+        Mistake(
+            "times_two",
+            lambda q, k, h: torch.softmax(-_squared(q, k, h) * 2, dim=-1),
+            "You multiply by 2. The score is minus one half of the sum of the squares.",
         ),
     ),
     hints=(

@@ -2,6 +2,7 @@
 
 import torch
 
+from course_lib.exercises.catalogue._shared import two_mistakes
 from course_lib.exercises.catalogue.kernel_regression._shared import KEYS, QUERIES, VALUES, WAVE
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.pooling import attention_pooling
@@ -64,6 +65,28 @@ def _half_corrected(queries, keys, values, bandwidth):
     return weights @ values + slope * mean_d
 
 
+def _moments(queries, keys, values, bandwidth, *, dim=-1):
+    """The four averages of each query: of d, y, d y and d²."""
+    d = keys[None, :] - queries[:, None]
+    weights = torch.softmax(-((d / bandwidth) ** 2) / 2, dim=dim)
+    mean_d, mean_dd = (weights * d).sum(-1), (weights * d * d).sum(-1)
+    return mean_d, weights @ values, (weights * d) @ values, mean_dd
+
+
+def _from_moments(height, **settings):
+    """The exercise with another formula, of the four averages and the queries."""
+    return lambda q, k, v, h: height(*_moments(q, k, v, h, **settings), q)
+
+
+def _height(d, y, dy, dd, q=None):
+    return y - d * (dy - d * y) / (dd - d**2)
+
+
+def _line(q, k, v, h, *, slope=None, sign=-1.0):
+    d, y, dy, dd = _moments(q, k, v, h)
+    return y + sign * d * slope(d, y, dy, dd)
+
+
 EXERCISE = Exercise(
     name="local_linear",
     notebook="01_kernel_regression",
@@ -94,8 +117,9 @@ EXERCISE = Exercise(
         Mistake(
             "weights_squared",
             _weights_squared,
-            "Your weights are squared. If you scale the rows of a least-squares problem, scale by the square roots "
-            "of the weights: the squares of the residuals then carry the weights themselves.",
+            "Your weights are proportional to the squares of the Gaussian weights. Either the factor 1/2 in the exponent "
+            "is missing, or you multiply the rows of a least-squares problem by the weights: multiply them by the square "
+            "roots, because the residuals are squared.",
         ),
         Mistake(
             "line_at_zero",
@@ -105,7 +129,100 @@ EXERCISE = Exercise(
         Mistake(
             "wrong_correction",
             _half_corrected,
-            "The slope is right and its sign at the end is not: the output is mean_y minus slope times mean_d.",
+            "The correction by the slope has the wrong sign. The output is mean_y minus slope times mean_d, and the slope is "
+            "positive where y grows with d.",
+        ),
+        Mistake(
+            "slope_returned",
+            _from_moments(lambda d, y, dy, dd, q: (dy - d * y) / (dd - d**2)),
+            "You return the slope b. The output is the height of the line at the query, c = mean_y - b · mean_d.",
+        ),
+        Mistake(
+            "variance_not_centred",
+            _from_moments(lambda d, y, dy, dd, q: y - d * (dy - d * y) / dd),
+            "Your denominator is the mean of d². The variance is the mean of d² minus the square of the mean of d.",
+        ),
+        Mistake(
+            "covariance_not_centred",
+            _from_moments(lambda d, y, dy, dd, q: y - d * dy / (dd - d**2)),
+            "Your numerator is the mean of d·y. The covariance is the mean of d·y minus the product of the two means.",
+        ),
+        Mistake(
+            "neither_centred",
+            _from_moments(lambda d, y, dy, dd, q: y - d * dy / dd),
+            "Your slope is the mean of d·y over the mean of d², which is that of a line through y = 0 at the query. "
+            "Subtract the product of the means above, and the square of the mean of d below.",
+        ),
+        Mistake(
+            "inverse_slope",
+            _from_moments(lambda d, y, dy, dd, q: y - d * (dd - d**2) / (dy - d * y)),
+            "Your slope is upside down: divide the covariance by the variance of d.",
+        ),
+        Mistake(
+            "slope_times_query",
+            _from_moments(
+                lambda d, y, dy, dd, q: _height(d, y, dy, dd) + q * (dy - d * y) / (dd - d**2)
+            ),
+            "You add slope times x to c. The line is a function of d = x_i - x, which is 0 at the query: the output is c.",
+        ),
+        Mistake(
+            "mean_d_not_weighted",
+            lambda q, k, v, h: (
+                (plain := (k[None, :] - q[:, None]).mean(dim=-1)),
+                (m := _moments(q, k, v, h)),
+                m[1] - plain * (m[2] - plain * m[1]) / (m[3] - plain**2),
+            )[-1],
+            "Your mean of d has no weights. All four averages use the attention weights of the query.",
+        ),
+        *(
+            Mistake(
+                f"epsilon_{epsilon:g}",
+                _from_moments(
+                    lambda d, y, dy, dd, q, epsilon=epsilon: (
+                        y - d * (dy - d * y) / (dd - d**2 + epsilon)
+                    )
+                ),
+                "A constant added to the variance makes the slope too small. Divide by the variance itself.",
+            )
+            for epsilon in (1e-2, 1e-3)
+        ),
+        Mistake(
+            "bandwidth_not_squared",
+            lambda q, k, v, h: _height(*_moments(q, k, v, h**0.5)),
+            "In your weights the bandwidth is not squared. The score is -(d / bandwidth)² / 2.",
+        ),
+        Mistake(
+            "bandwidth_ignored",
+            lambda q, k, v, h: _height(*_moments(q, k, v, 1.0)),
+            "The bandwidth is not used. The score is -(d / bandwidth)² / 2.",
+        ),
+        Mistake(
+            "over_queries",
+            _from_moments(_height, dim=0),
+            "Your softmax runs over the queries. The weights of one query must sum to 1 over the keys: dim=-1.",
+        ),
+        Mistake(
+            "by_standard_deviation",
+            _from_moments(lambda d, y, dy, dd, q: y - d * (dy - d * y) / (dd - d**2).sqrt()),
+            "You divide the covariance by the standard deviation of d. Divide by the variance: no square root.",
+        ),
+        *two_mistakes(
+            _line,
+            {"plus": ({"sign": 1.0}, "The output is mean_y minus slope times mean_d, not plus.")},
+            {
+                "variance_not_centred": (
+                    {"slope": lambda d, y, dy, dd: (dy - d * y) / dd},
+                    "The variance is the mean of d² minus the square of the mean of d.",
+                ),
+                "covariance_not_centred": (
+                    {"slope": lambda d, y, dy, dd: dy / (dd - d**2)},
+                    "The covariance is the mean of d·y minus the product of the two means.",
+                ),
+                "neither_centred": (
+                    {"slope": lambda d, y, dy, dd: dy / dd},
+                    "Covariance and variance lack the products of the means.",
+                ),
+            },
         ),
     ),
     hints=(

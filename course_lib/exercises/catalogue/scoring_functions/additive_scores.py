@@ -2,7 +2,7 @@
 
 import torch
 
-from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.catalogue._shared import random_tensor, two_mistakes
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 
 
@@ -14,6 +14,10 @@ def additive_scores(query, projected_keys, W, v):
 
 def _sum(q, k, W):
     return (q @ W.T)[:, None, :] + k
+
+
+def _changed(q, k, W, v, *, activation=torch.tanh, finish=lambda scores: scores):
+    return finish(activation(_sum(q, k, W)) @ v)
 
 
 EXERCISE = Exercise(
@@ -82,6 +86,103 @@ EXERCISE = Exercise(
             "softmaxed",
             lambda q, k, W, v: torch.softmax(torch.tanh(_sum(q, k, W)) @ v, dim=-1),
             "You applied the softmax already. Return the scores.",
+        ),
+        Mistake(
+            "first_query",
+            lambda q, k, W, v: torch.tanh((q @ W.T)[0] + k) @ v,
+            "Every sequence gets the query of the first one. Each sequence of the batch has its own: [:, None, :].",
+        ),
+        Mistake(
+            "scaled",
+            lambda q, k, W, v: torch.tanh(_sum(q, k, W)) @ v / len(v) ** 0.5,
+            "You divide by a root. The additive score has no scale: its tanh bounds each term.",
+        ),
+        Mistake(
+            "mean",
+            lambda q, k, W, v: (torch.tanh(_sum(q, k, W)) * v).mean(dim=-1),
+            "You average over the hidden units. The score is their sum, weighted by v: … @ v.",
+        ),
+        Mistake(
+            "dot_product",
+            lambda q, k, W, v: ((q @ W.T)[:, None, :] * k).sum(dim=-1),
+            "This is a dot product of the two projections. The additive score is v · tanh(W q + U k).",
+        ),
+        Mistake(
+            "column",
+            lambda q, k, W, v: (torch.tanh(_sum(q, k, W)) @ v)[..., None],
+            "The numbers are right, but the shape is (batch, key, 1). Multiply by v, not by v[:, None], or squeeze the last "
+            "axis.",
+        ),
+        Mistake(
+            "W_transposed",
+            lambda q, k, W, v: torch.tanh((q @ W)[:, None, :] + k) @ v,
+            "W is (hidden, query_size), so the projection of a batch of rows is query @ W.T. With a square W there is no "
+            "error message.",
+        ),
+        Mistake(
+            "difference",
+            lambda q, k, W, v: torch.tanh((q @ W.T)[:, None, :] - k) @ v,
+            "You subtract the projected key. The additive score adds the two projections inside the tanh.",
+        ),
+        *(
+            Mistake(
+                name,
+                lambda q, k, W, v, hidden=hidden: hidden((q @ W.T)[:, None, :], k) @ v,
+                "There is a tanh too many or on the wrong term. Add the two projections as they are, and apply one tanh to "
+                "the sum.",
+            )
+            for name, hidden in {
+                "tanh_of_query": lambda q, k: torch.tanh(q) + k,
+                "tanh_of_keys": lambda q, k: q + torch.tanh(k),
+                "tanh_twice": lambda q, k: torch.tanh(torch.tanh(q) + torch.tanh(k)),
+                "tanh_of_query_and_sum": lambda q, k: torch.tanh(torch.tanh(q) + k),
+            }.items()
+        ),
+        Mistake(
+            "hidden_units",
+            lambda q, k, W, v: torch.tanh(_sum(q, k, W)),
+            "These are the hidden units, (batch, key, hidden). Their product with v gives one score per key.",
+        ),
+        Mistake(
+            "v_not_summed",
+            lambda q, k, W, v: torch.tanh(_sum(q, k, W)) * v,
+            "You multiply by v, but do not add the hidden units. Sum over them: … @ v.",
+        ),
+        Mistake(
+            "mean_query",
+            lambda q, k, W, v: torch.tanh((q @ W.T).mean(dim=0) + k) @ v,
+            "Every sequence gets the mean of the queries. Each sequence of the batch has its own: [:, None, :].",
+        ),
+        Mistake(
+            "v_inside",
+            lambda q, k, W, v: torch.tanh(_sum(q, k, W) * v).sum(dim=-1),
+            "You multiply by v inside the tanh. Apply the tanh to the hidden units first, then multiply by v.",
+        ),
+        *two_mistakes(
+            _changed,
+            {
+                "no_tanh": ({"activation": lambda x: x}, "The tanh is missing."),
+                "relu": (
+                    {"activation": torch.relu},
+                    "The activation function is a ReLU; it must be a tanh.",
+                ),
+                "sigmoid": (
+                    {"activation": torch.sigmoid},
+                    "The activation function is a sigmoid; it must be a tanh.",
+                ),
+            },
+            {
+                "softmaxed": (
+                    {"finish": lambda a: torch.softmax(a, dim=-1)},
+                    "You applied the softmax already; return the scores.",
+                ),
+                "scaled": ({"finish": lambda a: a / 2**0.5}, "There is no scale in this score."),
+            },
+        ),
+        Mistake(
+            "no_query",
+            lambda q, k, W, v: torch.tanh(k) @ v,
+            "The query is not used, so the scores depend on the keys alone. Add its projection inside the tanh.",
         ),
     ),
     hints=(

@@ -78,6 +78,71 @@ EXERCISE = Exercise(
             "Right for as many queries as keys. With fewer queries than keys, the queries are the last ones: "
             "the last query attends to every key.",
         ),
+        *(
+            Mistake(
+                f"dtype_{name}",
+                lambda m, n, dtype=dtype: _lower_triangle(m, n, n - m).to(dtype),
+                "The pattern is right, but not the dtype. The mask must be boolean: torch.ones(…, dtype=torch.bool), or "
+                ".bool() at the end.",
+            )
+            for name, dtype in {"float": torch.float32, "int": torch.int64}.items()
+        ),
+        *(
+            Mistake(
+                f"dtype_{name}_top_left",
+                lambda m, n, dtype=dtype: _lower_triangle(m, n, 0).to(dtype),
+                "The mask must be boolean: torch.ones(…, dtype=torch.bool). And with fewer queries than keys, the queries "
+                "are the last ones: the last query attends to every key.",
+            )
+            for name, dtype in {"float": torch.float32, "int": torch.int64}.items()
+        ),
+        Mistake(
+            "additive",
+            lambda m, n: torch.zeros(m, n).masked_fill(~_lower_triangle(m, n, n - m), -torch.inf),
+            "This is an additive mask, 0 where a pair is allowed and -inf elsewhere. Return the boolean mask: True = may "
+            "attend.",
+        ),
+        Mistake(
+            "keys_in_rows",
+            lambda m, n: torch.ones(n, m, dtype=torch.bool).triu(m - n),
+            "The numbers are right, but the axes are exchanged: yours is (key, query). Return (query, key).",
+        ),
+        Mistake(
+            "keys_in_rows_and_lower",
+            lambda m, n: _lower_triangle(n, m, n - m),
+            "The axes are exchanged: your mask has one row per key. Return (query, key): torch.ones(query_length, "
+            "key_length, …).",
+        ),
+        Mistake(
+            "square_of_queries",
+            lambda m, n: _lower_triangle(m, m, 0),
+            "Your mask is square, (query, query). There are key_length columns, and the queries are the last positions.",
+        ),
+        Mistake(
+            "square_of_keys",
+            lambda m, n: _lower_triangle(n, n, 0),
+            "Your mask is square, (key, key). Keep the last query_length rows: those are the positions of the queries.",
+        ),
+        Mistake(
+            "everything",
+            lambda m, n: torch.ones(m, n, dtype=torch.bool),
+            "Every query may attend to every key, also to later ones. Keep the lower triangle.",
+        ),
+        Mistake(
+            "own_positions_only",
+            lambda m, n: _lower_triangle(m, n, n - m) & (torch.arange(n) >= n - m),
+            "The keys before the first query are masked. Each query attends to all positions up to its own.",
+        ),
+        Mistake(
+            "diagonal",
+            lambda m, n: _lower_triangle(m, n, n - m) & ~_lower_triangle(m, n, n - m - 1),
+            "Each query attends to its own position only. It may attend to all earlier positions as well: <= instead of ==.",
+        ),
+        Mistake(
+            "later_only",
+            lambda m, n: torch.ones(m, n, dtype=torch.bool).triu(n - m + 2),
+            "Your mask allows later positions only, and not even the next one. Keep the lower triangle.",
+        ),
     ),
     hints=(
         "torch.ones(m, n, dtype=torch.bool).tril() keeps the lower triangle, diagonal included.",

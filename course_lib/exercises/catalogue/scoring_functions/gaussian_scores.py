@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.catalogue.scoring_functions._shared import KEY, QUERY
+from course_lib.exercises.catalogue._shared import random_tensor, two_mistakes
+from course_lib.exercises.catalogue.scoring_functions._shared import QUERY
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.scoring import GaussianScore
 
@@ -22,6 +22,21 @@ def _scores(q, k, h, *, of_query=1.0, of_key=1.0, twice=2.0):
     return -(norms - twice * q @ k.mT) / (2 * h**2)
 
 
+def _without_batch(q, k, h):
+    """Right for two axes; with a batch axis the norms are added along the wrong ones."""
+    q_norm, k_norm = q.square().sum(dim=-1)[:, None], k.square().sum(dim=-1)[None, :]
+    return -(q_norm - 2 * q @ k.mT + k_norm) / (2 * h**2)
+
+
+def _exchanged_norms(q, k, h):
+    q_norm, k_norm = q.square().sum(dim=-1)[..., None, :], k.square().sum(dim=-1)[..., :, None]
+    return -(q_norm - 2 * q @ k.mT + k_norm) / (2 * h**2)
+
+
+def _changed(q, k, h, *, sign=1.0, factor=1.0, power=2, finish=lambda scores: scores):
+    return finish(sign * factor * _scores(q, k, 1.0) / h**power)
+
+
 EXERCISE = Exercise(
     name="gaussian_scores",
     notebook="02_scoring_functions",
@@ -29,7 +44,7 @@ EXERCISE = Exercise(
     reference=lambda query, key, h: GaussianScore(h)(query, key),
     solution=gaussian_scores,
     cases=(
-        Case(query=QUERY, key=KEY, h=2.0),
+        Case(query=QUERY, key=QUERY + 1, h=0.5),  # as many queries as keys: no broadcast fails
         Case(query=random_tensor(2, 4, 6, seed=0), key=random_tensor(2, 5, 6, seed=1), h=0.8),
     ),
     mistakes=(
@@ -95,6 +110,83 @@ EXERCISE = Exercise(
             "softmaxed",
             lambda q, k, h: torch.softmax(_scores(q, k, h), dim=-1),
             "You applied the softmax already. Return the scores.",
+        ),
+        Mistake(
+            "times_h_squared",
+            lambda q, k, h: _scores(q, k, h) * h**4,
+            "… / 2 * h**2 divides by 2 and multiplies by h². Put the denominator in parentheses: … / (2 * h**2).",
+        ),
+        Mistake(
+            "batch_axis",
+            _without_batch,
+            "Right for one sequence. With batch axes in front, [:, None] and [None, :] insert the new axis in the wrong "
+            "place: use [..., :, None] and [..., None, :].",
+        ),
+        Mistake(
+            "norms_on_exchanged_axes",
+            _exchanged_norms,
+            "The two norms are on each other's axes. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to the columns, "
+            "[..., None, :].",
+        ),
+        *(
+            Mistake(
+                f"dot_product_{name}",
+                lambda q, k, h, power=power: q @ k.mT / h**power,
+                "This is the dot product over a constant. The two squared norms are missing: "
+                "‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².",
+            )
+            for name, power in {"alone": 0, "over_h": 1, "over_h_squared": 2}.items()
+        ),
+        Mistake(
+            "mean",
+            lambda q, k, h: _scores(q, k, h) / q.shape[-1],
+            "You average over the components. The squared distance is their sum.",
+        ),
+        Mistake(
+            "h_ignored",
+            lambda q, k, h: _scores(q, k, 1.0),
+            "h is not used. The formula divides by 2h².",
+        ),
+        Mistake(
+            "positive_squares",
+            lambda q, k, h: -_scores(q, k, 0.5**0.5),
+            "These are squared distances. The score is minus the squared distance over 2h².",
+        ),
+        Mistake(
+            "cross_term_once_and_half_norms",
+            lambda q, k, h: _scores(q, k, h, of_query=0.5, of_key=0.5),
+            "The norms are halved, and the dot product is not. ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖², all of it over 2h².",
+        ),
+        Mistake(
+            "no_norms",
+            lambda q, k, h: -2 * q @ k.mT / (2 * h**2),
+            "The squared norms are missing, and the sign is wrong: a large dot product means a small distance.",
+        ),
+        Mistake(
+            "sign_of_key_norm",
+            lambda q, k, h: _scores(q, k, h, of_key=-1.0),
+            "The sign of ‖k‖² is wrong: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².",
+        ),
+        Mistake(
+            "sign_of_query_norm",
+            lambda q, k, h: _scores(q, k, h, of_query=-1.0),
+            "The sign of ‖q‖² is wrong: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².",
+        ),
+        *two_mistakes(
+            _changed,
+            {"positive": ({"sign": -1.0}, "The minus sign is missing.")},
+            {"no_half": ({"factor": 2.0}, "The factor 1/2 is missing.")},
+            {
+                "h_not_squared": ({"power": 1}, "h is not squared."),
+                "h_ignored": ({"power": 0}, "h is not used."),
+            },
+            {
+                "softmaxed": (
+                    {"finish": lambda a: torch.softmax(a, dim=-1)},
+                    "You applied the softmax already.",
+                ),
+                "kernel": ({"finish": torch.exp}, "You applied exp already."),
+            },
         ),
     ),
     hints=(

@@ -19,6 +19,13 @@ def _given(query, key, W, U, v):
     return torch.softmax(scores, dim=-1)
 
 
+def _from_hidden(hidden, dim=-1):
+    """The function with other hidden units, of the two projections, and a softmax over `dim`."""
+    return lambda q, k, W, U, v: torch.softmax(
+        hidden((q @ W.T)[:, None, :], (k @ U.T)[None, :, :]) @ v, dim=dim
+    )
+
+
 EXERCISE = Exercise(
     name="hunt_alike",
     notebook="02_scoring_functions",
@@ -53,8 +60,8 @@ EXERCISE = Exercise(
         Mistake(
             "no_tanh",
             lambda q, k, W, U, v: torch.softmax(sum_of_projections(q, k, W, U) @ v, dim=-1),
-            "Without a tanh the score is again a term of the query plus a term of the key. Keep one tanh, and find "
-            "what it has to be applied to.",
+            "Without a tanh of the sum, the score is still a term of the query plus a term of the key. Keep one tanh, and "
+            "find what it has to be applied to.",
         ),
         Mistake(
             "product",
@@ -87,7 +94,67 @@ EXERCISE = Exercise(
             lambda q, k, W, U, v: torch.softmax(
                 (torch.tanh(q @ W.T)[:, None, :] + torch.tanh(k @ U.T)[None, :, :]) @ v, dim=0
             ),
-            "The axis was right. With a softmax over the queries, the weights of one query no longer sum to 1.",
+            "The axis was right. With a softmax over the queries, the weights of one query no longer sum to 1. And "
+            "the rows are still alike before it.",
+        ),
+        Mistake(
+            "product_of_tanhs",
+            _from_hidden(lambda q, k: torch.tanh(q) * torch.tanh(k)),
+            "You multiply the two projections. The rows differ now, but this score adds them, hence its name.",
+        ),
+        Mistake(
+            "right_but_over_queries",
+            _from_hidden(lambda q, k: torch.tanh(q + k), dim=0),
+            "The scores are right now, but your softmax runs over the queries. The weights of one query sum to 1 over the "
+            "keys: dim=-1.",
+        ),
+        Mistake(
+            "difference",
+            _from_hidden(lambda q, k: torch.tanh(q - k)),
+            "You subtract the projected key. The additive score adds the two projections inside the tanh.",
+        ),
+        *(
+            Mistake(
+                name,
+                _from_hidden(hidden),
+                "There is a tanh too many: you apply it to a projection and to the sum. Add the two projections as they "
+                "are, and apply one tanh to the sum.",
+            )
+            for name, hidden in {
+                "tanh_twice": lambda q, k: torch.tanh(torch.tanh(q) + torch.tanh(k)),
+                "tanh_of_query_and_sum": lambda q, k: torch.tanh(torch.tanh(q) + k),
+                "tanh_of_key_and_sum": lambda q, k: torch.tanh(q + torch.tanh(k)),
+            }.items()
+        ),
+        Mistake(
+            "scaled",
+            _from_hidden(lambda q, k: torch.tanh(q + k) / q.shape[-1] ** 0.5),
+            "The tanh is right now, but you divide the scores by a root. The additive score has no scale: its tanh bounds "
+            "each term.",
+        ),
+        Mistake(
+            "over_batch_of_all",
+            lambda q, k, W, U, v: torch.softmax(
+                (torch.tanh(sum_of_projections(q, k, W, U)) @ v).flatten(), dim=0
+            ).view(len(q), len(k)),
+            "Your softmax runs over queries and keys together. The weights of one query sum to 1 over the keys: dim=-1.",
+        ),
+        Mistake(
+            "no_v",
+            lambda q, k, W, U, v: torch.softmax(
+                torch.tanh(sum_of_projections(q, k, W, U)).sum(dim=-1), dim=-1
+            ),
+            "v is not used: the score is the sum of the hidden units, weighted by v: … @ v.",
+        ),
+        Mistake(
+            "sigmoid_for_softmax",
+            lambda q, k, W, U, v: torch.sigmoid(torch.tanh(sum_of_projections(q, k, W, U)) @ v),
+            "The scores are right now, but a sigmoid of each does not sum to 1 over the keys. Use a softmax.",
+        ),
+        Mistake(
+            "tanh_outside_no_softmax",
+            lambda q, k, W, U, v: torch.tanh(sum_of_projections(q, k, W, U) @ v),
+            "The tanh comes after the product with v: apply it to the hidden units. And the softmax is gone.",
         ),
     ),
     hints=(

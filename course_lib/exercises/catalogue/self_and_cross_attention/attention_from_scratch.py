@@ -10,9 +10,11 @@ from course_lib.exercises.catalogue._shared import (
     random_tensor,
     rounded_tensor,
     softmax_where_allowed,
+    two_mistakes,
 )
 from course_lib.exercises.catalogue.self_and_cross_attention._shared import masked_attention
 from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.masks import masked_softmax
 
 
 def attention_from_scratch(query, key, value, mask):
@@ -22,6 +24,28 @@ def attention_from_scratch(query, key, value, mask):
     scores = scores.masked_fill(fully_masked, 0.0)  # a row of -inf would give 0/0
     weights = torch.softmax(scores, dim=-1).masked_fill(fully_masked, 0.0)
     return weights @ value  # (batch, query, d_value)
+
+
+_SQUARE = {  # no mistake raises an error
+    "query": rounded_tensor(1, 3, 3, seed=21),
+    "key": rounded_tensor(1, 3, 3, seed=22),
+    "value": rounded_tensor(1, 3, 3, seed=23),
+    "mask": torch.tensor([[[True, True, False], [True, True, True], [False, False, True]]]),
+}
+
+
+def _ratio(query, key, value, mask, *, epsilon=0.0):
+    kernel = torch.exp(attention_scores(query, key)) * mask
+    return kernel / (kernel.sum(dim=-1, keepdim=True) + epsilon) @ value
+
+
+def _over_queries(q, k, v, m):
+    return (torch.softmax(attention_scores(q, k).masked_fill(~m, -1e9), dim=-2) * m) @ v
+
+
+def _changed(q, k, v, m, *, root=None, dim=-1, fill=None, result=lambda w, v: w @ v):
+    scores = attention_scores(q, k, None if root is None else root(q, k, v))
+    return result(softmax_where_allowed(scores, m, dim=dim, fill=fill), v)
 
 
 EXERCISE = Exercise(
@@ -37,6 +61,8 @@ EXERCISE = Exercise(
             value=torch.tensor([[[1.0], [2.0], [4.0]]]),
             mask=torch.tensor([[[True, True, False], [False, False, False]]]),
         ),
+        Case(**_SQUARE),
+        Case(**_SQUARE | {"query": 100 * _SQUARE["query"]}),  # exp of these scores overflows
         Case(
             query=random_tensor(2, 3, 4, seed=2),
             key=random_tensor(2, 5, 4, seed=3),
@@ -69,7 +95,7 @@ EXERCISE = Exercise(
         Mistake(
             "times_mask",
             lambda q, k, v, m: (torch.softmax(attention_scores(q, k), dim=-1) * m) @ v,
-            "You set masked weights to 0 after the softmax, so the row no longer sums to 1. Mask before the softmax.",
+            "You mask after the softmax, so the weights of a row no longer sum to 1. Mask before the softmax.",
         ),
         Mistake(
             "ignored",
@@ -133,6 +159,164 @@ EXERCISE = Exercise(
             "weights",
             lambda q, k, v, m: softmax_where_allowed(attention_scores(q, k), m),
             "These are the weights, and they are right. Return the output: weights @ value.",
+        ),
+        *(
+            Mistake(
+                name,
+                attempt,
+                "You apply exp to the scores as they are, which overflows or underflows for large scores. torch.softmax "
+                "subtracts the largest score of the row first.",
+            )
+            for name, attempt in {
+                "overflow": lambda *a: _ratio(*a, epsilon=1e-9),
+                "overflow_and_nan": _ratio,
+            }.items()
+        ),
+        Mistake(
+            "masked_over_queries",
+            _over_queries,
+            "Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.",
+        ),
+        Mistake(
+            "scores_transposed",
+            lambda q, k, v, m: softmax_where_allowed(attention_scores(k, q), m) @ v,
+            "Your scores are key @ query.mT, (key, query). Each row belongs to a query: query @ key.mT.",
+        ),
+        Mistake(
+            "scores_transposed_refused",
+            lambda q, k, v, m: masked_softmax(attention_scores(k, q), m) @ v,
+            "Your scores are key @ query.mT, (key, query), which the mask does not fit. Each row belongs to a query: "
+            "query @ key.mT.",
+        ),
+        Mistake(
+            "keys_for_values",
+            lambda q, k, v, m: masked_attention(q, k, k, m),
+            "You average the keys. The output is the weighted sum of the values.",
+        ),
+        Mistake(
+            "values_for_keys",
+            lambda q, k, v, m: masked_attention(q, v, v, m),
+            "You compare the query with the values. The scores are dot products of queries and keys.",
+        ),
+        Mistake(
+            "keys_and_values_exchanged",
+            lambda q, k, v, m: masked_attention(q, v, k, m),
+            "Keys and values are exchanged. The query is compared with the keys, and the output is the weighted sum of the "
+            "values.",
+        ),
+        Mistake(
+            "queries_and_keys_exchanged",
+            lambda q, k, v, m: softmax_where_allowed(attention_scores(q, k), m.mT).mT @ v,
+            "The mask and the weights are transposed. The mask is (query, key), as the scores are.",
+        ),
+        Mistake(
+            "mask_transposed",
+            lambda q, k, v, m: masked_attention(q, k, v, m.mT),
+            "Your mask is transposed. It is (batch, query, key), as the scores are.",
+        ),
+        Mistake(
+            "no_softmax",
+            lambda q, k, v, m: (attention_scores(q, k) * m) @ v,
+            "You use the scores as weights. Apply a softmax over the allowed keys, so that the weights are positive and sum "
+            "to 1.",
+        ),
+        Mistake(
+            "multiplied",
+            lambda q, k, v, m: softmax_where_allowed(q @ k.mT * math.sqrt(k.shape[-1]), m) @ v,
+            "You multiply the scores by √d. Divide, so that their variance does not grow with the dimension.",
+        ),
+        *(
+            Mistake(
+                f"upside_down_{name}",
+                lambda *a, fill=fill: masked_attention(*a[:3], ~a[3], fill=fill),
+                "Your mask is inverted: True means 'may attend', and masked_fill fills where its argument is True. And a "
+                "fully masked query must get zeros.",
+            )
+            for name, fill in {"uniform": -1e9, "zero": 0.0}.items()
+        ),
+        *(
+            Mistake(
+                f"{name}_uniform",
+                lambda *a, root=root: masked_attention(*a, root=root(*a), fill=-1e9),
+                message + " And a fully masked query must get zeros, not the mean of the values.",
+            )
+            for name, root, message in (
+                (
+                    "no_scale",
+                    lambda q, k, v, m: 1,
+                    "The scale is missing: divide the scores by √d.",
+                ),
+                (
+                    "by_d",
+                    lambda q, k, v, m: k.shape[-1] ** 2,
+                    "You divide by d. Divide by √d.",
+                ),
+                (
+                    "by_d_value",
+                    lambda q, k, v, m: v.shape[-1],
+                    "You divide by the root of the dimension of the values. Use that of the keys.",
+                ),
+            )
+        ),
+        *(
+            Mistake(
+                f"{name}_nan",
+                lambda *a, root=root: masked_attention(*a, root=root(*a), fill=-torch.inf),
+                message + " And a fully masked query must get zeros, not NaN.",
+            )
+            for name, root, message in (
+                (
+                    "by_d",
+                    lambda q, k, v, m: k.shape[-1] ** 2,
+                    "You divide by d. Divide by √d.",
+                ),
+                (
+                    "by_d_value",
+                    lambda q, k, v, m: v.shape[-1],
+                    "You divide by the root of the dimension of the values. Use that of the keys.",
+                ),
+            )
+        ),
+        Mistake(
+            "zero_scores_and_weights",
+            lambda q, k, v, m: (torch.softmax(attention_scores(q, k) * m, dim=-1) * m) @ v,
+            "You set masked scores to 0 and their weights to 0 afterwards, so the weights that remain do not sum to 1. "
+            "Masked scores must be -inf before the softmax.",
+        ),
+        Mistake(
+            "after_the_softmax_of_unscaled",
+            lambda q, k, v, m: (torch.softmax(q @ k.mT, dim=-1) * m) @ v,
+            "You mask after the softmax, so the weights of a row no longer sum to 1. Mask before the softmax. And the scale "
+            "1/√d is missing.",
+        ),
+        Mistake(
+            "mask_as_number",
+            lambda q, k, v, m: torch.softmax(attention_scores(q, k) + m, dim=-1) @ v,
+            "You add the mask to the scores, so an allowed key gets 1 more than a masked one. Masked scores must become "
+            "-inf.",
+        ),
+        Mistake(
+            "large_negative_at_allowed",
+            lambda q, k, v, m: torch.softmax(attention_scores(q, k) + m * -1e9, dim=-1) @ v,
+            "You add a large negative number where the mask is True, which are the allowed keys. Add it where the mask is "
+            "False, and give fully masked queries zeros.",
+        ),
+        *two_mistakes(
+            _changed,
+            {
+                "softmax_over_queries": (
+                    {"dim": -2},
+                    "Your softmax runs over the queries; it must run over the keys: dim=-1.",
+                )
+            },
+            {
+                "unscaled": ({"root": lambda q, k, v: 1}, "The scale 1/√d is missing."),
+                "d_for_root": (
+                    {"root": lambda q, k, v: k.shape[-1] ** 2},
+                    "Divide by √d, not by d.",
+                ),
+            },
+            {"zero_scores": ({"fill": 0.0}, "Masked scores must be -inf, not 0.")},
         ),
     ),
     hints=(

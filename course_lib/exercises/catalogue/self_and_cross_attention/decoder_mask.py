@@ -25,7 +25,7 @@ EXERCISE = Exercise(
     solution=decoder_mask,
     cases=(
         Case(lengths=torch.tensor([2]), max_length=3),
-        Case(lengths=torch.tensor([3, 1]), max_length=4),
+        Case(lengths=torch.tensor([1, 3]), max_length=4),
         Case(lengths=torch.tensor([5, 0, 2]), max_length=5),
     ),
     mistakes=(
@@ -57,8 +57,8 @@ EXERCISE = Exercise(
         Mistake(
             "padding_on_queries",
             lambda y, n: lower_triangle(n) & length_mask(y, n)[:, :, None],
-            "You mask the queries at padding. Their outputs are ignored anyway; mask the keys at padding: "
-            "real[:, None, :].",
+            "You mask the rows of queries at padding. Their outputs are ignored anyway; mask the keys at padding, and those "
+            "only: real[:, None, :].",
         ),
         Mistake(
             "no_query_axis",
@@ -95,6 +95,77 @@ EXERCISE = Exercise(
             "inverted",
             lambda y, n: ~(lower_triangle(n) & length_mask(y, n)[:, None, :]),
             "Right, with True and False swapped. In this course True means 'may attend'.",
+        ),
+        Mistake(
+            "cut_at_longest",
+            lambda y, n: lower_triangle(int(y.max())) & length_mask(y, int(y.max()))[:, None, :],
+            "Your mask ends at lengths.max(). It must have max_length rows and columns, whatever the lengths are: "
+            "torch.arange(max_length).",
+        ),
+        *(
+            Mistake(
+                f"dtype_{name}",
+                lambda y, n, dtype=dtype: (lower_triangle(n) & length_mask(y, n)[:, None, :]).to(
+                    dtype
+                ),
+                "The pattern is right, but not the dtype. The mask must be boolean: combine comparisons with &, or .bool() "
+                "at the end.",
+            )
+            for name, dtype in {"float": torch.float32, "int": torch.int64}.items()
+        ),
+        Mistake(
+            "additive",
+            lambda y, n: torch.zeros(len(y), n, n).masked_fill(
+                ~(lower_triangle(n) & length_mask(y, n)[:, None, :]), -torch.inf
+            ),
+            "This is an additive mask, 0 where a pair is allowed and -inf elsewhere. Return the boolean mask: True = may "
+            "attend.",
+        ),
+        Mistake(
+            "head_axis",
+            lambda y, n: (lower_triangle(n) & length_mask(y, n)[:, None, :])[:, None],
+            "The pattern is right, but there is an axis too many. Return (batch, query, key): real[:, None, :].",
+        ),
+        Mistake(
+            "padding_left",
+            lambda y, n: lower_triangle(n) & (torch.arange(n) >= n - y[:, None])[:, None, :],
+            "Your padding is on the left. The real tokens are at positions 0 to length - 1: positions < lengths[:, None].",
+        ),
+        Mistake(
+            "padding_inverted",
+            lambda y, n: lower_triangle(n) & ~length_mask(y, n)[:, None, :],
+            "Your padding mask is inverted: it allows the padding. Position j is real if j < length.",
+        ),
+        Mistake(
+            "longest",
+            lambda y, n: lower_triangle(n) & length_mask(y.max().expand(len(y)), n)[:, None, :],
+            "All sequences get the length of the longest one. Each has its own: lengths[:, None].",
+        ),
+        Mistake(
+            "first_length",
+            lambda y, n: lower_triangle(n) & length_mask(y[:1].expand(len(y)), n)[:, None, :],
+            "All sequences get the length of the first one. Each has its own: lengths[:, None].",
+        ),
+        Mistake(
+            "padding_without_query_axis",
+            lambda y, n: length_mask(y, n)[:, None, :],
+            "This is the padding mask, (batch, 1, key). Combine it with the causal mask.",
+        ),
+        Mistake(
+            "exclusive_or",
+            lambda y, n: lower_triangle(n) ^ length_mask(y, n)[:, None, :],
+            "^ is True where exactly one of the two masks allows. A key must be allowed by both: use &.",
+        ),
+        Mistake(
+            "causal_inverted_and_padding_inverted",
+            lambda y, n: ~lower_triangle(n) & ~length_mask(y, n)[:, None, :],
+            "Both masks are inverted. In this course True means 'may attend': positions up to the query's own, and before "
+            "the length.",
+        ),
+        Mistake(
+            "queries_in_columns",
+            lambda y, n: (lower_triangle(n) & length_mask(y, n)[:, None, :]).mT,
+            "The axes are exchanged: yours is (batch, key, query). Return (batch, query, key).",
         ),
     ),
     hints=(

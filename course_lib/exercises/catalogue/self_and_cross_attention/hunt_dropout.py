@@ -77,7 +77,8 @@ EXERCISE = Exercise(
             lambda a, v, keep, p: (
                 (w := torch.softmax(a, -1) * keep) / w.sum(-1, keepdim=True).clamp(min=1e-12) @ v
             ),
-            "You divide the kept weights by their sum. Dropout divides by 1 - dropout: a row sums to 1 on average only.",
+            "The kept weights of each row sum to 1: you divide by their sum, or a softmax over the kept scores does. Dropout "
+            "divides by 1 - dropout: a row sums to 1 on average only.",
         ),
         Mistake(
             "no_rescale",
@@ -104,6 +105,109 @@ EXERCISE = Exercise(
             "rows_of_values",
             lambda a, v, keep, p: torch.softmax(a, dim=-1) @ (v * keep[0][:, None] / (1 - p)),
             "You drop values, so all queries lose the same ones. Each weight is dropped independently.",
+        ),
+        *(
+            Mistake(
+                f"scores_rescaled{name}",
+                lambda a, v, keep, p, after=after: (
+                    after(torch.softmax(a / (1 - p), dim=-1), keep, p) @ v
+                ),
+                "Your scores are still divided by 1 - dropout, before the softmax. Leave the scores as they are, and divide "
+                "the kept weights.",
+            )
+            for name, after in {
+                "": lambda w, keep, p: w * keep,
+                "_alone": lambda w, keep, p: w,
+                "_twice": lambda w, keep, p: w * keep / (1 - p),
+            }.items()
+        ),
+        Mistake(
+            "both",
+            lambda a, v, keep, p: (torch.softmax(a * keep / (1 - p), dim=-1) * keep / (1 - p)) @ v,
+            "You drop weights now, but the scores are still multiplied by keep / (1 - dropout) as well. Remove the first.",
+        ),
+        Mistake(
+            "both_without_rescaling_scores",
+            lambda a, v, keep, p: (torch.softmax(a * keep, dim=-1) * keep / (1 - p)) @ v,
+            "You drop weights now, but dropped scores are still set to 0 as well, which changes the softmax. Leave the "
+            "scores as they are.",
+        ),
+        Mistake(
+            "no_dropout",
+            lambda a, v, keep, p: torch.softmax(a, dim=-1) @ v,
+            "This is attention without dropout: keep and dropout are not used.",
+        ),
+        Mistake(
+            "rescaled_alone",
+            lambda a, v, keep, p: torch.softmax(a, dim=-1) / (1 - p) @ v,
+            "You divide by 1 - dropout, but drop nothing: keep is not used.",
+        ),
+        Mistake(
+            "over_queries",
+            lambda a, v, keep, p: (torch.softmax(a, dim=0) * keep / (1 - p)) @ v,
+            "Dropout is right now, but your softmax runs over the queries. The weights of one query sum to 1 over the keys: "
+            "dim=-1.",
+        ),
+        *(
+            Mistake(
+                f"observed_share_{name}",
+                lambda a, v, keep, p, dim=dim: (
+                    (
+                        torch.softmax(a, dim=-1)
+                        * keep
+                        / (
+                            keep.to(a.dtype).mean()
+                            if dim is None
+                            else keep.to(a.dtype).mean(dim, keepdim=True)
+                        )
+                    )
+                    @ v
+                ),
+                "You divide by the share of entries that this keep happens to keep. Dropout divides by the probability of "
+                "keeping, 1 - dropout.",
+            )
+            for name, dim in {"all": None, "row": -1}.items()
+        ),
+        *(
+            Mistake(
+                f"minus_infinity_{name}",
+                attempt,
+                "Setting dropped scores to -inf is a mask: the softmax divides by the sum of the kept ones. Drop after the "
+                "softmax, and divide by 1 - dropout only.",
+            )
+            for name, attempt in {
+                "nan_to_zero_and_rescaled": lambda a, v, keep, p: (
+                    masked_softmax(a, keep) / (1 - p) @ v
+                ),
+                "of_rescaled": lambda a, v, keep, p: masked_softmax(a / (1 - p), keep) @ v,
+                "large_negative": lambda a, v, keep, p: (
+                    torch.softmax(a.masked_fill(~keep, -1e9), dim=-1) @ v
+                ),
+                "large_negative_rescaled": lambda a, v, keep, p: (
+                    torch.softmax(a.masked_fill(~keep, -1e9), dim=-1) / (1 - p) @ v
+                ),
+            }.items()
+        ),
+        Mistake(
+            "divided_twice",
+            lambda a, v, keep, p: (torch.softmax(a, dim=-1) * keep / (1 - p) ** 2) @ v,
+            "You divide by 1 - dropout twice. Once keeps the mean of the output.",
+        ),
+        Mistake(
+            "upside_down_without_rescaling",
+            lambda a, v, keep, p: (torch.softmax(a, dim=-1) * ~keep) @ v,
+            "Your pattern is inverted: True in keep means that the weight is kept. And the kept weights are divided by "
+            "1 - dropout.",
+        ),
+        Mistake(
+            "by_both",
+            lambda a, v, keep, p: (torch.softmax(a, dim=-1) * keep / p / (1 - p)) @ v,
+            "You divide by dropout as well. Divide by 1 - dropout only.",
+        ),
+        Mistake(
+            "no_softmax",
+            lambda a, v, keep, p: a * keep / (1 - p) @ v,
+            "Dropout is in the right place now, but the softmax is gone: these are scores, not weights.",
         ),
     ),
     hints=(

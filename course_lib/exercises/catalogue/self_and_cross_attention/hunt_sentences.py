@@ -39,6 +39,26 @@ def _mask_half_inverted(query, key, value, key_padding_mask):
     return torch.softmax(scores, dim=-1).masked_fill(fully_masked, 0.0) @ value
 
 
+def _weighted(q, k, v, p, weights):
+    """The output for weights that are a function of the scores and of the mask (batch, 1, key)."""
+    return weights(attention_scores(q, k), ~p[:, None, :]).to(v.dtype) @ v
+
+
+def _filled(scores, mask, fill):
+    return torch.softmax(scores.masked_fill(~mask, fill), dim=-1)
+
+
+def _zero_scores(scores, mask):
+    return _filled(scores, mask, 0.0) * mask
+
+
+def _empty_if_any_padding(scores, mask):
+    """Treats every sentence with padding as one that is nothing but padding."""
+    padded = ~mask.all(dim=-1, keepdim=True)
+    scores = scores.masked_fill(~mask, -torch.inf).masked_fill(padded, 0.0)
+    return torch.softmax(scores, dim=-1).masked_fill(padded, 0.0)
+
+
 EXERCISE = Exercise(
     name="hunt_sentences",
     notebook="04_self_and_cross_attention",
@@ -90,7 +110,7 @@ EXERCISE = Exercise(
             lambda q, k, v, p: masked_attention(
                 q, k, v, ~p[:, None, :], fill=torch.finfo(q.dtype).min
             ),
-            "The lowest number of the dtype is not minus infinity: a sentence of nothing but padding gets the mean "
+            "A very low number is not minus infinity: a sentence of nothing but padding gets the mean "
             "of its padding. It must give zeros.",
         ),
         Mistake(
@@ -101,7 +121,7 @@ EXERCISE = Exercise(
         Mistake(
             "after_the_softmax",
             lambda q, k, v, p: (torch.softmax(attention_scores(q, k), dim=-1) * ~p[:, None, :]) @ v,
-            "Padding gets no weight now, but the remaining weights no longer sum to 1. Mask before the softmax.",
+            "Padding contributes nothing now, but the remaining weights no longer sum to 1. Mask before the softmax.",
         ),
         Mistake(
             "ignored",
@@ -119,6 +139,75 @@ EXERCISE = Exercise(
             lambda q, k, v, p: masked_attention(q, k, v, ~p[None, :, :]),
             "key_padding_mask is (batch, key), and you align its batch axis with the queries. Insert the query axis in "
             "the middle, key_padding_mask[:, None, :].",
+        ),
+        Mistake(
+            "overflow_in_half",
+            lambda q, k, v, p: _weighted(q, k, v, p, lambda a, m: _filled(a, m, -1e9) * m),
+            "Right in float32. float16 has no -1e9, its largest number is 65504, so masked_fill raises an error. Use "
+            "-torch.inf, or torch.finfo(scores.dtype).min.",
+        ),
+        *(
+            Mistake(
+                f"float32_{name}",
+                lambda q, k, v, p, fill=fill: (
+                    (
+                        torch.softmax(
+                            attention_scores(q.float(), k.float()).masked_fill(p[:, None, :], fill),
+                            -1,
+                        ).nan_to_num()
+                        * ~p[:, None, :]
+                    )
+                    @ v.float()
+                ),
+                "The numbers are right, but the result must have the dtype of value. Convert it back: .to(value.dtype).",
+            )
+            for name, fill in {"nan_to_zero": -torch.inf}.items()
+        ),
+        Mistake(
+            "any_padding",
+            lambda q, k, v, p: _weighted(q, k, v, p, _empty_if_any_padding),
+            "The right scores are masked now, but `fully_masked` is True for every sentence with some padding. It must be "
+            "True only where no key is allowed: ~mask.any(dim=-1, keepdim=True).",
+        ),
+        Mistake(
+            "scores_and_weights_to_zero",
+            lambda q, k, v, p: _weighted(q, k, v, p, _zero_scores),
+            "You set masked scores to 0 and their weights to 0 afterwards, so the weights that remain do not sum to 1. "
+            "Masked scores must be -inf before the softmax.",
+        ),
+        Mistake(
+            "over_queries",
+            lambda q, k, v, p: masked_attention(q, k, v, ~p[:, None, :], dim=-2),
+            "The mask is right now, but your softmax runs over the queries. The weights of one query sum to 1 over the "
+            "keys: dim=-1.",
+        ),
+        Mistake(
+            "no_scale",
+            lambda q, k, v, p: masked_attention(q, k, v, ~p[:, None, :], root=1),
+            "The mask is right now, but the scale 1/√d is gone.",
+        ),
+        Mistake(
+            "empty_uniform_inverted",
+            lambda q, k, v, p: masked_attention(q, k, v, p[:, None, :], fill=-torch.inf),
+            "The mask is still inverted: only padding gets weight. And a sentence without padding gives NaN now.",
+        ),
+        Mistake(
+            "still_inverted_and_lowest",
+            lambda q, k, v, p: masked_attention(
+                q, k, v, p[:, None, :], fill=torch.finfo(q.dtype).min
+            ),
+            "The mask is still inverted: only padding gets weight.",
+        ),
+        Mistake(
+            "renormalised",
+            lambda q, k, v, p: _weighted(
+                q,
+                k,
+                v,
+                p,
+                lambda a, m: (w := torch.softmax(a, dim=-1) * m) / (w.sum(-1, keepdim=True) + 1e-3),
+            ),
+            "You add a constant to the denominator, so the weights of a row sum to less than 1. Mask before the softmax.",
         ),
     ),
     hints=(

@@ -20,7 +20,7 @@ EXERCISE = Exercise(
     solution=attention_share,
     cases=(
         Case(weights=_WEIGHTS, rows=[0, 1], columns=[1, 2]),
-        Case(weights=_WEIGHTS, rows=[0, 2, 3], columns=[0, 1]),
+        Case(weights=_WEIGHTS, rows=[0, 2, 3], columns=[0, 2]),
         Case(
             weights=torch.softmax(random_tensor(11, 20, seed=0), -1),
             rows=[0, 1, 2, 3],
@@ -37,7 +37,7 @@ EXERCISE = Exercise(
         Mistake(
             "sum_of_rows",
             lambda w, r, c: w[r][:, c].sum(),
-            "You add up the rows. The share lies between 0 and 1: take the mean over rows.",
+            "You add up the rows. The share lies between 0 and 1: divide by the number of rows.",
         ),
         Mistake(
             "largest",
@@ -51,9 +51,80 @@ EXERCISE = Exercise(
         ),
         Mistake(
             "pairs",
-            lambda w, r, c: w[r, c].sum() if len(r) == len(c) else w[r][:, c].diagonal().sum(),
+            lambda w, r, c: w[r, c].sum(),
             "weights[rows, columns] pairs the first row with the first column, and so on. Take the rows first, then "
             "the columns: weights[rows][:, columns].",
+        ),
+        *(
+            Mistake(
+                f"pairs_{name}",
+                lambda w, r, c, reduce=reduce: reduce(w[r, c], w, r),
+                "weights[rows, columns] pairs the first row with the first column, and so on. Take the rows first, then "
+                "the columns: weights[rows][:, columns].",
+            )
+            for name, reduce in {
+                "averaged": lambda x, w, r: x.mean(),
+                "last_axis": lambda x, w, r: x.sum() / w.shape[0],
+            }.items()
+        ),
+        Mistake(
+            "exchanged",
+            lambda w, r, c: w[c][:, r].sum(dim=-1).mean(),
+            "Rows and columns are exchanged: rows are target positions, the first axis of weights.",
+        ),
+        Mistake(
+            "over_the_rows",
+            lambda w, r, c: w[r][:, c].sum(dim=0).mean(),
+            "You add the rows and divide by the number of columns. Sum over the columns, dim=-1, and take the mean over "
+            "the rows.",
+        ),
+        Mistake(
+            "every_column",
+            lambda w, r, c: w[r].sum(dim=-1).mean(),
+            "You sum over all columns, so the share is 1. Use the given columns only.",
+        ),
+        Mistake(
+            "by_all_rows",
+            lambda w, r, c: w[r][:, c].sum() / len(w),
+            "You divide by the number of all rows. Divide by the number of the given rows.",
+        ),
+        Mistake(
+            "per_row",
+            lambda w, r, c: w[r][:, c].sum(dim=-1),
+            "These are the shares of the rows. Return their mean, one number.",
+        ),
+        Mistake(
+            "per_column",
+            lambda w, r, c: w[r][:, c].mean(dim=0),
+            "This is the mean weight of each column. Add the columns: one number.",
+        ),
+        Mistake(
+            "argmax",
+            lambda w, r, c: torch.isin(w[r].argmax(dim=-1), torch.tensor(c)).to(w.dtype).mean(),
+            "You count the rows whose largest weight is in these columns. The share is the sum of the weights in them.",
+        ),
+        Mistake(
+            "by_the_columns_weight",
+            lambda w, r, c: w[r][:, c].sum() / w[:, c].sum(),
+            "You divide by the weight of these columns in all rows. The weights of each row sum to 1: divide by the number "
+            "of the given rows.",
+        ),
+        Mistake(
+            "slice_of_columns",
+            lambda w, r, c: w[r][:, min(c) : max(c) + 1].sum(dim=-1).mean(),
+            "You take all columns from the first to the last. The list may leave out columns in between: index with the "
+            "list itself.",
+        ),
+        Mistake(
+            "slice_of_rows",
+            lambda w, r, c: w[min(r) : max(r) + 1][:, c].sum(dim=-1).mean(),
+            "You take all rows from the first to the last. The list may leave out rows in between: index with the list "
+            "itself.",
+        ),
+        Mistake(
+            "other_columns",
+            lambda w, r, c: 1 - w[r][:, c].sum(dim=-1).mean(),
+            "This is the share of all other columns.",
         ),
     ),
     hints=(

@@ -2,7 +2,7 @@
 
 import torch
 
-from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
+from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor, two_mistakes
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 
 
@@ -27,6 +27,21 @@ def _final(x, lengths, W, U, b, *, shift=0, **settings):
     states = _all_states(x, W, U, b, **settings)
     steps = (lengths - 1 + shift).clamp(0, x.shape[1] - 1)
     return states[torch.arange(len(x)), steps]
+
+
+def _stepwise(
+    x, lengths, W, U, b, *, real=lambda t, lengths: t < lengths, otherwise="old", steps=None
+):
+    """The loop with a condition; where it is False the state stays, or becomes 0."""
+    h = torch.zeros(len(x), len(b), dtype=x.dtype)
+    for t in range(x.shape[1]) if steps is None else steps(x.shape[1]):
+        new = torch.tanh(x[:, t] @ W.T + h @ U.T + b)
+        h = torch.where(real(t, lengths)[:, None], new, h if otherwise == "old" else 0 * h)
+    return h
+
+
+def _changed(x, lengths, W, U, b, *, choose, activation=torch.tanh, bias=1.0):
+    return choose(_all_states(x, W, U, bias * b, activation=activation), lengths)
 
 
 EXERCISE = Exercise(
@@ -101,6 +116,91 @@ EXERCISE = Exercise(
             "no_bias",
             lambda x, lengths, W, U, b: _final(x, lengths, W, U, 0 * b),
             "The bias b is missing.",
+        ),
+        Mistake(
+            "zero_at_padding",
+            lambda *a: _stepwise(*a, otherwise="zero"),
+            "You set the state to 0 at padding, so the state of a shorter sequence is lost. Keep the old state there: "
+            "torch.where(real, new, h).",
+        ),
+        Mistake(
+            "stops_early",
+            lambda *a: _stepwise(*a, real=lambda t, lengths: t < lengths - 1),
+            "Off by one: your state has not read the last real token yet. Step t is real if t < lengths.",
+        ),
+        Mistake(
+            "inverted",
+            lambda *a: _stepwise(*a, real=lambda t, lengths: t >= lengths),
+            "Your condition is inverted: the state changes at padding and stays the same at real tokens.",
+        ),
+        Mistake(
+            "reversed",
+            lambda *a: _stepwise(*a, steps=lambda n: reversed(range(n))),
+            "You read the sequences from the end to the beginning. Begin with step 0.",
+        ),
+        Mistake(
+            "no_recurrence",
+            lambda x, lengths, W, U, b: _final(x, lengths, W, 0 * U, b),
+            "The old state does not reach the new one: h @ U.T is missing, or h is never replaced by the new state.",
+        ),
+        Mistake(
+            "all_states",
+            lambda x, lengths, W, U, b: _all_states(x, W, U, b),
+            "You return the states of all steps, (batch, length, hidden). Return one per sequence, the one at its last real "
+            "token.",
+        ),
+        Mistake(
+            "mean_of_real",
+            lambda x, lengths, W, U, b: (
+                (
+                    _all_states(x, W, U, b)
+                    * (torch.arange(x.shape[1]) < lengths[:, None])[:, :, None]
+                ).sum(dim=1)
+                / lengths[:, None]
+            ),
+            "You average the states of the real tokens. Return the one after the last real token.",
+        ),
+        Mistake(
+            "sum_of_real",
+            lambda x, lengths, W, U, b: (
+                _all_states(x, W, U, b) * (torch.arange(x.shape[1]) < lengths[:, None])[:, :, None]
+            ).sum(dim=1),
+            "You add up the states of the real tokens. Return the one after the last real token.",
+        ),
+        Mistake(
+            "from_the_end",
+            lambda x, lengths, W, U, b: _all_states(x, W, U, b)[torch.arange(len(x)), -lengths],
+            "A negative index counts from the end, so -lengths is the wrong step. The last real token is at step "
+            "lengths - 1.",
+        ),
+        Mistake(
+            "shortest",
+            lambda x, lengths, W, U, b: _all_states(x, W, U, b)[:, lengths.min() - 1],
+            "You stop after the shortest sequence. Each sequence has its own last token.",
+        ),
+        Mistake(
+            "order_of_the_batch",
+            lambda x, lengths, W, U, b: _final(x, lengths, W, U, b)[
+                lengths.argsort(descending=True)
+            ],
+            "The states are right, but in another order of the batch. If you sort the sequences, undo it at the end.",
+        ),
+        *two_mistakes(
+            _changed,
+            {
+                "last_step": (
+                    {"choose": lambda h, n: h[:, -1]},
+                    "You return the state after the last step, which may be padding.",
+                ),
+                "one_later": (
+                    {"choose": lambda h, n: h[torch.arange(len(h)), n.clamp(max=h.shape[1] - 1)]},
+                    "The last real token is at step lengths - 1.",
+                ),
+            },
+            {
+                "no_tanh": ({"activation": lambda h: h}, "The tanh is missing."),
+                "no_bias": ({"bias": 0.0}, "The bias b is missing."),
+            },
         ),
     ),
     hints=(

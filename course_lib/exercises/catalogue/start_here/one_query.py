@@ -120,6 +120,71 @@ EXERCISE = Exercise(
             lambda query, keys, values: torch.softmax(keys @ query, dim=0)[None] @ values,
             "The numbers are right, but the shape is (1, d_v), a matrix of one row. Return a vector of shape (d_v,).",
         ),
+        Mistake(
+            "keys_and_values_exchanged",
+            lambda query, keys, values: torch.softmax(values @ query, dim=0) @ keys,
+            "Keys and values are exchanged. The query is compared with the keys, and the output is the weighted sum of the "
+            "values.",
+        ),
+        Mistake(
+            "wrong_sign",
+            _from_scores(lambda query, keys: -(keys @ query)),
+            "The sign of the scores is reversed: the key with the smallest dot product gets the largest weight.",
+        ),
+        Mistake(
+            "softmax_of_single_scores",
+            lambda query, keys, values: values.sum(dim=0),
+            "Every weight is 1, so the output is the plain sum of the values. A softmax over an axis of length 1 gives 1; "
+            "it must run over the keys.",
+        ),
+        Mistake(
+            "log_softmax",
+            _from_weights(lambda scores: torch.log_softmax(scores, dim=0)),
+            "Your weights are logarithms of the softmax. Use softmax itself, so that they are positive and sum to 1.",
+        ),
+        Mistake(
+            "sigmoid",
+            _from_weights(torch.sigmoid),
+            "A sigmoid treats each score on its own, so the weights do not sum to 1. Use a softmax over the keys.",
+        ),
+        Mistake(
+            "divided_by_mean",
+            _from_weights(lambda scores: torch.exp(scores) / torch.exp(scores).mean()),
+            "Your weights sum to the number of keys. Divide the exponentials by their sum.",
+        ),
+        Mistake(
+            "mean_of_products",
+            _from_weights(lambda scores: torch.softmax(scores, dim=0) / len(scores)),
+            "You divide by the number of keys as well. The weights sum to 1 already: add the weighted values instead of "
+            "averaging them.",
+        ),
+        Mistake(
+            "not_added",
+            lambda query, keys, values: torch.softmax(keys @ query, dim=0)[:, None] * values,
+            "You multiply each value by its weight, but do not add the products. Sum over the keys, dim=0.",
+        ),
+        Mistake(
+            "along_the_rows",
+            lambda query, keys, values: (torch.softmax(keys @ query, dim=0)[:, None] * values).sum(
+                dim=1
+            ),
+            "You sum over the components of each value, dim=1. Sum over the keys, dim=0.",
+        ),
+        Mistake(
+            "scores_returned",
+            lambda query, keys, values: keys @ query,
+            "You return the scores. Apply a softmax to them, and return the weighted sum of the values.",
+        ),
+        Mistake(
+            "mean_of_components",
+            _from_scores(lambda query, keys: (keys * query).mean(dim=1)),
+            "You average over the components. The dot product is their sum.",
+        ),
+        Mistake(
+            "exponential_of_sum",
+            _from_weights(lambda scores: torch.exp(scores) / torch.exp(scores.sum())),
+            "You divide by the exponential of the sum. Divide by the sum of the exponentials.",
+        ),
     ),
     hints=(
         "There are three steps: scores, weights, weighted sum. All three are in the section “Build it”.",

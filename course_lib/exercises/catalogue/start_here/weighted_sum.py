@@ -14,6 +14,7 @@ def weighted_sum(weights, values):
 
 
 _VALUES = torch.tensor([[1.0, 0.0], [0.0, 2.0], [4.0, 4.0]])
+_FOUR_VALUES = torch.tensor([[1.0, 0.0], [0.0, 2.0], [4.0, 4.0], [-2.0, 3.0]])
 
 
 def _weighted_columns(weights, values, added):
@@ -41,6 +42,7 @@ EXERCISE = Exercise(
             values=torch.tensor([[1.0], [2.0], [-3.0], [0.5]]),
         ),
         Case(weights=torch.softmax(SCORES, dim=-1), values=_VALUES),
+        Case(weights=torch.tensor([0.5, 2.0, 1.0, 0.25]), values=_FOUR_VALUES),  # sums to 3.75
     ),
     mistakes=(
         Mistake(
@@ -51,8 +53,8 @@ EXERCISE = Exercise(
         Mistake(
             "mean_of_products",
             lambda weights, values: (weights[:, None] * values).mean(dim=0),
-            "You divide by the number of keys as well. The weights already sum to 1, so the sum of the products is the "
-            "weighted average: use sum instead of mean.",
+            "You divide by the number of values as well. A weighted sum is the sum of the products: use sum instead of "
+            "mean.",
         ),
         Mistake(
             "not_added",
@@ -97,7 +99,7 @@ EXERCISE = Exercise(
         Mistake(
             "softmax",
             lambda weights, values: torch.softmax(weights, dim=0) @ values,
-            "You apply a softmax to the weights, which makes them more equal. They already sum to 1: use them unchanged.",
+            "You apply a softmax to the weights, which changes them. They are weights already: use them unchanged.",
         ),
         Mistake(
             "other_way_round",
@@ -115,11 +117,46 @@ EXERCISE = Exercise(
                 "columns_weighted_averaged": lambda products: products.mean(dim=0),
             }.items()
         ),
+        Mistake(
+            "normalised_again",
+            lambda weights, values: weights @ values / weights.sum(),
+            "You divide by the sum of the weights. The weighted sum uses the weights as they are, whether they sum to 1 or "
+            "not.",
+        ),
+        Mistake(
+            "last_left_out",
+            lambda weights, values: weights[:-1] @ values[:-1],
+            "The last value is left out. The sum runs over all n values: range(n) ends at n - 1 by itself.",
+        ),
+        Mistake(
+            "first_left_out",
+            lambda weights, values: weights[1:] @ values[1:],
+            "The first value is left out. Indices begin at 0.",
+        ),
+        Mistake(
+            "last_alone",
+            lambda weights, values: weights[-1] * values[-1],
+            "Only the last product is left: each step of your loop overwrites the result. Add to it instead.",
+        ),
+        Mistake(
+            "weights_unused_in_the_sum",
+            lambda weights, values: weights.sum() * values.sum(dim=0),
+            "You sum weights and values separately. Multiply each value by its own weight first, then sum.",
+        ),
+        Mistake(
+            "weights_twice",
+            lambda weights, values: (weights * weights) @ values,
+            "Each value is multiplied by its weight twice. Once is enough.",
+        ),
+        Mistake(
+            "partial_sums",
+            lambda weights, values: (weights[:, None] * values).cumsum(dim=0),
+            "You return all partial sums. The output is the last of them, one vector: sum(dim=0).",
+        ),
     ),
     hints=(
         "In the smallest example, add 0.75 times the first value to 0.25 times the second.",
         "Multiply each row of values by its weight, and sum over the rows.",
         "The matrix product weights @ values does both.",
     ),
-    differentiable=False,  # weights / weights.sum() is right as well
 )
