@@ -112,6 +112,27 @@ EXERCISE = Exercise(
             lambda x: standardise(x, 1e-5, centred=""),
             "You no longer subtract the mean. That line was correct.",
         ),
+        Mistake(
+            "not_rooted",
+            lambda x: standardise(x, 1e-5, rooted=False),
+            "You divide by the variance. Divide by its root: sqrt(variance + eps).",
+        ),
+        Mistake(
+            "over_the_batch",
+            lambda x: standardise(x, 1e-5, dim=0),
+            "Your mean and variance are computed over the first axis. The axis was right: each vector is normalised "
+            "separately, dim=-1.",
+        ),
+        Mistake(
+            "everything",
+            lambda x: standardise(x, 1e-5, dim=tuple(range(x.dim()))),
+            "You compute one mean and one variance of the whole tensor. The axis was right: each vector has its own, dim=-1.",
+        ),
+        Mistake(
+            "weight_and_bias_exchanged",
+            lambda x: torch.ones_like(x),
+            "Your weight starts at zero and your bias at one, so a new layer returns ones only. It is the other way round.",
+        ),
     ),
     hints=(
         "Make a new layer and apply it to a vector. Which mean and which variance should the output have?",
