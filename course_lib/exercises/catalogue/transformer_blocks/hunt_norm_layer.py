@@ -48,8 +48,8 @@ def _given(x):
 
 #: Symptom by what is left of the three bugs.
 _SYMPTOMS = {
-    "bias": {0.0: "", 1.0: "the components of a new layer's output have mean 1"},
-    "ddof": {0: "", 1: "their variance is below 1, most of all for small d"},
+    "bias": {0.0: "", 1.0: "the output of a new layer has mean 1"},
+    "ddof": {0: "", 1: "the variance of its output is below 1, most of all for small d"},
     "eps_at": {
         "inside": "",
         "outside": "a vector of nearly equal components is scaled up too much",
@@ -100,7 +100,8 @@ EXERCISE = Exercise(
         Mistake(
             "no_eps",
             partial(_with_bugs, bias=0.0, ddof=0, eps_at="nowhere"),
-            "All three are repaired, but eps is no longer used: a vector of equal components would be divided by 0.",
+            "All three are repaired, but eps has no effect any more: add 1e-5 to the variance, or a vector of equal components "
+            "is divided by 0.",
         ),
         Mistake(
             "weight_at_zero",
