@@ -200,6 +200,16 @@ EXERCISE = Exercise(
             ),
             "These are the scores of the best candidates. Return which row each one extends, and with which token.",
         ),
+        Mistake(
+            "tokens_are_flat_indices",
+            partial(_beam_step, split=lambda best, rows, vocabulary: [best // vocabulary, best]),
+            "The parents are right, but your tokens are indices of the flattened tensor: best % vocabulary.",
+        ),
+        Mistake(
+            "parents_are_flat_indices",
+            partial(_beam_step, split=lambda best, rows, vocabulary: [best, best % vocabulary]),
+            "The tokens are right, but your parents are indices of the flattened tensor: best // vocabulary.",
+        ),
     ),
     hints=(
         "What is the log-probability of each row extended by each token? Which shape do they have together?",

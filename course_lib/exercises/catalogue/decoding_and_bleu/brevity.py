@@ -160,6 +160,11 @@ EXERCISE = Exercise(
             "You add up the lengths of all systems and return one factor. Each system has its own; the lengths are those of a "
             "corpus already.",
         ),
+        Mistake(
+            "squared_ratio",
+            lambda c, r: torch.exp(1 - (r / c) ** 2).clamp(max=1.0),
+            "You square the ratio. BLEU takes exp(1 - r/c).",
+        ),
     ),
     hints=(
         "For c = 8 and r = 10 the factor must be below 1, for c = 12 exactly 1.",

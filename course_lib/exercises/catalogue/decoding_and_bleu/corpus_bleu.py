@@ -263,6 +263,21 @@ EXERCISE = Exercise(
             lambda *a: _reference(*a).reshape(1),
             "Right, but in a tensor of one element. Return a number: a tensor of shape ().",
         ),
+        Mistake(
+            "weights_by_order",
+            partial(_corpus, mean=lambda p: (p.log() / torch.arange(1, len(p) + 1)).sum().exp()),
+            "Order n has the weight 1/n in your mean. All orders have the same weight: 1/N.",
+        ),
+        Mistake(
+            "total_by_matched",
+            partial(_corpus, precision=lambda m, t: t.sum(0) / m.sum(0).clamp(min=1)),
+            "You divide the totals by the matches. A precision is matched / total.",
+        ),
+        Mistake(
+            "no_exp_in_the_penalty",
+            partial(_corpus, penalty=lambda c, r: (1 - r.sum() / c.sum()).clamp(max=1.0)),
+            "Your penalty lacks the exponential: exp(1 - r/c), at most 1.",
+        ),
     ),
     hints=(
         "What is added up before anything is divided?",

@@ -52,6 +52,7 @@ _LENGTHS = {
     "both": "a candidate that is too long gets a factor above 1",
     "turned around": "a candidate that is too long gets a factor above 1, and one that is too short is not penalised",
     "by the reference": "the exponent is c/r - 1, which divides the missing words by the length of the reference",
+    "no exp": "the penalty is 1 - r/c itself, without the exponential",
     "none": "a candidate that is too short is not penalised",
     "ratio": "the penalty is c/r itself, which is milder than e to the power of 1 - r/c",
 }
@@ -89,6 +90,7 @@ def _sentence_bleu_with_bugs(
         "both": math.exp(1 - r / c),
         "turned around": max(1.0, math.exp(1 - r / c)),
         "by the reference": min(1.0, math.exp(c / r - 1)),
+        "no exp": 1.0 if c >= r else 1 - r / c,
         "none": 1.0,
         "ratio": min(1.0, c / r),
     }[lengths]

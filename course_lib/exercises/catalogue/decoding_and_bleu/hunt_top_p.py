@@ -165,6 +165,16 @@ EXERCISE = Exercise(
             partial(_nucleus, keep=lambda ordered, p: ordered.cumsum(-1) >= p),
             "The comparison is the wrong way round: now the probable tokens are dropped and the tail is kept.",
         ),
+        Mistake(
+            "softmax_of_probabilities",
+            lambda probabilities, p: torch.softmax(
+                probabilities.masked_fill(
+                    ~kept_tokens(probabilities, p, probabilities=lambda given: given), -torch.inf
+                ),
+                -1,
+            ),
+            "The right tokens are kept, but you take the softmax of probabilities. Divide them by their sum.",
+        ),
     ),
     hints=(
         "For p = 0.8, add up the original probabilities of the kept tokens. Nucleus sampling promises at least p.",

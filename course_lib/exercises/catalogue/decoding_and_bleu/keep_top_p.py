@@ -242,6 +242,13 @@ EXERCISE = Exercise(
             "You drop the token that brings the sum to p or above, so the kept probabilities sum to less than p. Keep a token if "
             "those before it sum to less than p.",
         ),
+        Mistake(
+            "greedy",
+            lambda logits, p: torch.nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).to(
+                logits
+            ),
+            "You keep the most probable token only, whatever p is. Keep tokens until their probabilities sum to at least p.",
+        ),
     ),
     hints=(
         "Sort the probabilities, the largest first, and add up. Which tokens do you need to reach p?",

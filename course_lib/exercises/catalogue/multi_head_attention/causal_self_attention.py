@@ -237,6 +237,11 @@ EXERCISE = Exercise(
             lambda *a: _attention(*a, order=(2, 1, 0)),
             "Queries and values are exchanged: the blocks of W are queries, keys, values.",
         ),
+        Mistake(
+            "by_number_of_heads",
+            lambda *a: _attention(*a, root=a[3]),
+            "You scale by the root of the number of heads. A score is a sum over the components of one head: √d_head.",
+        ),
     ),
     hints=(
         "You have all the parts: project, split, attend, merge, project. Write the shape behind each line.",

@@ -99,6 +99,11 @@ EXERCISE = Exercise(
             "You move the axis of the heads with a view, so a row holds parts of other positions. Axes are exchanged with "
             "transpose, or keep them as they are.",
         ),
+        Mistake(
+            "cumulative",
+            lambda heads, W_o: _masked_concatenation(heads, W_o).cumsum(1),
+            "You add up the terms from head to head. Each term is that of one head alone.",
+        ),
     ),
     hints=(
         "The concatenation of a position has d_model components. Which of them come from head 0, and which columns "

@@ -105,6 +105,13 @@ EXERCISE = Exercise(
             "The axes line up now. But your softmax runs over the queries. Each query has a distribution over the keys: "
             "dim=-1.",
         ),
+        Mistake(
+            "mask_of_the_first",
+            lambda scores, allowed: _padded_softmax(
+                scores, allowed[:1].expand_as(allowed), fill=-torch.inf
+            ),
+            "Every sequence gets the mask of the first one. The batch axis stays: allowed[:, None, None, :].",
+        ),
     ),
     hints=(
         "Use 3 sequences and 2 heads. Which error do you get?",

@@ -296,6 +296,22 @@ EXERCISE = Exercise(
             lambda scores, slopes=alibi_slopes: _alibi(torch.zeros_like(scores), slopes=slopes),
             "You return the bias alone. Add it to the scores.",
         ),
+        *_with_either_slopes(
+            "half_the_distance",
+            partial(_alibi, distance=lambda *n: _distance(*n) / 2),
+            "Your bias is half of what it should be: slope · |i - j|.",
+        ),
+        Mistake(
+            "same_first_slope",
+            _with_slopes(lambda n: alibi_slopes(n)[:1].expand(n)),
+            "All your heads have the same slope. Each has its own.",
+        ),
+        Mistake(
+            "every_second_of_twice_the_next_power",
+            _with_slopes(lambda n: _geometric_slopes(2 * 2 ** math.ceil(math.log2(n)))[0::2][:n]),
+            "You take every second slope of a larger power of two for all heads. The first ones are those of the largest power of "
+            "two below; only the others are every second one of the next.",
+        ),
     ),
     hints=(
         "You need a distance for each query and key, and a slope for each head. Which axes does each need?",

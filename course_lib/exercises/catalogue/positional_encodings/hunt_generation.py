@@ -126,6 +126,13 @@ EXERCISE = Exercise(
             "You add two rows to each token, that of its index in `new` and that of `past`. Positions are added, not rows: "
             "one row, that of past + index.",
         ),
+        Mistake(
+            "past_twice",
+            lambda new, past, table: (
+                new + table[(torch.arange(new.shape[1]) + 2 * past).clamp(max=len(table) - 1)]
+            ),
+            "You count `past` twice. The first new token is at position `past`.",
+        ),
     ),
     hints=(
         "Call it three times with one new token each, past = 0, 1, 2. Which row is added?",

@@ -151,6 +151,21 @@ EXERCISE = Exercise(
             "The angles are right now, but both sines are subtracted, so norms still change. Only the first half has a minus: "
             "[-b, a].",
         ),
+        Mistake(
+            "second_half_not_rotated",
+            lambda x, p: rotate_each(
+                x, join_halves(t := _angles_of(x, p), torch.zeros_like(t)), swap_halves
+            ),
+            "The angles of the second half are 0 now. Component i + d / 2 needs the angle of component i.",
+        ),
+        Mistake(
+            "sine_and_cosine_exchanged",
+            lambda x, p: (
+                x * repeat_all(_angles_of(x, p)).sin()
+                + swap_halves(x) * repeat_all(_angles_of(x, p)).cos()
+            ),
+            "The angles are right now, but sine and cosine are exchanged: x · cos + rotated · sin, as before.",
+        ),
     ),
     hints=(
         "A rotation keeps norms. Compare x.norm(dim=-1) before and after, first with d = 2, then with d = 4.",

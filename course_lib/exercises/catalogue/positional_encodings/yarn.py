@@ -186,6 +186,20 @@ EXERCISE = Exercise(
             "Between 1 and 32 rotations you mix the logarithms of the frequencies. Mix the frequencies: "
             "γ ω + (1 - γ) ω / scale.",
         ),
+        Mistake(
+            "scale_in_the_rotations",
+            lambda omega, scale, trained: _mixed(
+                omega, _kept(_rotations(omega, trained) / scale), scale
+            ),
+            "You count the rotations of the divided frequencies. Count those of ω, within the training length.",
+        ),
+        Mistake(
+            "omega_forgotten",
+            lambda omega, scale, trained: (
+                (kept := _kept(_rotations(omega, trained))) * omega + (1 - kept) / scale
+            ),
+            "In the second term ω is missing: (1 - γ) ω / scale.",
+        ),
     ),
     hints=(
         "How many rotations does a pair with frequency ω, in radians per position, complete within `trained` positions?",

@@ -302,6 +302,26 @@ EXERCISE = Exercise(
             lambda *a: torch.log_softmax(_decode(*a), dim=-1),
             "You return log-probabilities. The loss expects logits and applies the softmax itself.",
         ),
+        Mistake(
+            "embeddings_added",
+            lambda target, memory, memory_mask, embed, layers, norm, head: _decode(
+                target,
+                memory,
+                memory_mask,
+                embed,
+                layers,
+                lambda x: norm(x) + embed(target),
+                head,
+            ),
+            "You add the embeddings to the output once more. The residual connections are inside the layers already.",
+        ),
+        Mistake(
+            "embeddings_added_before_the_norm",
+            lambda target, memory, memory_mask, embed, layers, norm, head: _decode(
+                target, memory, memory_mask, embed, layers, lambda x: norm(x + embed(target)), head
+            ),
+            "You add the embeddings to the output once more. The residual connections are inside the layers already.",
+        ),
     ),
     hints=(
         "Figure 1, right half, from the bottom to the top: what is computed first, and what does each layer get?",

@@ -167,6 +167,21 @@ EXERCISE = Exercise(
             lambda *a: _mask(*a)[:, None],
             "Your mask is right, with an additional axis for the heads. Here it is (batch, new, length).",
         ),
+        Mistake(
+            "new_only",
+            lambda tokens, new, pad_id: (
+                _mask(tokens, new, pad_id)
+                & (torch.arange(tokens.shape[1]) >= tokens.shape[1] - new)
+            ),
+            "Your new tokens attend only to each other. They may attend to everything cached too.",
+        ),
+        Mistake(
+            "cached_only",
+            lambda tokens, new, pad_id: (
+                (tokens != pad_id) & (torch.arange(tokens.shape[1]) < tokens.shape[1] - new)
+            )[:, None, :].expand(-1, new, -1),
+            "Your new tokens attend only to the cached ones. Each attends to itself and to the new ones before it too.",
+        ),
     ),
     hints=(
         "The new tokens are the last ones. At which positions are they?",

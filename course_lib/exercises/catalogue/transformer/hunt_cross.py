@@ -26,7 +26,9 @@ def _given(x, memory, W_q, W_k, real):
     return torch.softmax(scores, dim=-1)
 
 
-def _weights_of(x, memory, W_q, W_k, real, *, mask="keys", dim=-1, root=None, transposed=False):
+def _weights_of(
+    x, memory, W_q, W_k, real, *, mask="keys", dim=-1, root=None, transposed=False, fill=-torch.inf
+):
     scores = (x @ W_q.mT) @ (memory @ W_k.mT).mT / math.sqrt(root or len(W_q))
     if mask == "after":
         return torch.softmax(scores, dim=dim) * real[:, None, :]
@@ -36,7 +38,7 @@ def _weights_of(x, memory, W_q, W_k, real, *, mask="keys", dim=-1, root=None, tr
             "padding": ~real[:, None, :],
             "queries": real[:, :, None],
         }[mask]
-        scores = scores.masked_fill(~real, -torch.inf)
+        scores = scores.masked_fill(~real, fill)
     weights = torch.softmax(scores, dim=dim)
     return weights.mT if transposed else weights
 
@@ -165,6 +167,21 @@ EXERCISE = Exercise(
             lambda *a: _weights_of(*a, root=a[0].shape[-1]),
             "The queries come from x now, but you scale by the dimension of x. A score is a sum over the components of q: "
             "√q.shape[-1], as before.",
+        ),
+        Mistake(
+            "scores_to_zero",
+            partial(_weights_of, fill=0.0),
+            "The queries come from x now, but a score of 0 masks nothing: exp(0) is 1. Masked scores must be -inf.",
+        ),
+        Mistake(
+            "W_q_twice",
+            lambda x, memory, W_q, W_k, real: _weights_of(x, memory, W_q, W_q, real),
+            "The queries come from x now, but the keys are projected with W_q too. W_k makes keys: memory @ W_k.T.",
+        ),
+        Mistake(
+            "W_k_twice",
+            lambda x, memory, W_q, W_k, real: _weights_of(x, memory, W_k, W_k, real),
+            "The keys come from memory now, but the queries are projected with W_k too. W_q makes queries: x @ W_q.T.",
         ),
     ),
     hints=(

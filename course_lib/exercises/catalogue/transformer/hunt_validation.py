@@ -37,6 +37,7 @@ def _attention(
     shift=lambda new, seen: seen - new,
     masked=lambda t: True,
     invert=False,
+    fill=-torch.inf,
     root=None,
     dim=-1,
 ):
@@ -44,7 +45,7 @@ def _attention(
     mask = torch.ones(new, seen, dtype=torch.bool).tril(shift(new, seen))
     scores = query @ key.mT / math.sqrt(query.shape[-1] if root is None else root)
     if masked(training):
-        scores = scores.masked_fill(mask if invert else ~mask, -torch.inf)
+        scores = scores.masked_fill(mask if invert else ~mask, fill)
     return torch.softmax(scores, dim=dim) @ value
 
 
@@ -150,6 +151,16 @@ EXERCISE = Exercise(
             lambda q, k, v, training: _attention(q if training else q[:, -1:], k, v, training),
             "In validation you compute the output of the last query only. The validation loss needs all of them, as in "
             "training.",
+        ),
+        Mistake(
+            "scores_to_zero",
+            partial(_attention, fill=0.0),
+            "Both modes get the mask now, but a score of 0 masks nothing: exp(0) is 1. Masked scores must be -inf.",
+        ),
+        Mistake(
+            "no_scale_in_validation",
+            lambda q, k, v, training: _attention(q, k, v, training, root=None if training else 1),
+            "Both modes are masked now, but in validation the scale is missing: divide the scores by √d.",
         ),
     ),
     hints=(

@@ -186,6 +186,11 @@ EXERCISE = Exercise(
             ),
             "The true class has no more than the others. It gets 1 - ε on top of its share ε / C.",
         ),
+        Mistake(
+            "others_empty",
+            partial(_smoothed, others=lambda e, C: 0.0),
+            "The true class has its share ε / C, but the other classes have none. Spread ε over all: ε / C each.",
+        ),
     ),
     hints=(
         "A mixture of two rows: one-hot with weight 1 - ε, and uniform (1/C everywhere) with weight ε.",

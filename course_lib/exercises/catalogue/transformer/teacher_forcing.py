@@ -116,6 +116,17 @@ EXERCISE = Exercise(
             lambda y: torch.cat([y[:, :-1], y[:, 1:]]),
             "The right tokens, but concatenated along the batch. torch.stack gives the pair an axis of its own.",
         ),
+        Mistake(
+            "shifted_by_padding",
+            lambda y: _pair(F.pad(y, (1, 0))[:, :-1], y),
+            "You shift the target once more, with padding in front. It begins with the start token already: target[:, :-1] is the "
+            "input and target[:, 1:] the labels.",
+        ),
+        Mistake(
+            "both_ends_removed",
+            lambda y: _pair(y[:, 1:-1], y[:, 1:-1]),
+            "You remove the first and the last column from both. The input lacks the last, the labels lack the first.",
+        ),
     ),
     hints=(
         "At each position the decoder has read the tokens up to it. The label is the token that comes next.",

@@ -301,6 +301,13 @@ EXERCISE = Exercise(
             "You leave out the positions whose input is padding. What counts are the labels: at the end token the label is "
             "padding, and it must not be learned.",
         ),
+        Mistake(
+            "two_steps",
+            lambda model, new_optimizer, batches: _steps(
+                model, new_optimizer, [batch for batch in batches for _ in range(2)]
+            ),
+            "You make two steps for each batch. Make one.",
+        ),
     ),
     hints=(
         "For each batch: the forward pass, the loss, then three calls on optimizer and loss. In which order?",

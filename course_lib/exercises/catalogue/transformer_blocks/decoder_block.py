@@ -51,6 +51,7 @@ def _run_block(
     at_once=False,
     inputs=(),
     stale=False,
+    after="",
 ):
     mask, memory_mask = hide(mask, memory_mask)
     n0, n1, n2 = (norms[number] if number is not None else (lambda x: x) for number in norm_of)
@@ -78,6 +79,7 @@ def _run_block(
             x = norm(x + part(x))
         else:
             change = part(norm(first if at_once or step in inputs else x))
+            x = norm(x) if step in after else x
             x = (first if stale else x) + change if step in residual else change
     return x
 
@@ -340,6 +342,23 @@ EXERCISE = Exercise(
             "final_norm",
             lambda *a: a[-1][2](_run_block(*a)),
             "You apply a norm once more at the end. The output of a pre-norm block is a sum that is not normalised.",
+        ),
+        Mistake(
+            "residual_after_the_norm",
+            lambda x, memory, mask, memory_mask, self_attend, cross_attend, feed_forward, norms: (
+                _run_block(
+                    x,
+                    memory,
+                    mask,
+                    memory_mask,
+                    self_attend,
+                    cross_attend,
+                    feed_forward,
+                    norms,
+                    after="scn",
+                )
+            ),
+            "You add norm(x) to the output of a sublayer. The residual connection starts before the norm: add x itself.",
         ),
     ),
     hints=(

@@ -309,6 +309,20 @@ EXERCISE = Exercise(
             partial(_run_block, norm_of=(1, 1)),
             "You use norms[1] twice. Each sublayer has a norm with its own learned weight and bias.",
         ),
+        Mistake(
+            "norms_in_the_stream",
+            lambda x, mask, self_attend, feed_forward, norms, placement: _run_block(
+                x,
+                mask,
+                self_attend,
+                feed_forward,
+                norms,
+                "pre",
+                pre=("residual after the norm",) * 2,
+            ),
+            "Whatever placement says, x itself is replaced by norm(x), so each residual connection starts after the norm. "
+            '"pre" is x + sublayer(norm(x)), "post" is norm(x + sublayer(x)).',
+        ),
     ),
     hints=(
         "Two sublayers, one after the other. Both have the same form; the form depends on placement.",

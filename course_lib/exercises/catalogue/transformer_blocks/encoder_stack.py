@@ -192,6 +192,11 @@ EXERCISE = Exercise(
             lambda x, mask, blocks, norm: norm(norm(_run_stack(x, mask, blocks, norm))),
             "You apply the final norm twice.",
         ),
+        Mistake(
+            "blocks_twice",
+            lambda x, mask, blocks, norm: norm(_run_stack(x, mask, [*blocks, *blocks], norm)),
+            "You apply every block twice. Each is applied once, one after the other.",
+        ),
     ),
     hints=(
         "Each block continues with the output of the one before.",

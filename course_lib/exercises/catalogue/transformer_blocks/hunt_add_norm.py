@@ -144,6 +144,16 @@ EXERCISE = Exercise(
             "The layer is trained now, but the step goes uphill. The function after_one_step was right: it subtracts the "
             "gradient.",
         ),
+        Mistake(
+            "residual_after_the_norm_too",
+            partial(_after_one_step, forward=lambda norm, x, change: x + norm(x + change)),
+            "It is trained now, but you add x once more after the norm. Post-norm ends with the norm.",
+        ),
+        Mistake(
+            "pre_norm",
+            partial(_after_one_step, forward=lambda norm, x, change: x + change + norm(x + change)),
+            "It is trained now, but you add the sum once more after the norm. Post-norm ends with the norm.",
+        ),
     ),
     hints=(
         "Print len(list(AddNorm(3).parameters())). How many should there be?",

@@ -62,7 +62,7 @@ def _given(x):
 #: Symptom by what is left of the three bugs.
 _SYMPTOMS = {
     "bias": {0.0: "", 1.0: "the output of a new layer has mean 1"},
-    "ddof": {0: "", 1: "the variance of its output is below 1, most of all for small d"},
+    "ddof": {0: "", 1: "the variance of the output is below 1, most of all for small d"},
     "eps_at": {
         "inside": "",
         "outside": "a vector of nearly equal components is scaled up too much",
@@ -173,6 +173,11 @@ EXERCISE = Exercise(
                 (("weight",), "the weight is not a parameter"),
                 (("bias",), "the bias is not a parameter"),
             )
+        ),
+        Mistake(
+            "bias_multiplied",
+            lambda x: torch.stack([_right(x), 2 * (_right(x) + 1)]),
+            "A new layer is right now. But with a trained bias it is not: the weight multiplies first, and then the bias is added.",
         ),
     ),
     hints=(
