@@ -165,6 +165,12 @@ EXERCISE = Exercise(
             lambda c, r: torch.exp(1 - (r / c) ** 2).clamp(max=1.0),
             "You square the ratio. BLEU takes exp(1 - r/c).",
         ),
+        Mistake(
+            "first_order",
+            lambda c, r: (1 + (c - r) / c).clamp(max=1.0),
+            "The exponential is missing: you add 1 to the exponent instead, which is negative for very short candidates. "
+            "exp(1 - r/c).",
+        ),
     ),
     hints=(
         "For c = 8 and r = 10 the factor must be below 1, for c = 12 exactly 1.",

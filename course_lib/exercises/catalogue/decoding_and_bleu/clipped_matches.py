@@ -281,6 +281,17 @@ EXERCISE = Exercise(
             _without_zeros,
             "You leave out n-grams with token 0. Every token counts here; nothing is padding.",
         ),
+        Mistake(
+            "worst_reference",
+            lambda candidate, references, n: torch.tensor(
+                [
+                    min(_matches(candidate, text[None], n)[0] for text in references),
+                    len(_ngrams(candidate, n)),
+                ]
+            ),
+            "You take the smallest number of matches with any reference. The limits are joined per n-gram: the largest count in "
+            "any one reference.",
+        ),
     ),
     hints=(
         "Count the n-grams of each text. How often may one match that occurs 3 times in the candidate, once in the "

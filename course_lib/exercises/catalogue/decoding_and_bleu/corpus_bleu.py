@@ -278,6 +278,21 @@ EXERCISE = Exercise(
             partial(_corpus, penalty=lambda c, r: (1 - r.sum() / c.sum()).clamp(max=1.0)),
             "Your penalty lacks the exponential: exp(1 - r/c), at most 1.",
         ),
+        Mistake(
+            "mean_of_precisions_no_penalty",
+            partial(
+                _corpus,
+                precision=lambda m, t: (m / t.clamp(min=1)).mean(0),
+                penalty=lambda c, r: 1.0,
+            ),
+            "Two things are wrong: you average the precisions of sentences instead of adding up the counts, and the brevity "
+            "penalty is missing.",
+        ),
+        Mistake(
+            "smallest_penalty",
+            partial(_corpus, penalty=lambda c, r: _penalty(c, r).min()),
+            "Your penalty is that of the sentence that is too short most. The lengths are those of the corpus: add them up first.",
+        ),
     ),
     hints=(
         "What is added up before anything is divided?",

@@ -216,6 +216,11 @@ EXERCISE = Exercise(
             lambda *a: _all_repaired(*a[:-2], a[-2].mT, a[-1]),
             "None of the five is left. But W_o is used as x @ W_o.T, like the other matrices.",
         ),
+        Mistake(
+            "by_d_model",
+            lambda *a: _all_repaired(*a, root=a[0].shape[-1]),
+            "None of the five is left. But you scale by √d_model: a score is a sum over the components of one head, √d_head.",
+        ),
     ),
     hints=(
         "Make all axes differ: 5 sequences, 3 queries, 6 keys, 2 heads. Which line raises an error?",

@@ -312,6 +312,11 @@ EXERCISE = Exercise(
             "You take every second slope of a larger power of two for all heads. The first ones are those of the largest power of "
             "two below; only the others are every second one of the next.",
         ),
+        *_with_either_slopes(
+            "log_distance",
+            partial(_alibi, distance=lambda *n: torch.log1p(_distance(*n))),
+            "Your bias grows with the logarithm of the distance. It is linear in it: slope · |i - j|.",
+        ),
     ),
     hints=(
         "You need a distance for each query and key, and a slope for each head. Which axes does each need?",

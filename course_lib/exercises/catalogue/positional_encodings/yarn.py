@@ -200,6 +200,13 @@ EXERCISE = Exercise(
             ),
             "In the second term ω is missing: (1 - γ) ω / scale.",
         ),
+        Mistake(
+            "threshold_in_the_middle",
+            lambda omega, scale, trained: torch.where(
+                _rotations(omega, trained) > 16.5, omega, omega / scale
+            ),
+            "Right for pairs with at most one rotation and with at least 32. Between them the frequency is a mix.",
+        ),
     ),
     hints=(
         "How many rotations does a pair with frequency ω, in radians per position, complete within `trained` positions?",

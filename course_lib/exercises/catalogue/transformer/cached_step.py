@@ -224,6 +224,13 @@ EXERCISE = Exercise(
             lambda *a: _cached_step(*a).flip(0),
             "You return the values first and then the keys. The keys come first, as in kept.",
         ),
+        Mistake(
+            "keys_only",
+            lambda x, kept, key_of, value_of: torch.cat(
+                [kept[0], key_of(x[:, kept.shape[2] :])], 1
+            ),
+            "You return the keys alone. Keys and values are stacked: (2, batch, length, d_head).",
+        ),
     ),
     hints=(
         "kept.shape[2] says how many tokens are done. Which are not?",

@@ -182,6 +182,13 @@ EXERCISE = Exercise(
             )[:, None, :].expand(-1, new, -1),
             "Your new tokens attend only to the cached ones. Each attends to itself and to the new ones before it too.",
         ),
+        Mistake(
+            "all_allowed",
+            lambda tokens, new, pad_id: torch.ones(
+                len(tokens), new, tokens.shape[1], dtype=torch.bool
+            ),
+            "Everything is allowed. A key is allowed if it is not after its query and is not padding.",
+        ),
     ),
     hints=(
         "The new tokens are the last ones. At which positions are they?",

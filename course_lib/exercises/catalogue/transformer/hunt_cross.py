@@ -183,6 +183,11 @@ EXERCISE = Exercise(
             lambda x, memory, W_q, W_k, real: _weights_of(x, memory, W_k, W_k, real),
             "The keys come from memory now, but the queries are projected with W_k too. W_q makes queries: x @ W_q.T.",
         ),
+        Mistake(
+            "over_the_batch",
+            partial(_weights_of, dim=0),
+            "The queries come from x now, but your softmax runs over the batch: each row must sum to 1, dim=-1.",
+        ),
     ),
     hints=(
         "Give the target 3 tokens and the source 5. Which line raises an error, and with which shapes?",

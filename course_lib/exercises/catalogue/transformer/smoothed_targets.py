@@ -191,6 +191,15 @@ EXERCISE = Exercise(
             partial(_smoothed, others=lambda e, C: 0.0),
             "The true class has its share ε / C, but the other classes have none. Spread ε over all: ε / C each.",
         ),
+        Mistake(
+            "padding_one_hot",
+            lambda target, C, e, pad_id: torch.where(
+                (target != pad_id)[..., None],
+                _smoothed(target, C, e, pad_id),
+                F.one_hot(target, C).float(),
+            ),
+            "Your rows at padding have padding as their target. These rows are zero.",
+        ),
     ),
     hints=(
         "A mixture of two rows: one-hot with weight 1 - ε, and uniform (1/C everywhere) with weight ε.",

@@ -308,6 +308,11 @@ EXERCISE = Exercise(
             ),
             "You make two steps for each batch. Make one.",
         ),
+        Mistake(
+            "sum_with_padding",
+            partial(_steps, loss=lambda logits, labels: token_losses(logits, labels).sum()),
+            "You sum the losses, those of padding too. Take the mean over the labels that are not padding: ignore_index=0.",
+        ),
     ),
     hints=(
         "For each batch: the forward pass, the loss, then three calls on optimizer and loss. In which order?",

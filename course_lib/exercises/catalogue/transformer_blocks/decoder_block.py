@@ -360,6 +360,20 @@ EXERCISE = Exercise(
             ),
             "You add norm(x) to the output of a sublayer. The residual connection starts before the norm: add x itself.",
         ),
+        *(
+            Mistake(
+                f"only_residual_{kept}",
+                partial(_run_block, residual=kept),
+                f"Only the {name} has a residual connection. All three sublayers need one: x + …",
+            )
+            for kept, name in (("s", "self-attention"), ("c", "cross-attention"), ("n", "FFN"))
+        ),
+        Mistake(
+            "mask_of_the_target_for_the_memory_only",
+            partial(_run_block, hide=lambda mask, memory_mask: (None, mask)),
+            "Your cross-attention gets the mask of the self-attention, and the self-attention gets none. mask belongs to the "
+            "self-attention, memory_mask to the cross-attention.",
+        ),
     ),
     hints=(
         "Three times the same form: x = x + sublayer(norm(x)). In which order?",

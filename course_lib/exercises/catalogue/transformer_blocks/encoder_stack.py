@@ -197,6 +197,19 @@ EXERCISE = Exercise(
             lambda x, mask, blocks, norm: norm(_run_stack(x, mask, [*blocks, *blocks], norm)),
             "You apply every block twice. Each is applied once, one after the other.",
         ),
+        Mistake(
+            "mask_for_the_last",
+            lambda x, mask, blocks, norm: norm(
+                _run_stack(
+                    x,
+                    mask,
+                    blocks,
+                    norm,
+                    masks=lambda mask, number: mask if number == len(blocks) - 1 else None,
+                )
+            ),
+            "Only the last block gets the mask. The others attend to padding.",
+        ),
     ),
     hints=(
         "Each block continues with the output of the one before.",
