@@ -161,6 +161,55 @@ EXERCISE = Exercise(
             lambda *a: _beam_step(*a).T,
             "You return pairs, (beam, 2). Parents in one row and tokens in the other: (2, beam).",
         ),
+        Mistake(
+            "divided_by_the_beam_size",
+            lambda scores, log_p, beam_size: _beam_step(
+                scores,
+                log_p,
+                beam_size,
+                split=lambda best, rows, vocabulary: [best // beam_size, best % beam_size],
+            ),
+            "You divide by the beam size. Each row of the flattened tensor has as many elements as the vocabulary: "
+            "best // vocabulary and best % vocabulary.",
+        ),
+        Mistake(
+            "each_row",
+            lambda scores, log_p, beam_size: (
+                (scores[:, None] + log_p).topk(min(beam_size, log_p.shape[1])).indices
+            ),
+            "You take the best tokens of each row, (rows, beam_size). Flatten, and take the best of all rows together; then "
+            "compute parents and tokens.",
+        ),
+        Mistake(
+            "by_parent",
+            lambda *a: (out := _beam_step(*a))[:, out[0].argsort(stable=True)],
+            "The right candidates, sorted by parent. The best comes first, as topk returns them.",
+        ),
+        Mistake(
+            "flat_indices",
+            lambda scores, log_p, beam_size: (
+                (scores[:, None] + log_p).flatten().topk(beam_size).indices
+            ),
+            "These are indices of the flattened tensor. Compute from them the parents, best // vocabulary, and the tokens, "
+            "best % vocabulary.",
+        ),
+        Mistake(
+            "values",
+            lambda scores, log_p, beam_size: (
+                (scores[:, None] + log_p).flatten().topk(beam_size).values
+            ),
+            "These are the scores of the best candidates. Return which row each one extends, and with which token.",
+        ),
+        Mistake(
+            "tokens_are_flat_indices",
+            partial(_beam_step, split=lambda best, rows, vocabulary: [best // vocabulary, best]),
+            "The parents are right, but your tokens are indices of the flattened tensor: best % vocabulary.",
+        ),
+        Mistake(
+            "parents_are_flat_indices",
+            partial(_beam_step, split=lambda best, rows, vocabulary: [best, best % vocabulary]),
+            "The tokens are right, but your parents are indices of the flattened tensor: best // vocabulary.",
+        ),
     ),
     hints=(
         "What is the log-probability of each row extended by each token? Which shape do they have together?",

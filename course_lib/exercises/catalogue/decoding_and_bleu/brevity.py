@@ -116,6 +116,61 @@ EXERCISE = Exercise(
             lambda c, r: torch.ones_like(c / r),
             "The brevity penalty is missing. A candidate of one right word would have a precision of 1.",
         ),
+        Mistake(
+            "wrong_sign",
+            lambda c, r: torch.exp(r / c - 1).clamp(max=1.0),
+            "The sign of your exponent is wrong: short candidates are not penalised, and long ones are. 1 - r/c.",
+        ),
+        Mistake(
+            "integer_division",
+            lambda c, r: torch.where(
+                c == 0, 0.0, torch.exp((1 - r // c.clamp(min=1)).float()).clamp(max=1.0)
+            ),
+            "// drops the fraction, so a candidate a little too short is not penalised at all. Divide with /.",
+        ),
+        Mistake(
+            "too_long_pays_too",
+            lambda c, r: torch.exp(1 - torch.maximum(c, r) / torch.minimum(c, r)),
+            "You penalise long candidates as well. Their precision is lower already; for c >= r the factor is 1.",
+        ),
+        Mistake(
+            "one_token_added",
+            lambda c, r: torch.exp(1 - r / (c + 1)).clamp(max=1.0),
+            "You add 1 to the length of the candidate. A tensor may be divided by 0: r/0 is infinity, and exp of minus infinity "
+            "is 0.",
+        ),
+        Mistake(
+            "all_or_nothing",
+            lambda c, r: (c >= r).float(),
+            "Your factor is 0 for every short candidate. It falls gradually: exp(1 - r/c).",
+        ),
+        Mistake(
+            "powers_of_ten",
+            lambda c, r: (10 ** (1 - r / c)).clamp(max=1.0),
+            "You take powers of 10. BLEU takes powers of e: torch.exp(1 - r/c).",
+        ),
+        Mistake(
+            "powers_of_two",
+            lambda c, r: (2 ** (1 - r / c)).clamp(max=1.0),
+            "You take powers of 2. BLEU takes powers of e: torch.exp(1 - r/c).",
+        ),
+        Mistake(
+            "one_for_all_systems",
+            lambda c, r: torch.exp(1 - r.sum() / c.sum()).clamp(max=1.0),
+            "You add up the lengths of all systems and return one factor. Each system has its own; the lengths are those of a "
+            "corpus already.",
+        ),
+        Mistake(
+            "squared_ratio",
+            lambda c, r: torch.exp(1 - (r / c) ** 2).clamp(max=1.0),
+            "You square the ratio. BLEU takes exp(1 - r/c).",
+        ),
+        Mistake(
+            "first_order",
+            lambda c, r: (1 + (c - r) / c).clamp(max=1.0),
+            "The exponential is missing: you add 1 to the exponent instead, which is negative for very short candidates. "
+            "exp(1 - r/c).",
+        ),
     ),
     hints=(
         "For c = 8 and r = 10 the factor must be below 1, for c = 12 exactly 1.",

@@ -67,6 +67,14 @@ def _text(*tokens):
     return torch.tensor(tokens)
 
 
+def _without_zeros(candidate, references, n):
+    mine, *theirs = (
+        Counter(gram for gram in _ngrams(text, n) if 0 not in gram)
+        for text in (candidate, *references)
+    )
+    return torch.tensor([(mine & reduce(or_, theirs)).total(), mine.total()])
+
+
 EXERCISE = Exercise(
     name="clipped_matches",
     notebook="09_decoding_and_bleu",
@@ -77,6 +85,10 @@ EXERCISE = Exercise(
         Case(candidate=_text(4, 4, 4), references=_text([4, 7], [8, 4]), n=1),
         Case(candidate=_text(5, 3), references=_text([5, 3, 8, 6, 2]), n=3),  # too short for any
         Case(candidate=_text(5), references=_text([8, 5, 3, 5, 6, 2]), n=3),  # by more than a token
+        # tokens of two digits
+        Case(
+            candidate=_text(1, 12, 0, 3), references=_text([11, 2, 0, 3, 1], [2, 0, 3, 11, 2]), n=2
+        ),
         Case(
             candidate=_text(4, 6, 4, 6, 5, 4, 6),
             references=_text(
@@ -227,6 +239,58 @@ EXERCISE = Exercise(
             "not_matched",
             lambda *a: torch.stack([_matches(*a)[1] - _matches(*a)[0], _matches(*a)[1]]),
             "You count the n-grams that do not match.",
+        ),
+        Mistake(
+            "total_of_tokens",
+            lambda candidate, references, n: torch.stack(
+                [_matches(candidate, references, n)[0], torch.tensor(len(candidate))]
+            ),
+            "Your total is the number of tokens. A text has length - n + 1 n-grams.",
+        ),
+        Mistake(
+            "joined",
+            partial(_matches, form=lambda gram: "".join(map(str, gram))),
+            "You join the tokens of an n-gram without a separator, so (1, 12) and (11, 2) are both '112'. Use tuples.",
+        ),
+        Mistake(
+            "across_references",
+            lambda candidate, references, n: _matches(candidate, references.reshape(1, -1), n),
+            "You join all references to one text. Their counts are added then, and n-grams cross from one to the next. Count "
+            "each reference separately, and take the largest count.",
+        ),
+        Mistake(
+            "all_orders",
+            lambda candidate, references, n: sum(
+                _matches(candidate, references, order) for order in range(1, n + 1)
+            ),
+            "You add up the n-grams of all lengths from 1 to n. Count those of length n only.",
+        ),
+        Mistake(
+            "summed_matches",
+            lambda candidate, references, n: torch.tensor(
+                [
+                    sum(_matches(candidate, text[None], n)[0] for text in references),
+                    len(_ngrams(candidate, n)),
+                ]
+            ),
+            "You add up the matches with each reference, so an n-gram in two of them matches twice. The limits are joined per "
+            "n-gram: the largest count in any one reference.",
+        ),
+        Mistake(
+            "zeros_left_out",
+            _without_zeros,
+            "You leave out n-grams with token 0. Every token counts here; nothing is padding.",
+        ),
+        Mistake(
+            "worst_reference",
+            lambda candidate, references, n: torch.tensor(
+                [
+                    min(_matches(candidate, text[None], n)[0] for text in references),
+                    len(_ngrams(candidate, n)),
+                ]
+            ),
+            "You take the smallest number of matches with any reference. The limits are joined per n-gram: the largest count in "
+            "any one reference.",
         ),
     ),
     hints=(

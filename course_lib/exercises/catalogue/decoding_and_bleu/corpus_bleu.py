@@ -236,6 +236,63 @@ EXERCISE = Exercise(
             lambda *a: 100 * _reference(*a),
             "Right, times 100, as papers report it. Here BLEU is from 0 to 1.",
         ),
+        Mistake(
+            "of_each_sentence",
+            partial(_corpus, precision=lambda m, t: _precision(m, t, dim=1)),
+            "You add up over the orders, which makes a precision of each sentence. Add up over the sentences, dim=0: a precision "
+            "of each order.",
+        ),
+        Mistake(
+            "always_four",
+            partial(_corpus, mean=lambda p: (p.log().sum() / 4).exp()),
+            "You always divide the sum of the logs by 4. The weight is 1/N, and N is the number of columns.",
+        ),
+        Mistake(
+            "mean_ratio",
+            partial(_corpus, penalty=lambda c, r: torch.exp(1 - (r / c).mean()).clamp(max=1.0)),
+            "You average the ratios of lengths over the sentences. The lengths are those of the corpus: add them up first.",
+        ),
+        Mistake(
+            "orders_without_grams_left_out",
+            lambda m, t, c, r: _corpus(m[:, t.sum(0) > 0], t[:, t.sum(0) > 0], c, r),
+            "You leave out the orders without any n-gram. Here their precision is 0, and so is BLEU. (sacreBLEU can leave them "
+            "out: eff:yes.)",
+        ),
+        Mistake(
+            "one_element",
+            lambda *a: _reference(*a).reshape(1),
+            "Right, but in a tensor of one element. Return a number: a tensor of shape ().",
+        ),
+        Mistake(
+            "weights_by_order",
+            partial(_corpus, mean=lambda p: (p.log() / torch.arange(1, len(p) + 1)).sum().exp()),
+            "Order n has the weight 1/n in your mean. All orders have the same weight: 1/N.",
+        ),
+        Mistake(
+            "total_by_matched",
+            partial(_corpus, precision=lambda m, t: t.sum(0) / m.sum(0).clamp(min=1)),
+            "You divide the totals by the matches. A precision is matched / total.",
+        ),
+        Mistake(
+            "no_exp_in_the_penalty",
+            partial(_corpus, penalty=lambda c, r: (1 - r.sum() / c.sum()).clamp(max=1.0)),
+            "Your penalty lacks the exponential: exp(1 - r/c), at most 1.",
+        ),
+        Mistake(
+            "mean_of_precisions_no_penalty",
+            partial(
+                _corpus,
+                precision=lambda m, t: (m / t.clamp(min=1)).mean(0),
+                penalty=lambda c, r: 1.0,
+            ),
+            "Two things are wrong: you average the precisions of sentences instead of adding up the counts, and the brevity "
+            "penalty is missing.",
+        ),
+        Mistake(
+            "smallest_penalty",
+            partial(_corpus, penalty=lambda c, r: _penalty(c, r).min()),
+            "Your penalty is that of the sentence that is too short most. The lengths are those of the corpus: add them up first.",
+        ),
     ),
     hints=(
         "What is added up before anything is divided?",

@@ -47,16 +47,20 @@ def _normalised(*parts):
     return torch.tensor(parts) / sum(parts)
 
 
+def _reference(probabilities, p):
+    """The library's filter, in float64 and with a margin: it takes logits, whose softmax is rounded."""
+    return _renormalised(probabilities, top_p(probabilities.double().log(), p - 1e-9).isfinite())
+
+
 EXERCISE = Exercise(
     name="hunt_top_p",
     notebook="09_decoding_and_bleu",
     title="Bug hunt: nucleus sampling",
-    reference=lambda probabilities, p: _renormalised(
-        probabilities, top_p(probabilities.log(), p).isfinite()
-    ),
+    reference=_reference,
     solution=nucleus,
     cases=(
         Case(probabilities=torch.tensor([0.1, 0.2, 0.5, 0.15, 0.05]), p=0.75),
+        Case(probabilities=torch.tensor([0.125, 0.25, 0.0625, 0.5, 0.0625]), p=0.75),  # 1/2 + 1/4
         Case(probabilities=torch.tensor([0.1, 0.05, 0.65, 0.15, 0.05]), p=0.6),
         Case(probabilities=_normalised(4.0, 1.0, 9.0, 5.0, 2.0, 12.0, 3.0, 7.0), p=0.6),
     ),
@@ -114,6 +118,62 @@ EXERCISE = Exercise(
             "nothing_dropped",
             lambda probabilities, p: probabilities * 1,
             "Nothing is dropped any more.",
+        ),
+        Mistake(
+            "strictly_below_p",
+            partial(_nucleus, keep=lambda ordered, p: ordered.cumsum(-1) < p),
+            "< for <= makes it worse: now even a sum of exactly p is cut. The token that brings the sum to p or above is "
+            "still dropped.",
+        ),
+        Mistake(
+            "one_more_at_exactly_p",
+            partial(_nucleus, keep=lambda ordered, p: ordered.cumsum(-1) - ordered <= p),
+            "Right, except where the kept ones sum to exactly p: then yours keeps one more. A token is kept if those before it "
+            "sum to less than p.",
+        ),
+        Mistake(
+            "each_at_least_one_minus_p",
+            lambda probabilities, p: _renormalised(probabilities, probabilities >= 1 - p),
+            "You compare each probability with 1 - p. The kept ones must reach p together.",
+        ),
+        Mistake(
+            "each_at_least_p",
+            lambda probabilities, p: _renormalised(probabilities, probabilities >= p),
+            "You keep a token only if it has at least p by itself. The kept ones must reach p together.",
+        ),
+        Mistake(
+            "stays_sorted",
+            lambda probabilities, p: _renormalised(
+                ordered := probabilities.sort(descending=True).values, keep_crossing(ordered, p)
+            ),
+            "The right probabilities are kept, but in sorted order. They must be in the order of the vocabulary.",
+        ),
+        Mistake(
+            "divided_by_p",
+            lambda probabilities, p: (
+                torch.where(
+                    kept_tokens(probabilities, p, probabilities=lambda given: given),
+                    probabilities,
+                    0.0,
+                )
+                / p
+            ),
+            "The right tokens are kept, but you divide by p. The kept ones usually sum to more: divide by their sum.",
+        ),
+        Mistake(
+            "tail_and_crossing",
+            partial(_nucleus, keep=lambda ordered, p: ordered.cumsum(-1) >= p),
+            "The comparison is the wrong way round: now the probable tokens are dropped and the tail is kept.",
+        ),
+        Mistake(
+            "softmax_of_probabilities",
+            lambda probabilities, p: torch.softmax(
+                probabilities.masked_fill(
+                    ~kept_tokens(probabilities, p, probabilities=lambda given: given), -torch.inf
+                ),
+                -1,
+            ),
+            "The right tokens are kept, but you take the softmax of probabilities. Divide them by their sum.",
         ),
     ),
     hints=(

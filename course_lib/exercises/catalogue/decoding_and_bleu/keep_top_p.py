@@ -1,5 +1,6 @@
 """Exercise `keep_top_p` of notebook 09."""
 
+import math
 from functools import partial
 
 import torch
@@ -32,6 +33,17 @@ def _in_token_order(logits, p, *, keep):
     return softmax_of_kept(logits, keep(torch.softmax(logits, -1), p))
 
 
+def _normalised(probabilities, kept):
+    left = probabilities * kept
+    return left / left.sum(-1, keepdim=True)
+
+
+def _kept_of_all(probabilities, p):
+    ordered, order = probabilities.flatten().sort(descending=True)
+    kept = keep_crossing(ordered, p)
+    return kept.scatter(0, order, kept).view(probabilities.shape)
+
+
 EXERCISE = Exercise(
     name="keep_top_p",
     notebook="09_decoding_and_bleu",
@@ -43,6 +55,8 @@ EXERCISE = Exercise(
         Case(  # the first token of the second row has more than p by itself
             logits=torch.tensor([[0.3, 1.0, 0.8, -0.2], [4.0, 0.5, 1.0, 0.0]]), p=0.6
         ),
+        # 1/2 and twice 1/4: the first token has exactly p
+        Case(logits=torch.tensor([[0.0, math.log(2), 0.0], [0.0, 0.0, math.log(2)]] * 2), p=0.5),
         Case(logits=random_tensor(5, 5, seed=4), p=0.8),
         Case(logits=2 * random_tensor(4, 9, seed=5), p=0.9),
     ),
@@ -163,6 +177,77 @@ EXERCISE = Exercise(
             "nothing_dropped",
             lambda logits, p: torch.softmax(logits, -1),
             "Nothing is dropped: these are the probabilities of all tokens.",
+        ),
+        Mistake(
+            "one_more_at_exactly_p",
+            partial(_top_p, keep=lambda ordered, p: ordered.cumsum(-1) - ordered <= p),
+            "Right, except where the kept ones sum to exactly p: then yours keeps one more. A token is kept if those before it "
+            "sum to less than p.",
+        ),
+        Mistake(
+            "softmax_over_the_batch",
+            partial(_top_p, probabilities=lambda logits: torch.softmax(logits, 0)),
+            "Your softmax runs over the batch. Each row is a distribution over the vocabulary: dim=-1.",
+        ),
+        Mistake(
+            "softmax_over_the_batch_normalised",
+            lambda logits, p: _normalised(
+                torch.softmax(logits, 0),
+                kept_tokens(logits, p, probabilities=lambda z: torch.softmax(z, 0)),
+            ),
+            "Your softmax runs over the batch. Each row is a distribution over the vocabulary: dim=-1.",
+        ),
+        Mistake(
+            "softmax_twice",
+            lambda logits, p: softmax_of_kept(torch.softmax(logits, -1), kept_tokens(logits, p)),
+            "The right tokens are kept, but you take the softmax of probabilities. Divide the kept probabilities by their sum, or "
+            "take the softmax of the kept logits.",
+        ),
+        Mistake(
+            "softmax_of_zeros",
+            lambda logits, p: torch.softmax(torch.softmax(logits, -1) * kept_tokens(logits, p), -1),
+            "You take the softmax of probabilities, where exp(0) is 1, so dropped tokens can still be sampled. Divide the kept "
+            "probabilities by their sum.",
+        ),
+        Mistake(
+            "as_many_in_each_row",
+            partial(
+                _top_p,
+                keep=lambda ordered, p: keep_crossing(ordered, p)[:1].expand(ordered.shape),
+            ),
+            "You keep as many tokens in each row as in the first. How many are needed to reach p differs from row to row.",
+        ),
+        Mistake(
+            "normalised_over_the_batch",
+            lambda logits, p: (
+                (kept := torch.softmax(logits, -1) * kept_tokens(logits, p)) / kept.sum()
+            ),
+            "The right tokens are kept, but you divide by the sum over the whole batch. Each row sums to 1: "
+            "sum(dim=-1, keepdim=True).",
+        ),
+        Mistake(
+            "all_rows_together",
+            lambda logits, p: _normalised(q := torch.softmax(logits, -1), _kept_of_all(q, p)),
+            "You sort and add up all rows together, so the sum reaches p before most rows are looked at. Each row has its own "
+            "sum: dim=-1.",
+        ),
+        Mistake(
+            "divided_by_p",
+            lambda logits, p: torch.softmax(logits, -1) * kept_tokens(logits, p) / p,
+            "The right tokens are kept, but you divide by p. The kept ones usually sum to more: divide by their sum.",
+        ),
+        Mistake(
+            "strictly_below_p",
+            partial(_top_p, keep=lambda ordered, p: ordered.cumsum(-1) < p),
+            "You drop the token that brings the sum to p or above, so the kept probabilities sum to less than p. Keep a token if "
+            "those before it sum to less than p.",
+        ),
+        Mistake(
+            "greedy",
+            lambda logits, p: torch.nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).to(
+                logits
+            ),
+            "You keep the most probable token only, whatever p is. Keep tokens until their probabilities sum to at least p.",
         ),
     ),
     hints=(

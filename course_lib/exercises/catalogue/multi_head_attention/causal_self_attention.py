@@ -55,13 +55,14 @@ def _lower(length):
 
 def _attention(
     x, W, W_o, num_heads,
-    *, blocks=_blocks, order=(0, 1, 2), cut=split_heads, join=merge_heads, mask=_lower, root=None, dim=-1,
+    *, blocks=_blocks, order=(0, 1, 2), cut=split_heads, join=merge_heads, mask=_lower, root=None, dim=-1, fill=None,
+    softmax=softmax_where_allowed,
 ):  # fmt: skip
     parts = blocks(x, W)
     q, k, v = (cut(parts[i], num_heads) for i in order)
     scores = attention_scores(q, k, root)
     allowed = mask(x.shape[1])
-    return join(softmax_where_allowed(scores, allowed, dim=dim) @ v) @ W_o.mT
+    return join(softmax(scores, allowed, dim=dim, fill=fill) @ v) @ W_o.mT
 
 
 def _head_by_head(x, W, num_heads):
@@ -190,6 +191,56 @@ EXERCISE = Exercise(
             "one_head",
             lambda x, W, W_o, h: _attention(x, W, W_o, 1),
             "num_heads makes no difference: this is one head of dimension d_model.",
+        ),
+        Mistake(
+            "triangle_masked",
+            lambda *a: _attention(*a, mask=lambda n: ~_lower(n), fill=-torch.inf),
+            "The mask is inverted: you mask the lower triangle, so each position attends only to later ones, and the last "
+            "one has no key left and gets NaN. Mask what is above the diagonal.",
+        ),
+        Mistake(
+            "triangle_masked_without_nan",
+            lambda *a: _attention(*a, mask=lambda n: ~_lower(n)),
+            "The mask is inverted: you mask the lower triangle, so each position attends only to later ones. Mask what is "
+            "above the diagonal.",
+        ),
+        Mistake(
+            "diagonal_masked_nan",
+            lambda *a: _attention(*a, mask=lambda n: _lower(n).tril(-1), fill=-torch.inf),
+            "Your mask excludes the diagonal, so the first position has no key left and gets NaN. A position attends to "
+            "itself too.",
+        ),
+        Mistake(
+            "one_ahead",
+            lambda *a: _attention(*a, mask=lambda n: torch.ones(n, n, dtype=torch.bool).tril(1)),
+            "Off by one: each position attends to the one after it.",
+        ),
+        Mistake(
+            "over_queries",
+            lambda *a: _attention(*a, dim=-2, fill=-torch.inf),
+            "Your softmax runs over the queries. Each query has a distribution over the keys: dim=-1.",
+        ),
+        Mistake(
+            "masked_after_softmax",
+            lambda *a: _attention(
+                *a, softmax=lambda scores, allowed, **_: torch.softmax(scores, dim=-1) * allowed
+            ),
+            "You mask after the softmax, so the weights of a row no longer sum to 1. Set the scores to -inf before it.",
+        ),
+        Mistake(
+            "scores_to_zero",
+            lambda *a: _attention(*a, fill=0.0),
+            "A score of 0 masks nothing: exp(0) is 1. Masked scores must be -inf.",
+        ),
+        Mistake(
+            "queries_and_values_exchanged",
+            lambda *a: _attention(*a, order=(2, 1, 0)),
+            "Queries and values are exchanged: the blocks of W are queries, keys, values.",
+        ),
+        Mistake(
+            "by_number_of_heads",
+            lambda *a: _attention(*a, root=a[3]),
+            "You scale by the root of the number of heads. A score is a sum over the components of one head: √d_head.",
         ),
     ),
     hints=(

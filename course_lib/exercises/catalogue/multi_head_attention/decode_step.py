@@ -161,6 +161,57 @@ EXERCISE = Exercise(
             "The new token attends to the oldest token only, as under a causal mask for position 0. It is the last "
             "position: it may attend to everything.",
         ),
+        Mistake(
+            "keys_and_values_exchanged",
+            lambda x, key, value, W_q, W_k, W_v, W_o: _decode(x, value, key, W_q, W_v, W_k, W_o),
+            "Keys and values are exchanged: compare the query with the keys, and average the values.",
+        ),
+        Mistake(
+            "cache_exchanged",
+            lambda x, key, value, *W: _decode(x, value, key, *W),
+            "The cached keys and values are exchanged: the new key belongs behind key, the new value behind value.",
+        ),
+        Mistake(
+            "new_exchanged",
+            lambda x, key, value, W_q, W_k, W_v, W_o: _decode(x, key, value, W_q, W_v, W_k, W_o),
+            "The new key and value are exchanged: W_k gives the key, W_v the value.",
+        ),
+        Mistake(
+            "W_q_not_transposed",
+            lambda x, key, value, W_q, *W: _decode(x, key, value, W_q.mT, *W),
+            "W_q is (out, in) like the others: x @ W_q.T. No error is raised, since it is square.",
+        ),
+        Mistake(
+            "W_q_and_W_o_not_transposed",
+            lambda x, key, value, W_q, W_k, W_v, W_o: _decode(
+                x, key, value, W_q.mT, W_k, W_v, W_o.mT
+            ),
+            "W_q and W_o are (out, in) like the others: x @ W_q.T and … @ W_o.T. No error is raised, since they are square.",
+        ),
+        Mistake(
+            "over_queries",
+            lambda *a: _decode(*a, dim=-2),
+            "Your softmax runs over the queries. There is one, so every weight is 1. dim=-1 runs over the keys.",
+        ),
+        Mistake(
+            "last_overwritten",
+            lambda *a: _decode(
+                *a, append=lambda cached, new: torch.cat([cached[..., :-1, :], new], -2)
+            ),
+            "The new token overwrites the last one in the cache. Append it: the cache grows by one.",
+        ),
+        Mistake(
+            "first_dropped",
+            lambda *a: _decode(
+                *a, append=lambda cached, new: torch.cat([cached[..., 1:, :], new], -2)
+            ),
+            "The oldest token is dropped. Append the new one: the cache grows by one.",
+        ),
+        Mistake(
+            "by_d_head",
+            lambda *a: _decode(*a, root=a[1].shape[-1] ** 2),
+            "You divide the scores by d_head. Divide by its square root.",
+        ),
     ),
     hints=(
         "Which of the four projections must be computed for the new token, and which results are cached already?",

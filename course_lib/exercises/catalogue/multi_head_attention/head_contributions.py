@@ -80,6 +80,30 @@ EXERCISE = Exercise(
             lambda heads, W_o: _masked_concatenation(heads, W_o).transpose(1, 2),
             "Yours is (batch, length, heads, d_model). The heads come before the positions.",
         ),
+        Mistake(
+            "columns_of_head_0",
+            lambda heads, W_o: heads @ W_o[:, : heads.shape[-1]].mT,
+            "Every head uses the columns of head 0. Head i has the columns from i · d_head on.",
+        ),
+        Mistake(
+            "columns_of_another_head",
+            lambda heads, W_o: _masked_concatenation(heads, W_o.roll(heads.shape[-1], 1)),
+            "Each head uses the columns of the head before it. Head i, counted from 0, has the columns from i · d_head to "
+            "(i + 1) · d_head.",
+        ),
+        Mistake(
+            "heads_by_view",
+            lambda heads, W_o: _masked_concatenation(
+                heads.reshape(len(heads), heads.shape[2], heads.shape[1], -1).transpose(1, 2), W_o
+            ),
+            "You move the axis of the heads with a view, so a row holds parts of other positions. Axes are exchanged with "
+            "transpose, or keep them as they are.",
+        ),
+        Mistake(
+            "cumulative",
+            lambda heads, W_o: _masked_concatenation(heads, W_o).cumsum(1),
+            "You add up the terms from head to head. Each term is that of one head alone.",
+        ),
     ),
     hints=(
         "The concatenation of a position has d_model components. Which of them come from head 0, and which columns "

@@ -30,10 +30,11 @@ def _given(query, key, value):
     return torch.softmax(scores, dim=-1) @ value
 
 
-def _attend_with(query, key, value, mask):
+def _attend_with(query, key, value, mask, *, fill=-torch.inf, root=None, dim=-1):
     """Attend under the mask that `mask(new, total)` makes."""
     mask = mask(query.shape[-2], key.shape[-2])
-    return softmax_where_allowed(attention_scores(query, key), mask, fill=-torch.inf) @ value
+    scores = attention_scores(query, key, root)
+    return softmax_where_allowed(scores, mask, fill=fill, dim=dim) @ value
 
 
 def _all_allowed(new, total):
@@ -43,6 +44,10 @@ def _all_allowed(new, total):
 def _new_only(new, total):
     kept = total - new
     return _all_allowed(new, total).tril(kept) & (torch.arange(total) >= kept)
+
+
+def _new_last(new, total):
+    return _all_allowed(new, total).tril(total - new)
 
 
 EXERCISE = Exercise(
@@ -130,6 +135,34 @@ EXERCISE = Exercise(
                 *a, lambda new, total: _all_allowed(new, total).triu(total - new)
             ),
             "Your mask is the upper triangle: the queries attend to themselves and to the future.",
+        ),
+        Mistake(
+            "one_too_few_without_nan",
+            lambda *a: _attend_with(
+                *a, lambda new, total: _all_allowed(new, total).tril(total - new - 1), fill=None
+            ),
+            "Off by one: a query does not attend to its own position. The offset is total - new.",
+        ),
+        Mistake(
+            "no_scale",
+            lambda *a: _attend_with(*a, _new_last, root=1),
+            "The mask is right now, but the scale is missing: divide the scores by √d.",
+        ),
+        Mistake(
+            "over_queries",
+            lambda *a: _attend_with(*a, _new_last, dim=-2),
+            "The mask is right now, but your softmax runs over the queries: each query has a distribution over the keys, "
+            "dim=-1.",
+        ),
+        Mistake(
+            "inverted",
+            lambda *a: _attend_with(*a, lambda new, total: ~_new_last(new, total)),
+            "The mask is inverted: the queries attend only to keys that come after them, and the last one to none.",
+        ),
+        Mistake(
+            "inverted_without_nan",
+            lambda *a: _attend_with(*a, lambda new, total: ~_new_last(new, total), fill=None),
+            "The mask is inverted: the queries attend only to keys that come after them, and the last one to none.",
         ),
     ),
     hints=(

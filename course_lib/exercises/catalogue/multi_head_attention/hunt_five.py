@@ -17,7 +17,7 @@ from course_lib.exercises.catalogue.multi_head_attention._shared import (
     projection_matrices,
 )
 from course_lib.exercises.exercise import Case, Exercise, Mistake
-from course_lib.multihead import merge_heads
+from course_lib.multihead import merge_heads, split_heads
 
 
 def multi_head(query, key, value, mask, W_q, W_k, W_v, W_o, num_heads):
@@ -80,7 +80,8 @@ def _with_bugs(
     if masking == "unused":
         weights = torch.softmax(attention_scores(q, k), dim=-1)
     else:
-        fill = {"nan": -torch.inf, "mean": -1e9, "": None}[masking]
+        fill = {"nan": -torch.inf, "mean": -1e9}.get(masking)
+        mask = ~mask if masking == "inverted" else mask
         weights = softmax_where_allowed(attention_scores(q, k), mask[:, None], fill=fill)
     heads = weights @ v
     return (heads if merging else merge_heads(heads)) @ W_o.T
@@ -104,6 +105,7 @@ _SYMPTOMS = {
         "unused": "the mask changes nothing, which may hide one more bug",
         "nan": "a fully masked query gets NaN",
         "mean": "a fully masked query gets the mean of the masked values",
+        "inverted": "the mask is inverted, so the queries attend to the masked keys (that bug is half repaired)",
     },
     "merging": {
         "": "",
@@ -133,6 +135,18 @@ def _partial_repair(**left):
 
 
 _NONE_REPAIRED = ("batch", "key and value", "unused", "thrown")
+
+
+def _all_repaired(query, key, value, mask, W_q, W_k, W_v, W_o, num_heads, **wrong):
+    """The layer without the five bugs, and with another one."""
+
+    def heads_of(x, W):
+        return split_heads(x @ W.mT, num_heads)
+
+    scores = attention_scores(heads_of(query, W_q), heads_of(key, W_k), wrong.get("root"))
+    weights = softmax_where_allowed(scores, mask[:, None], dim=wrong.get("dim", -1))
+    return merge_heads(weights @ heads_of(value, W_v)) @ W_o.mT
+
 
 EXERCISE = Exercise(
     name="hunt_five",
@@ -180,6 +194,32 @@ EXERCISE = Exercise(
             lambda *a: multi_head_reference(*a, join=merge_without_transpose),
             "None of the five is left. But you merge without transposing back, so a row holds several positions of "
             "one head.",
+        ),
+        Mistake(
+            "over_queries",
+            lambda *a: _all_repaired(*a, dim=-2),
+            "None of the five is left. But your softmax runs over the queries: each query has a distribution over the "
+            "keys, dim=-1.",
+        ),
+        Mistake(
+            "no_scale",
+            lambda *a: _all_repaired(*a, root=1),
+            "None of the five is left. But the scale is missing now: divide the scores by √d_head.",
+        ),
+        Mistake(
+            "keys_and_values_exchanged",
+            lambda query, key, value, *rest: _all_repaired(query, value, key, *rest),
+            "None of the five is left. But keys and values are exchanged: W_k projects key, W_v projects value.",
+        ),
+        Mistake(
+            "W_o_not_transposed",
+            lambda *a: _all_repaired(*a[:-2], a[-2].mT, a[-1]),
+            "None of the five is left. But W_o is used as x @ W_o.T, like the other matrices.",
+        ),
+        Mistake(
+            "by_d_model",
+            lambda *a: _all_repaired(*a, root=a[0].shape[-1]),
+            "None of the five is left. But you scale by √d_model: a score is a sum over the components of one head, √d_head.",
         ),
     ),
     hints=(

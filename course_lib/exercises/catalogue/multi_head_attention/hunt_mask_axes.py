@@ -93,6 +93,25 @@ EXERCISE = Exercise(
             lambda *a: _padded_softmax(*a, dim=1),
             "Your softmax runs over the heads. Each query has a distribution over the keys: dim=-1.",
         ),
+        Mistake(
+            "over_queries",
+            lambda *a: _padded_softmax(*a, dim=-2),
+            "The axes line up now. But your softmax runs over the queries. Each query has a distribution over the keys: "
+            "dim=-1.",
+        ),
+        Mistake(
+            "over_queries_without_nan",
+            lambda *a: _padded_softmax(*a, dim=-2).nan_to_num(),
+            "The axes line up now. But your softmax runs over the queries. Each query has a distribution over the keys: "
+            "dim=-1.",
+        ),
+        Mistake(
+            "mask_of_the_first",
+            lambda scores, allowed: _padded_softmax(
+                scores, allowed[:1].expand_as(allowed), fill=-torch.inf
+            ),
+            "Every sequence gets the mask of the first one. The batch axis stays: allowed[:, None, None, :].",
+        ),
     ),
     hints=(
         "Use 3 sequences and 2 heads. Which error do you get?",

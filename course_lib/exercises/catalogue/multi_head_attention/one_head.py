@@ -30,6 +30,17 @@ def _head_by_head(in_proj_weight, head, num_heads):
     return in_proj_weight.reshape(num_heads, 3, d_model // num_heads, d_model)[head]
 
 
+def _from_row_head(in_proj_weight, head, num_heads):
+    d_head = in_proj_weight.shape[1] // num_heads
+    return torch.stack([block[head : head + d_head] for block in in_proj_weight.chunk(3)])
+
+
+def _consecutive_rows(in_proj_weight, head, num_heads):
+    d_model = in_proj_weight.shape[1]
+    d_head = d_model // num_heads
+    return in_proj_weight[head * d_head :][: 3 * d_head].reshape(3, d_head, d_model)
+
+
 EXERCISE = Exercise(
     name="one_head",
     notebook="05_multi_head_attention",
@@ -38,6 +49,7 @@ EXERCISE = Exercise(
     solution=one_head,
     cases=(
         Case(in_proj_weight=torch.arange(48.0).view(12, 4), head=1, num_heads=2),
+        Case(in_proj_weight=random_tensor(24, 8, seed=6), head=1, num_heads=4),
         Case(in_proj_weight=random_tensor(36, 12, seed=0), head=2, num_heads=3),
     ),
     mistakes=(
@@ -87,6 +99,33 @@ EXERCISE = Exercise(
             "transposed",
             lambda *a: _by_chunks(*a).mT,
             "Your matrices are transposed: (3, d_model, d_head). Keep PyTorch's layout (out, in).",
+        ),
+        Mistake(
+            "columns_transposed",
+            lambda *a: _by_chunks(*a, axis=1).mT,
+            "You take columns and transpose them, which gives the right shape. nn.Linear stores (out, in), so the outputs "
+            "of a head are rows: d_head rows of each block.",
+        ),
+        Mistake(
+            "from_row_head",
+            _from_row_head,
+            "You begin at row `head` of each block. A head has d_head rows, so head i begins at row i · d_head.",
+        ),
+        Mistake(
+            "consecutive_rows",
+            _consecutive_rows,
+            "You take 3 · d_head consecutive rows, those of three heads in a row. The rows of a head are in three places: "
+            "in the block of the queries, of the keys and of the values.",
+        ),
+        Mistake(
+            "counted_from_the_end",
+            lambda *a: _by_chunks(*a, pick=lambda head, num_heads: num_heads - 1 - head),
+            "You count the heads from the last one. Head 0 has the first rows of each block.",
+        ),
+        Mistake(
+            "reversed_order",
+            lambda *a: _by_chunks(*a, order=(2, 1, 0)),
+            "Queries and values are exchanged: the order is queries, keys, values.",
         ),
     ),
     hints=(

@@ -82,6 +82,16 @@ EXERCISE = Exercise(
             _project_all,
             "The heads are still concatenated in one vector. Give them an axis of their own.",
         ),
+        Mistake(
+            "first_matrix",
+            lambda x, W: (x @ W[0])[:, None].expand(-1, len(W), -1, -1),
+            "All heads use the matrix of head 0. Each head has its own.",
+        ),
+        Mistake(
+            "summed",
+            lambda x, W: torch.einsum("bli,hio->blo", x, W),
+            "You sum over the heads. Keep their axis: bhlo in the result of einsum.",
+        ),
     ),
     hints=(
         "Each head multiplies the same x by a matrix of its own. Which axis must x get, so that the two broadcast?",

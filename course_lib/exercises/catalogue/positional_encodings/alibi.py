@@ -83,6 +83,14 @@ def _with_slopes(slopes):
     return partial(_alibi, slopes=slopes)
 
 
+def _joined_slopes(heads, choose):
+    """The slopes of the largest power of two below, and those that `choose` takes of the next one."""
+    below = 2 ** int(math.log2(heads))
+    return torch.cat(
+        [_geometric_slopes(below), choose(_geometric_slopes(2 * below), heads - below)]
+    )
+
+
 EXERCISE = Exercise(
     name="alibi",
     notebook="06_positional_encodings",
@@ -92,6 +100,9 @@ EXERCISE = Exercise(
     cases=(
         Case(scores=rounded_tensor(1, 2, 2, 3, seed=7)),  # as many heads as queries
         Case(scores=random_tensor(1, 3, 2, 5, seed=8)),  # not a power of two
+        Case(
+            scores=random_tensor(1, 6, 2, 4, seed=10)
+        ),  # two slopes are added, and one is left out
         Case(scores=random_tensor(2, 4, 3, 6, seed=9)),
     ),
     mistakes=(
@@ -103,14 +114,7 @@ EXERCISE = Exercise(
         ),
         Mistake(
             "every_second_from_the_second",
-            _with_slopes(
-                lambda n: torch.cat(
-                    [
-                        _geometric_slopes(below := 2 ** int(math.log2(n))),
-                        _geometric_slopes(2 * below)[1::2][: n - below],
-                    ]
-                )
-            ),
+            _with_slopes(lambda n: _joined_slopes(n, lambda more, count: more[1::2][:count])),
             "With 3 heads two of yours have the same slope. Of the next power of two take every second slope from "
             "the first on; the others are among the slopes you have already.",
         ),
@@ -236,6 +240,82 @@ EXERCISE = Exercise(
             "weights",
             _weights,
             "These are the weights. Return the scores, before the softmax.",
+        ),
+        Mistake(
+            "without_the_step",
+            _with_slopes(lambda n: _joined_slopes(n, lambda more, count: more[:count])),
+            "The slopes that you add are the first ones of the next power of two. Take every second one, from the first on: "
+            "the others are among the slopes you have already.",
+        ),
+        Mistake(
+            "last_of_the_next_power",
+            _with_slopes(
+                lambda n: _joined_slopes(n, lambda more, count: more[0::2].flip(0)[:count])
+            ),
+            "The slopes that you add are the last ones of every second of the next power of two. Take them from the first on.",
+        ),
+        Mistake(
+            "added_slopes_first",
+            _with_slopes(lambda n: alibi_slopes(n).roll(n - 2 ** int(math.log2(n)))),
+            "The right slopes in another order: those of the largest power of two below come first, then those that are added.",
+        ),
+        Mistake(
+            "sorted",
+            _with_slopes(lambda n: alibi_slopes(n).sort(descending=True).values),
+            "The right slopes in another order: you sort them. Those of the largest power of two below come first, then those "
+            "that are added.",
+        ),
+        Mistake(
+            "reversed_for_any_number",
+            _with_slopes(lambda n: alibi_slopes(n).flip(0)),
+            "Your slopes are in reverse order. Head 0 has the first of them.",
+        ),
+        Mistake(
+            "exponents_from_zero_for_any_number",
+            _with_slopes(
+                lambda n: (
+                    alibi_slopes(n) * 2 ** (8 / n) if math.log2(n).is_integer() else alibi_slopes(n)
+                )
+            ),
+            "For a power of two your exponents begin at 0, so that the first slope is 1. They begin at -8/heads and end at -8.",
+        ),
+        *_with_either_slopes(
+            "squared",
+            partial(_alibi, distance=lambda *n: _distance(*n) ** 2),
+            "You square the distance. The bias is linear in it: slope · |i - j|.",
+        ),
+        *_with_either_slopes(
+            "multiplied",
+            lambda scores, slopes=alibi_slopes: (
+                scores * (_alibi(torch.zeros_like(scores), slopes=slopes))
+            ),
+            "You multiply the scores by the bias. Subtract: scores - slope · |i - j|.",
+        ),
+        *_with_either_slopes(
+            "bias_alone",
+            lambda scores, slopes=alibi_slopes: _alibi(torch.zeros_like(scores), slopes=slopes),
+            "You return the bias alone. Add it to the scores.",
+        ),
+        *_with_either_slopes(
+            "half_the_distance",
+            partial(_alibi, distance=lambda *n: _distance(*n) / 2),
+            "Your bias is half of what it should be: slope · |i - j|.",
+        ),
+        Mistake(
+            "same_first_slope",
+            _with_slopes(lambda n: alibi_slopes(n)[:1].expand(n)),
+            "All your heads have the same slope. Each has its own.",
+        ),
+        Mistake(
+            "every_second_of_twice_the_next_power",
+            _with_slopes(lambda n: _geometric_slopes(2 * 2 ** math.ceil(math.log2(n)))[0::2][:n]),
+            "You take every second slope of a larger power of two for all heads. The first ones are those of the largest power of "
+            "two below; only the others are every second one of the next.",
+        ),
+        *_with_either_slopes(
+            "log_distance",
+            partial(_alibi, distance=lambda *n: torch.log1p(_distance(*n))),
+            "Your bias grows with the logarithm of the distance. It is linear in it: slope · |i - j|.",
         ),
     ),
     hints=(

@@ -93,6 +93,46 @@ EXERCISE = Exercise(
             lambda new, past, table: table[past : past + new.shape[1]].expand(new.shape),
             "These are the right rows. Add them to new.",
         ),
+        Mistake(
+            "one_too_early_from_zero",
+            lambda new, past, table: new + table[max(past - 1, 0) :][: new.shape[1]],
+            "Off by one: with `past` tokens before it, a token is at position `past`. Yours repeats the position "
+            "of the token before.",
+        ),
+        Mistake(
+            "new_counted_in_past",
+            lambda new, past, table: new + table[max(past - new.shape[1], 0) :][: new.shape[1]],
+            "You subtract the number of new tokens from `past`. It counts only the cached ones: the first new token is at "
+            "position `past`.",
+        ),
+        Mistake(
+            "only_without_a_cache",
+            lambda new, past, table: new + table[: new.shape[1]] if past == 0 else new.clone(),
+            "Right for a prompt. But with cached tokens the new ones get no position at all.",
+        ),
+        Mistake(
+            "last_row",
+            lambda new, past, table: new + table[past + new.shape[1] - 1],
+            "All your new tokens get one row, that of the last of them.",
+        ),
+        Mistake(
+            "reversed",
+            lambda new, past, table: new + table[past : past + new.shape[1]].flip(0),
+            "The right rows in reverse order. The first new token has position `past`.",
+        ),
+        Mistake(
+            "as_a_prompt_and_past",
+            lambda new, past, table: new + table[: new.shape[1]] + table[past],
+            "You add two rows to each token, that of its index in `new` and that of `past`. Positions are added, not rows: "
+            "one row, that of past + index.",
+        ),
+        Mistake(
+            "past_twice",
+            lambda new, past, table: (
+                new + table[(torch.arange(new.shape[1]) + 2 * past).clamp(max=len(table) - 1)]
+            ),
+            "You count `past` twice. The first new token is at position `past`.",
+        ),
     ),
     hints=(
         "Call it three times with one new token each, past = 0, 1, 2. Which row is added?",

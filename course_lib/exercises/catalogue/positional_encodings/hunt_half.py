@@ -131,6 +131,41 @@ EXERCISE = Exercise(
             lambda x, p: _half_layout(x, p, times=4),
             "The layout is right now, but the exponents are doubled.",
         ),
+        Mistake(
+            "halved",
+            lambda x, p: _half_layout(x, p, times=1),
+            "The layout is right now, but the exponents are half of what they were: pair i has the exponent -2 i / d.",
+        ),
+        Mistake(
+            "frequency_of_each_component",
+            lambda x, p: rotate_each(
+                x, p[:, None] * 10000 ** (-torch.arange(x.shape[-1]) / x.shape[-1]), swap_halves
+            ),
+            "Every component has a frequency of its own now. The two components of a pair, i and i + d / 2, need the same one.",
+        ),
+        Mistake(
+            "sine_subtracted",
+            lambda x, p: rotate_each(
+                x, repeat_all(_angles_of(x, p)), lambda x: -_swap_without_minus(x)
+            ),
+            "The angles are right now, but both sines are subtracted, so norms still change. Only the first half has a minus: "
+            "[-b, a].",
+        ),
+        Mistake(
+            "second_half_not_rotated",
+            lambda x, p: rotate_each(
+                x, join_halves(t := _angles_of(x, p), torch.zeros_like(t)), swap_halves
+            ),
+            "The angles of the second half are 0 now. Component i + d / 2 needs the angle of component i.",
+        ),
+        Mistake(
+            "sine_and_cosine_exchanged",
+            lambda x, p: (
+                x * repeat_all(_angles_of(x, p)).sin()
+                + swap_halves(x) * repeat_all(_angles_of(x, p)).cos()
+            ),
+            "The angles are right now, but sine and cosine are exchanged: x · cos + rotated · sin, as before.",
+        ),
     ),
     hints=(
         "A rotation keeps norms. Compare x.norm(dim=-1) before and after, first with d = 2, then with d = 4.",

@@ -42,13 +42,13 @@ def _given(query, key, value):
     return torch.softmax(scores, dim=-1) @ rotate(value)
 
 
-def _rotated_by(x, times):
+def _rotated_by(x, times, layout="interleaved"):
     """Rotated by `times` the angle of its position."""
-    return rotate_by(x, rotation_angles(times * torch.arange(x.shape[-2]), x.shape[-1]))
+    return rotate_by(x, rotation_angles(times * torch.arange(x.shape[-2]), x.shape[-1]), layout)
 
 
-def _rotary_attention(query, key, value, *, q=1, k=1, v=0, out=0, root=None):
-    scores = _rotated_by(query, q) @ _rotated_by(key, k).mT
+def _rotary_attention(query, key, value, *, q=1, k=1, v=0, out=0, root=None, layout="interleaved"):
+    scores = _rotated_by(query, q, layout) @ _rotated_by(key, k, layout).mT
     weights = torch.softmax(scores / math.sqrt(query.shape[-1] if root is None else root), dim=-1)
     return _rotated_by(weights @ _rotated_by(value, v), out)
 
@@ -133,6 +133,29 @@ EXERCISE = Exercise(
             "no_scale",
             partial(_rotary_attention, root=1),
             "The values are right now, but the scale is missing: divide the scores by √d.",
+        ),
+        Mistake(
+            "opposite_directions_of_keys",
+            partial(_rotary_attention, k=-1),
+            "You rotate queries and keys in opposite directions, so a score depends on the sum of the positions. "
+            "Rotate both in the same direction.",
+        ),
+        Mistake(
+            "other_direction",
+            partial(_rotary_attention, q=-1, k=-1),
+            "The values are not rotated any more, but queries and keys are rotated in the other direction. A score depends "
+            "on the offset, with the wrong sign. The function `rotate` was right.",
+        ),
+        Mistake(
+            "half_layout",
+            partial(_rotary_attention, layout="half"),
+            "The values are not rotated any more, but you pair the first half of the components with the second. The function "
+            "`rotate` was right: it pairs neighbours.",
+        ),
+        Mistake(
+            "by_d",
+            lambda *a: _rotary_attention(*a, root=a[0].shape[-1] ** 2),
+            "The values are right now, but you divide the scores by d. Divide by √d.",
         ),
     ),
     hints=(

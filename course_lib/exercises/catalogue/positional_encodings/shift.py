@@ -40,6 +40,20 @@ def _shift_without_minus(rows, k, base):
     return interleave(s * angles.cos() + c * angles.sin(), c * angles.cos() + s * angles.sin())
 
 
+def _shift_overwritten(rows, k, base):
+    angles = rotation_angles(torch.tensor([k]), rows.shape[-1], base)
+    s = rows[:, 0::2] * angles.cos() + rows[:, 1::2] * angles.sin()
+    return interleave(s, rows[:, 1::2] * angles.cos() - s * angles.sin())
+
+
+def _angles_added(rows, k, base, inverse):
+    columns = rows[:, 0::2] if inverse is torch.asin else rows[:, 1::2]
+    angles = inverse(columns.clamp(-1, 1)) + rotation_angles(
+        torch.tensor([k]), rows.shape[-1], base
+    )
+    return sines_and_cosines(angles)
+
+
 EXERCISE = Exercise(
     name="shift",
     notebook="06_positional_encodings",
@@ -120,6 +134,39 @@ EXERCISE = Exercise(
             "base_ignored",
             lambda rows, k, base: _shift_with(rows, k, 10000.0),
             "You always use 10000. The base is an argument.",
+        ),
+        Mistake(
+            "sines_and_cosines_exchanged",
+            lambda *a: interleave((out := _shift_with(*a))[:, 1::2], out[:, 0::2]),
+            "The rotation is right, but the cosine of each pair comes before the sine. Column 2i holds the sine.",
+        ),
+        Mistake(
+            "overwritten",
+            _shift_overwritten,
+            "You write the new sines over the old ones and then compute the cosines from the new ones. Compute both from the "
+            "given columns: sin(a + b) and cos(a + b) need sin a and cos a.",
+        ),
+        Mistake(
+            "exponent_without_minus",
+            lambda *a: _shift_with(*a, times=-2),
+            "Your frequencies grow from pair to pair: the exponent has lost its minus. ω is base^(-2 i / d_model).",
+        ),
+        Mistake(
+            "by_arcsine",
+            lambda rows, k, base: _angles_added(rows, k, base, torch.asin),
+            "asin returns angles between -π/2 and π/2 only, so in half of the rows it is another angle than the one that was "
+            "encoded. No angle is needed: sin(a + b) = sin a cos b + cos a sin b.",
+        ),
+        Mistake(
+            "by_arccosine",
+            lambda rows, k, base: _angles_added(rows, k, base, torch.acos),
+            "acos returns angles between 0 and π only, so in half of the rows it is another angle than the one that was "
+            "encoded. No angle is needed: sin(a + b) = sin a cos b + cos a sin b.",
+        ),
+        Mistake(
+            "absolute_shift",
+            lambda rows, k, base: _shift_with(rows, abs(k), base),
+            "You always move forward. A negative k moves back.",
         ),
     ),
     hints=(

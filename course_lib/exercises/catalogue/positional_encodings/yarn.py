@@ -149,6 +149,64 @@ EXERCISE = Exercise(
             ),
             "The slow pairs become faster: you multiply their frequency by the scale. Divide.",
         ),
+        Mistake(
+            "divided_by_32",
+            lambda omega, scale, trained: _mixed(
+                omega, ((_rotations(omega, trained) - 1) / 32).clamp(0, 1), scale
+            ),
+            "You divide by 32, so your γ is 1 only at 33 rotations. From 1 to 32 it is a distance of 31.",
+        ),
+        Mistake(
+            "degrees",
+            lambda omega, scale, trained: _mixed(omega, _kept(trained * omega / 360), scale),
+            "You divide by 360, as if ω were in degrees. It is in radians: a full rotation is 2π.",
+        ),
+        Mistake(
+            "half_rotations",
+            lambda omega, scale, trained: _mixed(omega, _kept(trained * omega / math.pi), scale),
+            "You divide by π, which counts half rotations. A full rotation is 2π radians.",
+        ),
+        Mistake(
+            "logarithmic",
+            lambda omega, scale, trained: _mixed(
+                omega, (_rotations(omega, trained).log() / math.log(32)).clamp(0, 1), scale
+            ),
+            "Your γ grows with the logarithm of the rotations. It grows linearly with their number.",
+        ),
+        Mistake(
+            "whole_rotations",
+            lambda omega, scale, trained: _mixed(
+                omega, _kept(_rotations(omega, trained).floor()), scale
+            ),
+            "You count whole rotations only. γ grows linearly with the number of rotations, fractions included.",
+        ),
+        Mistake(
+            "geometric_mix",
+            lambda omega, scale, trained: omega * scale ** (_kept(_rotations(omega, trained)) - 1),
+            "Between 1 and 32 rotations you mix the logarithms of the frequencies. Mix the frequencies: "
+            "γ ω + (1 - γ) ω / scale.",
+        ),
+        Mistake(
+            "scale_in_the_rotations",
+            lambda omega, scale, trained: _mixed(
+                omega, _kept(_rotations(omega, trained) / scale), scale
+            ),
+            "You count the rotations of the divided frequencies. Count those of ω, within the training length.",
+        ),
+        Mistake(
+            "omega_forgotten",
+            lambda omega, scale, trained: (
+                (kept := _kept(_rotations(omega, trained))) * omega + (1 - kept) / scale
+            ),
+            "In the second term ω is missing: (1 - γ) ω / scale.",
+        ),
+        Mistake(
+            "threshold_in_the_middle",
+            lambda omega, scale, trained: torch.where(
+                _rotations(omega, trained) > 16.5, omega, omega / scale
+            ),
+            "Right for pairs with at most one rotation and with at least 32. Between them the frequency is a mix.",
+        ),
     ),
     hints=(
         "How many rotations does a pair with frequency ω, in radians per position, complete within `trained` positions?",

@@ -25,21 +25,23 @@ class ProjectedTwice(RuntimeError):
 class _Projection:
     """Multiply by a matrix; raise for more tokens than there are new ones."""
 
-    def __init__(self, name, W, new):
-        self._name, self._W, self._new, self._seen = name, W, new, 0
+    def __init__(self, name, W, new, batch):
+        self._name, self._W, self._new, self._batch, self._seen = name, W, new, batch, 0
 
     def __call__(self, x):
         if x.shape[-1] != len(self._W):
             raise ValueError(f"{self._name} takes vectors of {len(self._W)} numbers")
-        if x.shape[-2] > self._new:
-            raise TooMuchWork(f"{self._name}: {self._new} new, but {x.shape[-2]} came")
-        self._seen += x.shape[-2]
-        if self._seen > self._new:
-            raise ProjectedTwice(f"{self._name}: {self._new} new, but {self._seen} came in all")
+        tokens = x.numel() // x.shape[-1]  # of all sequences, in whatever form they come
+        most = self._new * self._batch
+        if tokens > most:
+            raise TooMuchWork(f"{self._name}: {most} tokens are new, but {tokens} came")
+        self._seen += tokens
+        if self._seen > most:
+            raise ProjectedTwice(f"{self._name}: {most} are new, but {self._seen} came in all")
         return x @ self._W.to(x.dtype)
 
-    def __deepcopy__(self, memo):
-        return _Projection(self._name, self._W, self._new)  # has counted nothing
+    def __deepcopy__(self, memo):  # has counted nothing
+        return _Projection(self._name, self._W, self._new, self._batch)
 
     def __eq__(self, other):
         return isinstance(other, _Projection) and other._W is self._W
@@ -55,8 +57,8 @@ def _decoding_case(x, past, d_head, seed):
     return Case(
         x=x,
         kept=torch.stack([x[:, :past] @ W_k, x[:, :past] @ W_v]),
-        key_of=_Projection("key_of", W_k, new),
-        value_of=_Projection("value_of", W_v, new),
+        key_of=_Projection("key_of", W_k, new, len(x)),
+        value_of=_Projection("value_of", W_v, new, len(x)),
     )
 
 
@@ -73,11 +75,17 @@ def _cached_step(
     return join(kept, torch.stack(fresh(key_of, value_of, new(x, kept.shape[2]))))
 
 
+def _reference(x, kept, key_of, value_of):
+    """Without `kept` where it is empty, so that an answer need not have a gradient to it there."""
+    join = {} if kept.shape[2] else {"join": lambda kept, fresh: fresh}
+    return _cached_step(x, kept, key_of, value_of, **join)
+
+
 EXERCISE = Exercise(
     name="cached_step",
     notebook="08_transformer",
     title="One step with a KV cache",
-    reference=_cached_step,
+    reference=_reference,
     solution=cached_step,
     cases=(
         _decoding_case(rounded_tensor(1, 2, 2, seed=9), past=1, d_head=2, seed=10),
@@ -90,8 +98,8 @@ EXERCISE = Exercise(
         Mistake(
             "all_again",
             partial(_cached_step, new=lambda x, past: x, join=lambda kept, fresh: fresh),
-            "You project every token again. The result is right, but no work is saved. Project x[:, kept.shape[2]:] "
-            "alone, and take the rest from kept.",
+            "You project tokens whose keys and values are kept already, so no work is saved. Project "
+            "x[:, kept.shape[2]:] alone, and take the rest from kept.",
         ),
         Mistake(
             "kept_again",
@@ -106,7 +114,8 @@ EXERCISE = Exercise(
         Mistake(
             "twice",
             partial(_cached_step, fresh=lambda k, v, new: [k(new), v(new), k(new)][:2]),
-            "You project the new tokens twice. Keep the result of the first time.",
+            "The new tokens pass twice through the same projection. Project them once with each, the keys with key_of and "
+            "the values with value_of, and keep the results.",
         ),
         Mistake(
             "new_in_front",
@@ -180,6 +189,47 @@ EXERCISE = Exercise(
             "along_the_vectors",
             partial(_cached_step, join=lambda kept, fresh: torch.cat([kept, fresh], dim=-1)),
             "You join along the vectors. kept is (2, batch, past, d_head): the tokens are its third axis, dim=2.",
+        ),
+        Mistake(
+            "kept_projected_again",
+            lambda x, kept, key_of, value_of: torch.cat(
+                [
+                    torch.stack([key_of(kept[0]), value_of(kept[1])]),
+                    torch.stack([key_of(x[:, kept.shape[2] :]), value_of(x[:, kept.shape[2] :])]),
+                ],
+                dim=2,
+            ),
+            "You project what is kept once more. It is keys and values already: project the new tokens, then join.",
+        ),
+        Mistake(
+            "batch_as_past",
+            lambda x, kept, key_of, value_of: _cached_step(
+                x, kept, key_of, value_of, new=lambda x, past: x[:, kept.shape[1] :]
+            ),
+            "You take the size of the batch for the number of kept tokens. kept is (2, batch, past, d_head): kept.shape[2].",
+        ),
+        Mistake(
+            "one_missing",
+            partial(_cached_step, new=lambda x, past: x[:, past + 1 :]),
+            "Off by one: the first new token is missing. The first `past` tokens are kept, so the new ones begin at index past.",
+        ),
+        Mistake(
+            "newest_only_with_a_cache",
+            partial(_cached_step, new=lambda x, past: x[:, -1:] if past else x),
+            "Once something is kept, you project the last token alone. Several may be new: all behind the first "
+            "kept.shape[2].",
+        ),
+        Mistake(
+            "exchanged_everywhere",
+            lambda *a: _cached_step(*a).flip(0),
+            "You return the values first and then the keys. The keys come first, as in kept.",
+        ),
+        Mistake(
+            "keys_only",
+            lambda x, kept, key_of, value_of: torch.cat(
+                [kept[0], key_of(x[:, kept.shape[2] :])], 1
+            ),
+            "You return the keys alone. Keys and values are stacked: (2, batch, length, d_head).",
         ),
     ),
     hints=(

@@ -44,7 +44,9 @@ def _parts(size, layers, seed, vocabulary=7):
     )
     positions = random_tensor(9, size, seed=seed + 2)
     return {
-        "embed": NamedFunction("an embedding", lambda y: table[y] + positions[: y.shape[1]]),
+        "embed": NamedFunction(
+            "an embedding", lambda target: table[target] + positions[: target.shape[1]]
+        ),
         "layers": [_layer(size, seed + 10 * n, f"layer {n}") for n in range(1, layers + 1)],
         "final_norm": trained_norm(size, seed + 3),
         "lm_head": NamedFunction("a linear layer", lambda x: x @ W),
@@ -64,18 +66,26 @@ def _decode(
     norm="last",
     chain="x",
     head=None,
+    masked=lambda number: True,
 ):
     x = start = embed(target)
     mask, memory_mask = masks(causal_mask(target.shape[1]), memory_mask)
-    for layer in layers:
+    x = final_norm(x) if "first" in norm else x
+    causal = mask
+    for number, layer in enumerate(layers):
+        mask = causal if masked(number) else None
         if chain == "memory":
             x = memory = layer(x, memory, mask, memory_mask)
+        elif chain == "x twice":
+            x = layer(x, x, mask, memory_mask)
+        elif chain == "residual":
+            x = x + layer(x, memory, mask, memory_mask)
         elif chain == "swapped":
             x = layer(memory, x, mask, memory_mask)
         else:
             x = layer(start if chain == "start" else x, memory, mask, memory_mask)
-        x = final_norm(x) if norm == "each" else x
-    x = final_norm(x) if norm == "last" else x
+        x = final_norm(x) if "each" in norm else x
+    x = final_norm(x) if "last" in norm else x
     return (head or lm_head)(x)
 
 
@@ -189,6 +199,128 @@ EXERCISE = Exercise(
             "last_position_only",
             lambda *a: _decode(*a)[:, -1],
             "You return the logits of the last position. Generation needs no others, but training needs all.",
+        ),
+        Mistake(
+            "one_ahead",
+            partial(
+                _decode,
+                masks=lambda mask, memory_mask: (torch.ones_like(mask).tril(1), memory_mask),
+            ),
+            "Off by one: each position attends to the token after it, which is its label.",
+        ),
+        Mistake(
+            "masks_exchanged",
+            partial(_decode, masks=lambda mask, memory_mask: (memory_mask, mask)),
+            "The masks are exchanged: layer(x, memory, mask, memory_mask). Where target and source have the same length, no "
+            "error is raised.",
+        ),
+        Mistake(
+            "mask_twice",
+            partial(_decode, masks=lambda mask, memory_mask: (mask, mask)),
+            "The cross-attention gets the causal mask. The whole source is known; only its padding is masked: memory_mask.",
+        ),
+        Mistake(
+            "memory_mask_twice",
+            partial(_decode, masks=lambda mask, memory_mask: (memory_mask, memory_mask)),
+            "The self-attention gets memory_mask, so positions attend to later ones. It needs the causal mask.",
+        ),
+        Mistake(
+            "memory_mask_inverted",
+            partial(_decode, masks=lambda mask, memory_mask: (mask, ~memory_mask)),
+            "The mask of the memory is inverted, as nn.Transformer expects it. The layers here take True = may attend.",
+        ),
+        Mistake(
+            "x_and_memory_exchanged",
+            partial(_decode, chain="swapped"),
+            "x and memory are exchanged: the queries come from x, layer(x, memory, …).",
+        ),
+        Mistake(
+            "memory_is_x",
+            partial(_decode, chain="x twice"),
+            "Every layer gets x as its memory, so the source is never used. Every layer attends to the same memory.",
+        ),
+        Mistake(
+            "residual_around_the_layer",
+            partial(_decode, chain="residual"),
+            "You add x to the output of a layer. The residual connections are inside the layer already.",
+        ),
+        Mistake(
+            "norm_first",
+            partial(_decode, norm="first"),
+            "The final norm comes before the first layer. It belongs after the last.",
+        ),
+        Mistake(
+            "norm_first_and_last",
+            partial(_decode, norm="first and last"),
+            "The norm after the last layer is right. Remove the one before the first: a pre-norm layer normalises its own "
+            "input.",
+        ),
+        Mistake(
+            "norm_in_each_layer_and_last",
+            partial(_decode, norm="each and last"),
+            "You apply the final norm after every layer, and once more at the end. It comes once, after the last layer.",
+        ),
+        Mistake(
+            "memory_normed",
+            lambda target, memory, memory_mask, embed, layers, norm, head: _decode(
+                target, norm(memory), memory_mask, embed, layers, norm, head
+            ),
+            "You normalise the memory. The final norm of the encoder has done so; final_norm here is that of the decoder.",
+        ),
+        Mistake(
+            "mask_for_the_first",
+            partial(_decode, masked=lambda number: number == 0),
+            "Only the first layer gets the causal mask. The others attend to later positions.",
+        ),
+        Mistake(
+            "last_layer_left_out",
+            lambda target, memory, memory_mask, embed, layers, *rest: _decode(
+                target, memory, memory_mask, embed, layers[:-1], *rest
+            ),
+            "The last layer is left out.",
+        ),
+        Mistake(
+            "first_layer_repeated",
+            lambda target, memory, memory_mask, embed, layers, *rest: _decode(
+                target, memory, memory_mask, embed, [layers[0]] * len(layers), *rest
+            ),
+            "You apply the first layer each time. Each layer has weights of its own.",
+        ),
+        Mistake(
+            "target_shifted",
+            lambda target, *rest: _decode(target[:, :-1], *rest),
+            "You drop the last token of the target. Here target is the input of the decoder already: one row of logits for "
+            "each of its tokens.",
+        ),
+        Mistake(
+            "last_position_as_a_row",
+            lambda *a: _decode(*a)[:, -1:],
+            "You return the logits of the last position. Generation needs no others, but training needs all.",
+        ),
+        Mistake(
+            "log_probabilities",
+            lambda *a: torch.log_softmax(_decode(*a), dim=-1),
+            "You return log-probabilities. The loss expects logits and applies the softmax itself.",
+        ),
+        Mistake(
+            "embeddings_added",
+            lambda target, memory, memory_mask, embed, layers, norm, head: _decode(
+                target,
+                memory,
+                memory_mask,
+                embed,
+                layers,
+                lambda x: norm(x) + embed(target),
+                head,
+            ),
+            "You add the embeddings to the output once more. The residual connections are inside the layers already.",
+        ),
+        Mistake(
+            "embeddings_added_before_the_norm",
+            lambda target, memory, memory_mask, embed, layers, norm, head: _decode(
+                target, memory, memory_mask, embed, layers, lambda x: norm(x + embed(target)), head
+            ),
+            "You add the embeddings to the output once more. The residual connections are inside the layers already.",
         ),
     ),
     hints=(

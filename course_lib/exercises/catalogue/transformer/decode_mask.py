@@ -35,6 +35,12 @@ def _with(**options):
     return lambda tokens, new, pad_id: _mask(tokens, new, pad_id, **options)
 
 
+def _by_offset(tokens, new, pad_id, offset, *, triangle=torch.tril):
+    length = tokens.shape[1]
+    causal = triangle(torch.ones(new, length, dtype=torch.bool), offset(length, new))
+    return causal & (tokens != pad_id)[:, None, :]
+
+
 EXERCISE = Exercise(
     name="decode_mask",
     notebook="08_transformer",
@@ -114,7 +120,74 @@ EXERCISE = Exercise(
         Mistake(
             "causal_inverted",
             lambda *a: ~_mask(*a, padding="none") & _mask(*a, diagonal=a[0].shape[1]),
-            "torch.triu(…, 1) marks what to mask, as nn.Transformer expects it. Here True means 'may attend'.",
+            "Your mask is the upper triangle without the diagonal: torch.triu(…, 1) marks what to mask, as nn.Transformer "
+            "expects it. Here True means 'may attend'.",
+        ),
+        Mistake(
+            "padding_of_both",
+            lambda tokens, new, pad_id: (
+                _mask(tokens, new, pad_id) & _mask(tokens, new, pad_id, padding="queries")
+            ),
+            "The keys are right. But you mask the queries at padding as well, so their rows are empty, which may give NaN. "
+            "Their outputs are not used: mask only the keys.",
+        ),
+        Mistake(
+            "wrong_sign",
+            lambda *a: _by_offset(*a, lambda length, new: new - length),
+            "Your offset has the wrong sign: the queries come after the cached keys. .tril(length - new)",
+        ),
+        Mistake(
+            "offset_by_new",
+            lambda *a: _by_offset(*a, lambda length, new: new),
+            "Your offset is the number of new tokens. It is the number of cached ones: length - new.",
+        ),
+        Mistake(
+            "upper",
+            lambda *a: _by_offset(*a, lambda length, new: length - new, triangle=torch.triu),
+            "Your mask is the upper triangle: each new token attends to itself and to later ones.",
+        ),
+        Mistake(
+            "padding_on_the_right",
+            lambda tokens, new, pad_id: (
+                _mask(tokens, new, pad_id, padding="none")
+                & (torch.arange(tokens.shape[1]) < (tokens != pad_id).sum(1, keepdim=True))[
+                    :, None, :
+                ]
+            ),
+            "You count the real tokens and allow so many keys from the left. That is right only with padding on the right; it "
+            "may stand on either side: tokens != pad_id.",
+        ),
+        Mistake(
+            "all_rows",
+            lambda tokens, new, pad_id: _mask(tokens, tokens.shape[1], pad_id),
+            "Your mask has a row for every token. Only the new ones, the last `new`, are queries.",
+        ),
+        Mistake(
+            "axis_of_heads",
+            lambda *a: _mask(*a)[:, None],
+            "Your mask is right, with an additional axis for the heads. Here it is (batch, new, length).",
+        ),
+        Mistake(
+            "new_only",
+            lambda tokens, new, pad_id: (
+                _mask(tokens, new, pad_id)
+                & (torch.arange(tokens.shape[1]) >= tokens.shape[1] - new)
+            ),
+            "Your new tokens attend only to each other. They may attend to everything cached too.",
+        ),
+        Mistake(
+            "cached_only",
+            lambda tokens, new, pad_id: (
+                (tokens != pad_id) & (torch.arange(tokens.shape[1]) < tokens.shape[1] - new)
+            )[:, None, :].expand(-1, new, -1),
+            "Your new tokens attend only to the cached ones. Each attends to itself and to the new ones before it too.",
+        ),
+        Mistake(
+            "all_allowed",
+            lambda tokens, new, pad_id: torch.ones(
+                len(tokens), new, tokens.shape[1], dtype=torch.bool
+            ),
+            "Everything is allowed. A key is allowed if it is not after its query and is not padding.",
         ),
     ),
     hints=(

@@ -26,13 +26,19 @@ def _given(x, memory, W_q, W_k, real):
     return torch.softmax(scores, dim=-1)
 
 
-def _weights_of(x, memory, W_q, W_k, real, *, mask="keys", dim=-1, root=None, transposed=False):
+def _weights_of(
+    x, memory, W_q, W_k, real, *, mask="keys", dim=-1, root=None, transposed=False, fill=-torch.inf
+):
     scores = (x @ W_q.mT) @ (memory @ W_k.mT).mT / math.sqrt(root or len(W_q))
     if mask == "after":
         return torch.softmax(scores, dim=dim) * real[:, None, :]
     if mask:
-        real = real[:, None, :] if mask == "keys" else ~real[:, None, :]
-        scores = scores.masked_fill(~real, -torch.inf)
+        real = {
+            "keys": real[:, None, :],
+            "padding": ~real[:, None, :],
+            "queries": real[:, :, None],
+        }[mask]
+        scores = scores.masked_fill(~real, fill)
     weights = torch.softmax(scores, dim=dim)
     return weights.mT if transposed else weights
 
@@ -138,6 +144,49 @@ EXERCISE = Exercise(
             "no_scale",
             partial(_weights_of, root=1),
             "The queries come from x now, but the scale is missing: divide the scores by √d_head.",
+        ),
+        Mistake(
+            "only_matrices_exchanged",
+            lambda x, memory, W_q, W_k, real: _given(x, memory, W_k, W_q, real),
+            "You exchanged the matrices. The inputs are exchanged: queries come from x, keys from memory.",
+        ),
+        Mistake(
+            "weights_turned_and_masked",
+            lambda *a: _queries_from_source(*a, mask="", transposed="weights") * a[-1][:, None, :],
+            "You transpose the weights at the end. Their shape is right now, but each column sums to 1, not each "
+            "row, because the queries still come from memory.",
+        ),
+        Mistake(
+            "queries_masked",
+            partial(_weights_of, mask="queries"),
+            "The queries come from x now, but your mask is along the queries: (batch, source, 1). Padding is among the keys: "
+            "real[:, None, :].",
+        ),
+        Mistake(
+            "by_d_model",
+            lambda *a: _weights_of(*a, root=a[0].shape[-1]),
+            "The queries come from x now, but you scale by the dimension of x. A score is a sum over the components of q: "
+            "√q.shape[-1], as before.",
+        ),
+        Mistake(
+            "scores_to_zero",
+            partial(_weights_of, fill=0.0),
+            "The queries come from x now, but a score of 0 masks nothing: exp(0) is 1. Masked scores must be -inf.",
+        ),
+        Mistake(
+            "W_q_twice",
+            lambda x, memory, W_q, W_k, real: _weights_of(x, memory, W_q, W_q, real),
+            "The queries come from x now, but the keys are projected with W_q too. W_k makes keys: memory @ W_k.T.",
+        ),
+        Mistake(
+            "W_k_twice",
+            lambda x, memory, W_q, W_k, real: _weights_of(x, memory, W_k, W_k, real),
+            "The keys come from memory now, but the queries are projected with W_k too. W_q makes queries: x @ W_q.T.",
+        ),
+        Mistake(
+            "over_the_batch",
+            partial(_weights_of, dim=0),
+            "The queries come from x now, but your softmax runs over the batch: each row must sum to 1, dim=-1.",
         ),
     ),
     hints=(

@@ -29,14 +29,24 @@ def _given(query, key, value, training):
 
 
 def _attention(
-    query, key, value, training, *, shift=lambda new, seen: seen - new, masked=lambda t: True
+    query,
+    key,
+    value,
+    training,
+    *,
+    shift=lambda new, seen: seen - new,
+    masked=lambda t: True,
+    invert=False,
+    fill=-torch.inf,
+    root=None,
+    dim=-1,
 ):
     new, seen = query.shape[1], key.shape[1]
     mask = torch.ones(new, seen, dtype=torch.bool).tril(shift(new, seen))
-    scores = query @ key.mT / math.sqrt(query.shape[-1])
+    scores = query @ key.mT / math.sqrt(query.shape[-1] if root is None else root)
     if masked(training):
-        scores = scores.masked_fill(~mask, -torch.inf)
-    return torch.softmax(scores, dim=-1) @ value
+        scores = scores.masked_fill(mask if invert else ~mask, fill)
+    return torch.softmax(scores, dim=dim) @ value
 
 
 EXERCISE = Exercise(
@@ -87,7 +97,7 @@ EXERCISE = Exercise(
         Mistake(
             "square",
             partial(_attention, shift=lambda new, seen: 0),
-            "Both modes are masked now, but the mask has lost its offset: with more keys than queries, the queries are "
+            "Both modes are masked now, but the mask has no offset in validation: with more keys than queries, the queries are "
             "the last ones, .tril(seen - new).",
         ),
         Mistake(
@@ -99,6 +109,58 @@ EXERCISE = Exercise(
             "one_too_few",
             partial(_attention, shift=lambda new, seen: seen - new - 1),
             "Both modes are masked now, but a query does not attend to its own position. The offset was right.",
+        ),
+        Mistake(
+            "wrong_sign",
+            partial(_attention, shift=lambda new, seen: new - seen),
+            "Both modes are masked now, but the offset has the wrong sign, so with cached keys the first queries have no key "
+            "left and get NaN. The offset was right: .tril(seen - new).",
+        ),
+        Mistake(
+            "inverted",
+            partial(_attention, invert=True),
+            "Both modes are masked now, but the mask is inverted: each query attends only to keys after it, and the last one "
+            "to none, which gives NaN.",
+        ),
+        Mistake(
+            "inverted_in_validation",
+            lambda q, k, v, training: _attention(q, k, v, training, invert=not training),
+            "In validation the mask is inverted: each query attends only to keys after it, and the last one to none, which "
+            "gives NaN. The same mask is needed in both modes.",
+        ),
+        Mistake(
+            "only_without_a_cache",
+            lambda q, k, v, training: _attention(
+                q, k, v, training, masked=lambda t: t or q.shape[1] == k.shape[1]
+            ),
+            "In validation the mask is used only if no keys are cached. It is needed with several new tokens on a cache too.",
+        ),
+        Mistake(
+            "no_scale",
+            partial(_attention, root=1),
+            "Both modes are masked now, but the scale is missing: divide the scores by √d.",
+        ),
+        Mistake(
+            "over_queries",
+            partial(_attention, dim=-2),
+            "Both modes are masked now, but your softmax runs over the queries: each query has a distribution over the keys, "
+            "dim=-1.",
+        ),
+        Mistake(
+            "last_only",
+            lambda q, k, v, training: _attention(q if training else q[:, -1:], k, v, training),
+            "In validation you compute the output of the last query only. The validation loss needs all of them, as in "
+            "training.",
+        ),
+        Mistake(
+            "scores_to_zero",
+            partial(_attention, fill=0.0),
+            "Both modes get the mask now, but a score of 0 masks nothing: exp(0) is 1. Masked scores must be -inf.",
+        ),
+        Mistake(
+            "no_scale_in_validation",
+            lambda q, k, v, training: _attention(q, k, v, training, root=None if training else 1),
+            "Both modes are masked now, but in validation the scale is missing: divide the scores by √d.",
         ),
     ),
     hints=(

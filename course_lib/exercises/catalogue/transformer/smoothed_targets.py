@@ -129,6 +129,77 @@ EXERCISE = Exercise(
             lambda *a: _smoothed(*a).masked_fill(torch.arange(a[1]) == a[3], 0.0),
             "You set the column of padding to zero as well, so that no row sums to 1. Only its rows are zero.",
         ),
+        Mistake(
+            "padding_class_emptied_instead",
+            lambda *a: _smoothed(*a, padding="counted").masked_fill(
+                torch.arange(a[1]) == a[3], 0.0
+            ),
+            "You set the column of the padding class to zero. It is the rows at padding that are zero: (target != "
+            "pad_id)[..., None].",
+        ),
+        Mistake(
+            "zero_is_padding",
+            lambda target, C, e, pad_id: _smoothed(target, C, e, 0),
+            "You take class 0 for padding. pad_id says which class it is.",
+        ),
+        Mistake(
+            "padding_inverted",
+            lambda target, C, e, pad_id: (
+                _smoothed(target, C, e, pad_id, padding="counted") * (target == pad_id)[..., None]
+            ),
+            "Only the rows at padding are left. They are the ones to be zero: target != pad_id is True at real tokens.",
+        ),
+        Mistake(
+            "padding_uniform",
+            lambda target, C, e, pad_id: torch.where(
+                (target != pad_id)[..., None], _smoothed(target, C, e, pad_id), 1 / C
+            ),
+            "Your rows at padding are uniform distributions. They are zero, so that padding has no loss.",
+        ),
+        Mistake(
+            "true_class_of_c_minus_1",
+            partial(
+                _smoothed, true=lambda e, C: 1 - e + e / (C - 1), others=lambda e, C: e / (C - 1)
+            ),
+            "You divide ε by C - 1 and give a share to all C classes, so that a row sums to more than 1. With the true class "
+            "included there are C shares: ε / C.",
+        ),
+        Mistake(
+            "normalised",
+            lambda *a: (q := _smoothed(*a)) / q.sum(-1, keepdim=True),
+            "You divide each row by its sum, which is 0 at padding: 0/0 is NaN. The rows sum to 1 already.",
+        ),
+        Mistake(
+            "fixed",
+            lambda target, C, e, pad_id: _smoothed(target, C, 0.1, pad_id),
+            "Your ε is always 0.1. It is the argument smoothing.",
+        ),
+        Mistake(
+            "flattened",
+            lambda *a: _smoothed(*a).reshape(-1, a[1]),
+            "You flatten batch and positions. The result has the shape of target, with the classes as one more axis.",
+        ),
+        Mistake(
+            "uniform",
+            lambda target, C, e, pad_id: (
+                torch.full((*target.shape, C), e / C) * (target != pad_id)[..., None]
+            ),
+            "The true class has no more than the others. It gets 1 - ε on top of its share ε / C.",
+        ),
+        Mistake(
+            "others_empty",
+            partial(_smoothed, others=lambda e, C: 0.0),
+            "The true class has its share ε / C, but the other classes have none. Spread ε over all: ε / C each.",
+        ),
+        Mistake(
+            "padding_one_hot",
+            lambda target, C, e, pad_id: torch.where(
+                (target != pad_id)[..., None],
+                _smoothed(target, C, e, pad_id),
+                F.one_hot(target, C).float(),
+            ),
+            "Your rows at padding have padding as their target. These rows are zero.",
+        ),
     ),
     hints=(
         "A mixture of two rows: one-hot with weight 1 - ε, and uniform (1/C everywhere) with weight ε.",

@@ -84,6 +84,49 @@ EXERCISE = Exercise(
             lambda y: _pair(F.pad(y[:, 1:-1], (1, 0)), y[:, 1:]),
             "Your input begins with padding. It begins with the start token, the first column of target.",
         ),
+        Mistake(
+            "no_end_in_the_input",
+            lambda y: _pair(y[:, :-1].masked_fill(y[:, :-1] == 2, 0), y[:, 1:]),
+            "You replace the end token by padding in the input. That does no harm, since its label is padding; but the "
+            "exercise asks for the tokens as they are.",
+        ),
+        Mistake(
+            "padding_replaced",
+            lambda y: _pair(y[:, :-1], y[:, 1:].masked_fill(y[:, 1:] == 0, -100)),
+            "You replace padding by -100 in the labels, as Hugging Face does, because F.cross_entropy ignores -100 unless told "
+            "otherwise. Here padding stays 0.",
+        ),
+        Mistake(
+            "along_the_batch",
+            lambda y: _pair(y[:-1], y[1:]),
+            "You drop the last and the first sequence. Positions are the second axis: target[:, :-1] and target[:, 1:].",
+        ),
+        Mistake(
+            "stacked_second",
+            lambda y: torch.stack([y[:, :-1], y[:, 1:]], dim=1),
+            "The right tokens, but stacked along the second axis. The first axis says input or labels: torch.stack(…, dim=0).",
+        ),
+        Mistake(
+            "stacked_last",
+            lambda y: torch.stack([y[:, :-1], y[:, 1:]], dim=-1),
+            "The right tokens, but stacked along the last axis. The first axis says input or labels: torch.stack(…, dim=0).",
+        ),
+        Mistake(
+            "concatenated",
+            lambda y: torch.cat([y[:, :-1], y[:, 1:]]),
+            "The right tokens, but concatenated along the batch. torch.stack gives the pair an axis of its own.",
+        ),
+        Mistake(
+            "shifted_by_padding",
+            lambda y: _pair(F.pad(y, (1, 0))[:, :-1], y),
+            "You shift the target once more, with padding in front. It begins with the start token already: target[:, :-1] is the "
+            "input and target[:, 1:] the labels.",
+        ),
+        Mistake(
+            "both_ends_removed",
+            lambda y: _pair(y[:, 1:-1], y[:, 1:-1]),
+            "You remove the first and the last column from both. The input lacks the last, the labels lack the first.",
+        ),
     ),
     hints=(
         "At each position the decoder has read the tokens up to it. The label is the token that comes next.",

@@ -31,8 +31,8 @@ class _Model(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(vocabulary, vocabulary))
 
-    def forward(self, source, target):
-        return self.weight[target] + self.weight[source].mean(dim=1, keepdim=True)
+    def forward(self, source, inputs):
+        return self.weight[inputs] + self.weight[source].mean(dim=1, keepdim=True)
 
     def __eq__(self, other):
         return isinstance(other, _Model)  # training changes it
@@ -65,10 +65,10 @@ class _Batches(list):
 class _SGD:
     """What `torch.optim.SGD` does, without its first import, which may take longer than a check."""
 
-    def __init__(self, parameters, lr):
-        self._parameters, self._lr = list(parameters), lr
+    def __init__(self, params, lr):
+        self._parameters, self._lr = list(params), lr
 
-    def zero_grad(self):
+    def zero_grad(self, set_to_none=True):
         for p in self._parameters:
             p.grad = None
 
@@ -79,7 +79,7 @@ class _SGD:
 
 
 def _optimizer(lr):
-    return NamedFunction(f"SGD with lr={lr}", lambda parameters: _SGD(parameters, lr))
+    return NamedFunction(f"SGD with lr={lr}", lambda params: _SGD(params, lr))
 
 
 def _mean(logits, labels):
@@ -121,6 +121,26 @@ def _one_step(model, new_optimizer, batches):
     return model.weight.detach()
 
 
+def _summed(logits, labels):
+    return (token_losses(logits, labels) * (labels != 0)).sum()
+
+
+def _smoothed_mean(logits, labels):
+    return F.cross_entropy(logits.transpose(1, 2), labels, ignore_index=0, label_smoothing=0.1)
+
+
+def _padding_of_the_inputs(model, new_optimizer, batches):
+    """Leave out the positions whose input is padding, not those whose label is."""
+    optimizer = new_optimizer(model.parameters())
+    for source, target in batches:
+        inputs, labels = target[:, :-1], target[:, 1:]
+        real = inputs != 0
+        optimizer.zero_grad()
+        F.cross_entropy(model(source, inputs)[real], labels[real]).backward()
+        optimizer.step()
+    return model.weight.detach()
+
+
 EXERCISE = Exercise(
     name="training_steps",
     notebook="08_transformer",
@@ -158,9 +178,10 @@ EXERCISE = Exercise(
             "optimizer.zero_grad().",
         ),
         Mistake(
-            "zeroed_before_step",
+            "nothing_learned",
             partial(_steps, order="bzs"),
-            "You set the gradients to zero between backward and step, so nothing is learned.",
+            "The weight does not change: there is no gradient when step is called, or step is never called. For each batch: "
+            "optimizer.zero_grad(), loss.backward(), optimizer.step().",
         ),
         Mistake(
             "step_first",
@@ -193,8 +214,8 @@ EXERCISE = Exercise(
                 _steps,
                 loss=lambda logits, labels: (token_losses(logits, labels) * (labels != 0)).mean(),
             ),
-            "The losses of padding are 0, but your mean still divides by all positions. Divide by the number of "
-            "labels that are not padding.",
+            "Padding has no gradient, but your mean still divides by all positions. Divide by the number of labels that "
+            "are not padding.",
         ),
         Mistake(
             "sum",
@@ -229,6 +250,68 @@ EXERCISE = Exercise(
             "one_step",
             _one_step,
             "You make one step after the last batch. Make one step per batch.",
+        ),
+        Mistake(
+            "sum_by_the_batch",
+            partial(_steps, loss=lambda logits, labels: _summed(logits, labels) / len(labels)),
+            "You divide the sum of the losses by the number of sequences. Divide by the number of labels that are not padding.",
+        ),
+        Mistake(
+            "sum_by_the_length",
+            partial(_steps, loss=lambda logits, labels: _summed(logits, labels) / labels.shape[1]),
+            "You divide the sum of the losses by the length. Divide by the number of labels that are not padding.",
+        ),
+        Mistake(
+            "first_batch_only",
+            lambda model, new_optimizer, batches: _steps(model, new_optimizer, batches[:1]),
+            "You return after the first batch. Is the return inside the loop?",
+        ),
+        Mistake(
+            "smoothed",
+            partial(_steps, loss=_smoothed_mean),
+            "Your loss has label smoothing 0.1. Here it is the cross-entropy without smoothing.",
+        ),
+        Mistake(
+            "gradient",
+            lambda model, new_optimizer, batches: (
+                _steps(model, new_optimizer, batches),
+                model.weight.grad,
+            )[1],
+            "You return the gradient of the last step. Return model.weight.",
+        ),
+        Mistake(
+            "before_the_last_step",
+            lambda model, new_optimizer, batches: _steps(model, new_optimizer, batches[:-1]),
+            "This is the weight before the last step. Return model.weight at the end, after all steps.",
+        ),
+        Mistake(
+            "reshaped",
+            partial(
+                _steps,
+                loss=lambda logits, labels: F.cross_entropy(
+                    logits.reshape(len(logits), logits.shape[2], -1), labels, ignore_index=0
+                ),
+            ),
+            "You bring the classes to the second axis with view or reshape, which mixes positions and classes. Exchange the axes "
+            "with transpose(1, 2), or flatten batch and positions.",
+        ),
+        Mistake(
+            "padding_of_the_inputs",
+            _padding_of_the_inputs,
+            "You leave out the positions whose input is padding. What counts are the labels: at the end token the label is "
+            "padding, and it must not be learned.",
+        ),
+        Mistake(
+            "two_steps",
+            lambda model, new_optimizer, batches: _steps(
+                model, new_optimizer, [batch for batch in batches for _ in range(2)]
+            ),
+            "You make two steps for each batch. Make one.",
+        ),
+        Mistake(
+            "sum_with_padding",
+            partial(_steps, loss=lambda logits, labels: token_losses(logits, labels).sum()),
+            "You sum the losses, those of padding too. Take the mean over the labels that are not padding: ignore_index=0.",
         ),
     ),
     hints=(

@@ -8,13 +8,19 @@ from course_lib.exercises.catalogue._shared import random_tensor
 
 
 class NamedFunction:
-    """A function in a case: its repr is a name, and its copy is itself."""
+    """A function in a case: its repr is a name, and its copy is itself.
+
+    Its parameters are named as the notebook names them, so that it can be called by keyword; the first
+    may be called `input` too, as in `nn.LayerNorm`.
+    """
 
     def __init__(self, name, function):
         self._name, self._function = name, function
 
-    def __call__(self, *args):
-        return self._function(*args)
+    def __call__(self, *args, **named):
+        if "input" in named:
+            args = (named.pop("input"), *args)
+        return self._function(*args, **named)
 
     def __deepcopy__(self, memo):
         return self
@@ -33,16 +39,18 @@ def trained_norm(size, seed, name="a layer norm"):
 
 def random_network(size, seed, name="an FFN"):
     W = random_tensor(size, size, seed=seed)
-    return NamedFunction(name, lambda x: torch.tanh(x @ W.to(x.dtype)))
+    # + 0: the output may be changed in place, as that of a linear layer may
+    return NamedFunction(name, lambda x: torch.tanh(x @ W.to(x.dtype)) + 0)
 
 
 def random_cross_attention(size, seed, name="cross-attention"):
     """Single-head attention with random projections: x, memory and a mask → the output."""
     W_q, W_k, W_v = random_tensor(3, size, size, seed=seed)
 
-    def attend(x, memory, mask):
+    def attend(x, memory, memory_mask=None):
         W = [W.to(x.dtype) for W in (W_q, W_k, W_v)]
-        return scaled_dot_product_attention(x @ W[0], memory @ W[1], memory @ W[2], mask).output
+        q, k, v = x @ W[0], memory @ W[1], memory @ W[2]
+        return scaled_dot_product_attention(q, k, v, memory_mask).output
 
     return NamedFunction(name, attend)
 
@@ -50,7 +58,7 @@ def random_cross_attention(size, seed, name="cross-attention"):
 def random_attention(size, seed, name="self-attention"):
     """The same, from x to itself: x and a mask → the output."""
     attend = random_cross_attention(size, seed)
-    return NamedFunction(name, lambda x, mask: attend(x, x, mask))
+    return NamedFunction(name, lambda x, mask=None: attend(x, x, mask))
 
 
 def standardise(x, eps, *, dim=-1, ddof=0, eps_at="inside", centred="xv", rooted=True):

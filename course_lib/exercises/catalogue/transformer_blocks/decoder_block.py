@@ -1,6 +1,7 @@
 """Exercise `decoder_block` of notebook 07."""
 
 from functools import partial
+from itertools import permutations
 
 import torch
 
@@ -48,6 +49,9 @@ def _run_block(
     hide=lambda mask, memory_mask: (mask, memory_mask),
     query="x",
     at_once=False,
+    inputs=(),
+    stale=False,
+    after="",
 ):
     mask, memory_mask = hide(mask, memory_mask)
     n0, n1, n2 = (norms[number] if number is not None else (lambda x: x) for number in norm_of)
@@ -61,6 +65,7 @@ def _run_block(
                 "memory": lambda x: cross_attend(memory, x, memory_mask),
                 "memory, no mask": lambda x: cross_attend(memory, x, None),
                 "x twice": lambda x: cross_attend(x, x, memory_mask),
+                "x as memory": lambda normed: cross_attend(normed, x, memory_mask),
                 "x twice, causal": lambda x: cross_attend(x, x, mask),
                 "memory twice": lambda x: cross_attend(memory, memory, memory_mask),
             }[query],
@@ -73,8 +78,9 @@ def _run_block(
         if step in post:
             x = norm(x + part(x))
         else:
-            change = part(norm(first if at_once else x))
-            x = x + change if step in residual else change
+            change = part(norm(first if at_once or step in inputs else x))
+            x = norm(x) if step in after else x
+            x = (first if stale else x) + change if step in residual else change
     return x
 
 
@@ -254,6 +260,119 @@ EXERCISE = Exercise(
             "at_once",
             partial(_run_block, at_once=True),
             "All three sublayers get the first x. Each continues with the sum of the one before: x = x + …",
+        ),
+        Mistake(
+            "no_cross_attention",
+            partial(_run_block, order="sn"),
+            "The cross-attention is missing: the memory is never used. It comes between self-attention and FFN, with norms[1].",
+        ),
+        Mistake(
+            "no_cross_attention_next_norm",
+            partial(_run_block, order="sn", norm_of=(0, None, 1)),
+            "The cross-attention is missing: the memory is never used. It comes between self-attention and FFN, with norms[1].",
+        ),
+        Mistake(
+            "no_self_attention",
+            partial(_run_block, order="cn"),
+            "The self-attention is missing. It comes first, with norms[0].",
+        ),
+        Mistake(
+            "no_self_attention_next_norms",
+            partial(_run_block, order="cn", norm_of=(None, 0, 1)),
+            "The self-attention is missing. It comes first, with norms[0].",
+        ),
+        Mistake(
+            "no_ffn",
+            partial(_run_block, order="sc"),
+            "The FFN is missing. It comes last, with norms[2].",
+        ),
+        *(
+            Mistake(
+                f"norms_permuted {norm_of}",
+                partial(_run_block, norm_of=norm_of),
+                "The norms are permuted: norms[0] belongs to the self-attention, norms[1] to the cross-attention, norms[2] to "
+                "the FFN.",
+            )
+            for norm_of in permutations(range(3))
+            if norm_of != (0, 1, 2)
+        ),
+        Mistake(
+            "memory_is_x",
+            partial(_run_block, query="x as memory"),
+            "Your cross-attention takes its keys and values from x: the memory is never used.",
+        ),
+        Mistake(
+            "cross_of_the_input",
+            partial(_run_block, inputs={"c"}),
+            "The queries of your cross-attention come from the input of the block. They come from the sum after the "
+            "self-attention.",
+        ),
+        Mistake(
+            "ffn_of_the_input",
+            partial(_run_block, inputs={"n"}),
+            "Your FFN gets the input of the block. It continues with the sum after the cross-attention.",
+        ),
+        Mistake(
+            "residuals_of_the_input",
+            partial(_run_block, stale=True),
+            "Your residual connections all start at the input of the block, so the outputs of earlier sublayers are lost from "
+            "the sum. Each starts at the sum before it: x = x + …",
+        ),
+        Mistake(
+            "mask_inverted",
+            partial(_run_block, hide=lambda mask, memory_mask: (~mask, memory_mask)),
+            "You invert the mask of the self-attention. The sublayers take True = may attend: pass it as it is.",
+        ),
+        Mistake(
+            "memory_mask_inverted",
+            partial(_run_block, hide=lambda mask, memory_mask: (mask, ~memory_mask)),
+            "You invert the mask of the memory. The sublayers take True = may attend: pass it as it is.",
+        ),
+        Mistake(
+            "masks_inverted",
+            partial(_run_block, hide=lambda mask, memory_mask: (~mask, ~memory_mask)),
+            "You invert both masks. The sublayers take True = may attend: pass them as they are.",
+        ),
+        Mistake(
+            "self_not_normed",
+            partial(_run_block, norm_of=(None, 1, 2)),
+            "The input of your self-attention is not normalised: norms[0].",
+        ),
+        Mistake(
+            "final_norm",
+            lambda *a: a[-1][2](_run_block(*a)),
+            "You apply a norm once more at the end. The output of a pre-norm block is a sum that is not normalised.",
+        ),
+        Mistake(
+            "residual_after_the_norm",
+            lambda x, memory, mask, memory_mask, self_attend, cross_attend, feed_forward, norms: (
+                _run_block(
+                    x,
+                    memory,
+                    mask,
+                    memory_mask,
+                    self_attend,
+                    cross_attend,
+                    feed_forward,
+                    norms,
+                    after="scn",
+                )
+            ),
+            "You add norm(x) to the output of a sublayer. The residual connection starts before the norm: add x itself.",
+        ),
+        *(
+            Mistake(
+                f"only_residual_{kept}",
+                partial(_run_block, residual=kept),
+                f"Only the {name} has a residual connection. All three sublayers need one: x + …",
+            )
+            for kept, name in (("s", "self-attention"), ("c", "cross-attention"), ("n", "FFN"))
+        ),
+        Mistake(
+            "mask_of_the_target_for_the_memory_only",
+            partial(_run_block, hide=lambda mask, memory_mask: (None, mask)),
+            "Your cross-attention gets the mask of the self-attention, and the self-attention gets none. mask belongs to the "
+            "self-attention, memory_mask to the cross-attention.",
         ),
     ),
     hints=(

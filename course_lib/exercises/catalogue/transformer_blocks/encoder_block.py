@@ -50,13 +50,22 @@ def _run_block(
     norm_of=(0, 1),
     masked=True,
     parallel=False,
+    stale=(),
 ):
     """Run the block; `pre` and `post` are the forms of both sublayers for each placement."""
     forms = {"pre": pre, "post": post}[placement]
-    attend = partial(lambda mask, x: self_attend(x, mask), mask if masked else None)
+    mask = {True: mask, False: None, "inverted": ~mask}[masked]
+    attend = partial(lambda mask, x: self_attend(x, mask), mask)
     sublayers = (attend, feed_forward)
     if parallel and placement == "pre":
         return x + attend(norms[0](x)) + feed_forward(norms[1](x))
+    if parallel == "both":
+        return norms[1](norms[0](x + attend(x)) + feed_forward(x))
+    if placement in stale:
+        h = _FORMS[placement](x, attend, norms[0])
+        if placement == "pre":
+            return x + feed_forward(norms[1](h))
+        return norms[1](x + feed_forward(h))
     for number in order:
         x = _FORMS[forms[number]](x, sublayers[number], norms[norm_of[number]])
     return x
@@ -72,6 +81,42 @@ def _parts(size, seed):
         "feed_forward": random_network(size, seed + 1, "the FFN"),
         "norms": [trained_norm(size, seed + 2 + number, f"norm {number}") for number in range(2)],
     }
+
+
+def _faults_of_one_sublayer():
+    """A sublayer without its norm or its residual connection, for one placement or for both."""
+    for number, sublayer in enumerate(("self-attention", "FFN")):
+        for fault, forms, says in (
+            (
+                "no norm",
+                {"pre": "no norm", "post": "no norm"},
+                "the norm of the {} is missing: norms[{}] is never used",
+            ),
+            (
+                "no residual",
+                {"pre": "alone, pre", "post": "alone, post"},
+                "the {} has no residual connection",
+            ),
+        ):
+            for placements in (("pre",), ("post",), ("pre", "post")):
+                if fault == "no residual" and len(placements) == 2:
+                    continue  # listed above
+                wrong = {}
+                for placement in placements:
+                    wrong[placement] = [placement, placement]
+                    wrong[placement][number] = forms[placement]
+                text = says.format(sublayer, number)
+                where = f'For "{placements[0]}" ' if len(placements) == 1 else ""
+                yield Mistake(
+                    f"{fault}, {sublayer}, {' and '.join(placements)}",
+                    partial(_run_block, **wrong),
+                    f"{where}{text}." if where else f"{text[0].upper()}{text[1:]}.",
+                )
+
+
+def _final_norm(x, mask, self_attend, feed_forward, norms, placement, *, which):
+    out = _run_block(x, mask, self_attend, feed_forward, norms, placement)
+    return norms[which](out) if placement == "pre" else out
 
 
 EXERCISE = Exercise(
@@ -216,6 +261,67 @@ EXERCISE = Exercise(
             "ffn_forgotten",
             partial(_run_block, order=(0,)),
             "The FFN is never used.",
+        ),
+        *_faults_of_one_sublayer(),
+        Mistake(
+            "residual_of_the_input",
+            partial(_run_block, stale=("pre", "post")),
+            "The residual connection of your FFN starts at the input of the block, so the output of the self-attention is "
+            "lost from the sum. It starts at the sum before it: x = x + …, twice.",
+        ),
+        Mistake(
+            "residual_of_the_input_pre",
+            partial(_run_block, stale=("pre",)),
+            'For "pre" the residual connection of your FFN starts at the input of the block. It starts at the sum before it.',
+        ),
+        Mistake(
+            "ffn_first_with_norms",
+            partial(_run_block, order=(1, 0), norm_of=(1, 0)),
+            "The order is exchanged: your FFN comes first, with norms[0]. Self-attention comes first, then the FFN.",
+        ),
+        Mistake(
+            "final_norm",
+            partial(_final_norm, which=1),
+            'For "pre" you apply a norm once more at the end. The output of a pre-norm block is a sum that is not normalised.',
+        ),
+        Mistake(
+            "first_norm_at_the_end",
+            partial(_final_norm, which=0),
+            'For "pre" you apply a norm once more at the end. The output of a pre-norm block is a sum that is not normalised.',
+        ),
+        Mistake(
+            "parallel_in_both",
+            partial(_run_block, parallel="both"),
+            "Both sublayers get the same x. The FFN continues with the output of the attention sublayer: x = x + …, twice.",
+        ),
+        Mistake(
+            "mask_inverted",
+            partial(_run_block, masked="inverted"),
+            "You invert the mask, so tokens attend to padding only. self_attend takes True = may attend: pass it as it is.",
+        ),
+        Mistake(
+            "attention_forgotten",
+            partial(_run_block, order=(1,)),
+            "The self-attention is never used.",
+        ),
+        Mistake(
+            "one_norm_second",
+            partial(_run_block, norm_of=(1, 1)),
+            "You use norms[1] twice. Each sublayer has a norm with its own learned weight and bias.",
+        ),
+        Mistake(
+            "norms_in_the_stream",
+            lambda x, mask, self_attend, feed_forward, norms, placement: _run_block(
+                x,
+                mask,
+                self_attend,
+                feed_forward,
+                norms,
+                "pre",
+                pre=("residual after the norm",) * 2,
+            ),
+            "Whatever placement says, x itself is replaced by norm(x), so each residual connection starts after the norm. "
+            '"pre" is x + sublayer(norm(x)), "post" is norm(x + sublayer(x)).',
         ),
     ),
     hints=(

@@ -157,6 +157,59 @@ EXERCISE = Exercise(
             ),
             "Only the first block gets the mask. The others attend to padding.",
         ),
+        Mistake(
+            "last_left_out",
+            lambda x, mask, blocks, norm: norm(_run_stack(x, mask, blocks[:-1], norm)),
+            "The last block is left out.",
+        ),
+        Mistake(
+            "first_left_out",
+            lambda x, mask, blocks, norm: norm(_run_stack(x, mask, blocks[1:], norm)),
+            "The first block is left out.",
+        ),
+        Mistake(
+            "first_repeated",
+            lambda x, mask, blocks, norm: norm(
+                _run_stack(x, mask, [blocks[0]] * len(blocks), norm)
+            ),
+            "You apply the first block each time. Each block has weights of its own.",
+        ),
+        Mistake(
+            "norm_before_every_block_and_last",
+            lambda x, mask, blocks, norm: norm(
+                _run_stack(x, mask, [_norm_before(b, norm) for b in blocks], norm)
+            ),
+            "The norm after the last block is right. Remove the one before every block: a pre-norm block normalises its own "
+            "input.",
+        ),
+        Mistake(
+            "mask_inverted",
+            lambda x, mask, blocks, norm: norm(_run_stack(x, ~mask, blocks, norm)),
+            "You invert the mask, so tokens attend to padding only. A block takes True = may attend: pass it as it is.",
+        ),
+        Mistake(
+            "norm_twice",
+            lambda x, mask, blocks, norm: norm(norm(_run_stack(x, mask, blocks, norm))),
+            "You apply the final norm twice.",
+        ),
+        Mistake(
+            "blocks_twice",
+            lambda x, mask, blocks, norm: norm(_run_stack(x, mask, [*blocks, *blocks], norm)),
+            "You apply every block twice. Each is applied once, one after the other.",
+        ),
+        Mistake(
+            "mask_for_the_last",
+            lambda x, mask, blocks, norm: norm(
+                _run_stack(
+                    x,
+                    mask,
+                    blocks,
+                    norm,
+                    masks=lambda mask, number: mask if number == len(blocks) - 1 else None,
+                )
+            ),
+            "Only the last block gets the mask. The others attend to padding.",
+        ),
     ),
     hints=(
         "Each block continues with the output of the one before.",

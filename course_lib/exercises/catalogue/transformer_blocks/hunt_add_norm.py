@@ -56,6 +56,7 @@ def _after_one_step(
     forward=lambda norm, x, change: norm(x + change),
     make=nn.LayerNorm,
     trained=lambda norm: norm.parameters(),
+    rate=0.5,
 ):
     """Add and normalise by `forward`, after one training step."""
     norm = make(x.shape[-1])
@@ -63,7 +64,7 @@ def _after_one_step(
     with torch.no_grad():
         for parameter in trained(norm):
             if parameter.grad is not None:
-                parameter -= 0.5 * parameter.grad
+                parameter -= rate * parameter.grad
         return forward(norm, x, change)
 
 
@@ -136,6 +137,22 @@ EXERCISE = Exercise(
                 forward=lambda norms, x, change: norms[1](norms[0](x) + change),
             ),
             "It is trained now, but you normalise x as well. Normalise only the sum.",
+        ),
+        Mistake(
+            "step_uphill",
+            partial(_after_one_step, rate=-0.5),
+            "The layer is trained now, but the step goes uphill. The function after_one_step was right: it subtracts the "
+            "gradient.",
+        ),
+        Mistake(
+            "residual_after_the_norm_too",
+            partial(_after_one_step, forward=lambda norm, x, change: x + norm(x + change)),
+            "It is trained now, but you add x once more after the norm. Post-norm ends with the norm.",
+        ),
+        Mistake(
+            "pre_norm",
+            partial(_after_one_step, forward=lambda norm, x, change: x + change + norm(x + change)),
+            "It is trained now, but you add the sum once more after the norm. Post-norm ends with the norm.",
         ),
     ),
     hints=(

@@ -26,7 +26,11 @@ def normed(x):
             spread = torch.sqrt(variance + self.eps)  # 3: eps inside the root
             return self.weight * (x - mean) / spread + self.bias
 
-    return NormLayer(x.shape[-1])(x)
+    new, changed = NormLayer(x.shape[-1]), NormLayer(x.shape[-1])
+    with torch.no_grad():
+        for parameter in changed.parameters():
+            parameter += 1
+    return torch.stack([new(x), changed(x)])
 
 
 class _GivenNormLayer(nn.Module):
@@ -42,14 +46,23 @@ class _GivenNormLayer(nn.Module):
         return self.weight * (x - mean) / spread + self.bias
 
 
+def _new_and_changed(make, x):
+    """The output of a new layer, and of one whose parameters have been increased by 1."""
+    new, changed = make(x.shape[-1]), make(x.shape[-1])
+    with torch.no_grad():
+        for parameter in changed.parameters():
+            parameter += 1
+    return torch.stack([new(x), changed(x)])
+
+
 def _given(x):
-    return _GivenNormLayer(x.shape[-1])(x)
+    return _new_and_changed(_GivenNormLayer, x)
 
 
 #: Symptom by what is left of the three bugs.
 _SYMPTOMS = {
-    "bias": {0.0: "", 1.0: "the components of a new layer's output have mean 1"},
-    "ddof": {0: "", 1: "their variance is below 1, most of all for small d"},
+    "bias": {0.0: "", 1.0: "the output of a new layer has mean 1"},
+    "ddof": {0: "", 1: "the variance of the output is below 1, most of all for small d"},
     "eps_at": {
         "inside": "",
         "outside": "a vector of nearly equal components is scaled up too much",
@@ -58,8 +71,18 @@ _SYMPTOMS = {
 _NUMBERS = ("None", "One", "Two")
 
 
+def _scaled(normal, *, weight=1.0, bias=0.0, learned=("weight", "bias")):
+    """The output with these initial values; those in `learned` are parameters, the others constants."""
+    later = normal * (weight + ("weight" in learned)) + (bias + ("bias" in learned))
+    return torch.stack([normal * weight + bias, later])
+
+
 def _with_bugs(x, *, bias, ddof, eps_at):
-    return standardise(x, 1e-5, ddof=ddof, eps_at=eps_at) + bias
+    return _scaled(standardise(x, 1e-5, ddof=ddof, eps_at=eps_at), bias=bias)
+
+
+def _right(x):
+    return standardise(x, 1e-5)
 
 
 def _message(**left):
@@ -70,11 +93,16 @@ def _message(**left):
 
 _ALL_RIGHT, _NONE_REPAIRED = (0.0, 0, "inside"), (1.0, 1, "outside")
 
+
+def _with_constants(constant, x):
+    return _scaled(_right(x), learned={"weight", "bias"} - set(constant))
+
+
 EXERCISE = Exercise(
     name="hunt_norm_layer",
     notebook="07_transformer_blocks",
     title="Bug hunt: a layer normalisation",
-    reference=lambda x: LayerNorm(x.shape[-1])(x),
+    reference=partial(_new_and_changed, LayerNorm),
     solution=normed,
     cases=(
         Case(x=torch.tensor([[1.0, 2.0, 6.0]])),
@@ -100,17 +128,56 @@ EXERCISE = Exercise(
         Mistake(
             "no_eps",
             partial(_with_bugs, bias=0.0, ddof=0, eps_at="nowhere"),
-            "All three are repaired, but eps is no longer used: a vector of equal components would be divided by 0.",
+            "All three are repaired, but eps has no effect any more: add 1e-5 to the variance, or a vector of equal components "
+            "is divided by 0.",
         ),
         Mistake(
             "weight_at_zero",
-            lambda x: torch.zeros_like(x),
+            lambda x: _scaled(_right(x), weight=0.0),
             "Your weight starts at zero, so a new layer returns zeros only. The weight starts at one.",
         ),
         Mistake(
             "not_centred",
-            lambda x: standardise(x, 1e-5, centred=""),
+            lambda x: _scaled(standardise(x, 1e-5, centred="")),
             "You no longer subtract the mean. That line was correct.",
+        ),
+        Mistake(
+            "not_rooted",
+            lambda x: _scaled(standardise(x, 1e-5, rooted=False)),
+            "You divide by the variance. Divide by its root: sqrt(variance + eps).",
+        ),
+        Mistake(
+            "over_the_batch",
+            lambda x: _scaled(standardise(x, 1e-5, dim=0)),
+            "Your mean and variance are computed over the first axis. The axis was right: each vector is normalised "
+            "separately, dim=-1.",
+        ),
+        Mistake(
+            "everything",
+            lambda x: _scaled(standardise(x, 1e-5, dim=tuple(range(x.dim())))),
+            "You compute one mean and one variance of the whole tensor. The axis was right: each vector has its own, dim=-1.",
+        ),
+        Mistake(
+            "weight_and_bias_exchanged",
+            lambda x: _scaled(_right(x), weight=0.0, bias=1.0),
+            "Your weight starts at zero and your bias at one, so a new layer returns ones only. It is the other way round.",
+        ),
+        *(
+            Mistake(
+                f"constant {' and '.join(constant)}",
+                partial(_with_constants, constant),
+                f"A new layer is right now. But {says}: a tensor that is no nn.Parameter is not trained.",
+            )
+            for constant, says in (
+                (("weight", "bias"), "neither weight nor bias is a parameter"),
+                (("weight",), "the weight is not a parameter"),
+                (("bias",), "the bias is not a parameter"),
+            )
+        ),
+        Mistake(
+            "bias_multiplied",
+            lambda x: torch.stack([_right(x), 2 * (_right(x) + 1)]),
+            "A new layer is right now. But with a trained bias it is not: the weight multiplies first, and then the bias is added.",
         ),
     ),
     hints=(

@@ -157,6 +157,39 @@ EXERCISE = Exercise(
             lambda x, w, b, eps: standardise(x, eps),
             "The normalisation is correct. Multiply by the weight and add the bias.",
         ),
+        Mistake(
+            "eps_fixed",
+            lambda x, w, b, eps: _layer_norm(x, w, b, 1e-5),
+            "Your eps is always 1e-5. It is an argument.",
+        ),
+        Mistake(
+            "eps_squared",
+            lambda x, w, b, eps: _layer_norm(x, w, b, eps**2),
+            "You add the square of eps to the variance. Add eps itself: sqrt(variance + eps).",
+        ),
+        Mistake(
+            "sum_of_squares",
+            lambda x, w, b, eps: _layer_norm(x, w, b, eps, ddof=x.shape[-1] - 1),
+            "You divide by the root of the sum of squares, so each vector gets the norm 1. The variance is their mean: "
+            "divided by d.",
+        ),
+        Mistake(
+            "mean_alone",
+            lambda x, w, b, eps: (x - x.mean(-1, keepdim=True)) * w + b,
+            "You subtract the mean, but do not divide by the standard deviation: sqrt(variance + eps).",
+        ),
+        Mistake(
+            "mean_of_absolute_values",
+            lambda x, w, b, eps: (
+                (c := x - x.mean(-1, keepdim=True)) / (c.abs().mean(-1, keepdim=True) + eps) * w + b
+            ),
+            "You divide by the mean of the absolute deviations. Divide by the root of the mean of their squares.",
+        ),
+        Mistake(
+            "bias_subtracted",
+            lambda x, w, b, eps: standardise(x, eps) * w - b,
+            "You subtract the bias. It is added.",
+        ),
     ),
     hints=(
         "Four steps: the mean of each vector, its variance, normalise, then weight and bias. Which axis is a vector?",
