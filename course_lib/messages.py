@@ -67,6 +67,8 @@ DIFFERENCES = {
     "values": "The values differ.",
     "no_gradient": "The values are right, but no gradient flows back to {argument}. .item(), .detach(), .data, "
     "nn.Parameter(…), float(), NumPy and torch.no_grad() remove a result from the computation graph.",
+    "no_backward": "The values are right, but backpropagation to {argument} fails: an operation in place (+=, x[…] = …, a "
+    "trailing underscore) overwrote a tensor that it needs. Make a new tensor instead.",
     "gradient": "The values are right, but the gradient with respect to {argument} is not. Either a part of the "
     "computation is cut out of the graph (.item(), .detach(), .data, float(), torch.tensor(…)), or a small constant is "
     "added to a denominator.",

@@ -239,12 +239,14 @@ def _compare_gradients(
 ) -> Report | None:
     details = _input_lines(case)
     for argument, expected_gradient in expected.gradients.items():
-        if expected_gradient is None:
+        if expected_gradient is None or not expected_gradient.numel():
             continue
         gradient = actual.gradients[argument] if actual.gradients else None
         if gradient is None:
             details = (*_error_lines(actual.error, attempt), *details)
-            return _failed(exercise, "no_gradient", {"argument": argument}, details)
+            in_place = any(word in str(actual.error) for word in ("inplace", "in-place"))
+            kind = "no_backward" if in_place else "no_gradient"
+            return _failed(exercise, kind, {"argument": argument}, details)
         if not close(gradient, expected_gradient, _GRADIENT_TOLERANCE).all():
             kind = "gradient" if gradient.isfinite().all() else "nan_gradient"
             lines = _difference_lines(gradient, expected_gradient, _GRADIENT_TOLERANCE)

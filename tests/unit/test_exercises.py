@@ -185,6 +185,7 @@ BROKEN = [
     (lambda q, k, h: right(q, k, h) / 0, "tried", "NaN or infinity"),
     (lambda q, k, h: right(q, k, h) * 1.5, "tried", "The values differ."),
     (lambda q, k, h: right(q, k, h).detach(), "tried", "no gradient flows back"),
+    (lambda q, k, h: scaled_in_place(q, k, h), "tried", "an operation in place"),
     (wrong_gradient, "tried", "the gradient with respect to keys is not"),
     (in_place, "tried", "changed its input queries in place"),
     (raises, "tried", "Your code raised RuntimeError"),
@@ -276,6 +277,11 @@ def test_gradients_are_checked_even_where_they_are_switched_off():
     assert "no gradient flows back" in grade("gaussian_weights", detached).message
     with torch.no_grad():
         assert "no gradient flows back" in grade("gaussian_weights", detached).message
+
+
+def scaled_in_place(queries, keys, bandwidth):
+    weights = right(queries, keys, bandwidth)
+    return weights.mul_(1.0)  # softmax keeps its output for the backward pass
 
 
 def by_rows(queries, keys, bandwidth):
