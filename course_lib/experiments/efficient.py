@@ -24,6 +24,7 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 from course_lib.blocks import FeedForward
 from course_lib.experiments.record import read, write
 from course_lib.multihead import merge_heads, split_heads
+from course_lib.training import fit
 from course_lib.validation import require_one_of
 
 RECORD = Path(__file__).with_suffix(".json")
@@ -251,6 +252,48 @@ def train(
             accuracy, by_distance = scored()
             accuracies[step] = accuracy.view(len(rates), len(seeds))
     return accuracies, by_distance.view(len(rates), len(seeds), -1)
+
+
+def trained(
+    task: str, arm: str, *, lr: float = 8e-3, steps: int = BUDGETS[0], seed: int = 0
+) -> Retriever:
+    """Train one model of an arm, as `train` does."""
+    require_one_of(TASKS, task=task)
+    require_one_of(ARMS, arm=arm)
+    torch.manual_seed(seed)
+    model, generator = Retriever(**ARMS[arm]), torch.Generator().manual_seed(seed)
+
+    def loss(model: nn.Module, batch: Batch) -> Tensor:
+        *inputs, labels, _ = batch
+        return F.cross_entropy(model(*inputs).flatten(0, 1), labels.flatten())
+
+    batches = (TASKS[task](BATCH, generator) for _ in range(steps))
+    fit(model, batches, loss, steps=steps, lr=lambda step: lr * min(1, step / 100), seed=seed)
+    return model
+
+
+def accuracy(model: Retriever, task: str, *, count: int = 500) -> float:
+    """Return the share of positions that answer right, over new sequences."""
+    *inputs, labels, _ = TASKS[task](count, torch.Generator().manual_seed(12345))
+    with torch.no_grad():
+        return (model(*inputs).argmax(dim=-1) == labels).float().mean().item()
+
+
+def attention_maps(model: Retriever, task: str) -> Float[Tensor, "layer head query key"]:
+    """Return the attention weights of a model with dense attention on one new sequence."""
+    *inputs, _, _ = TASKS[task](1, torch.Generator().manual_seed(12345))
+    maps = []
+
+    def record(attention: Attention, inputs: tuple[Tensor]) -> None:
+        q, k, _ = (split_heads(x, NUM_HEADS) for x in attention.in_proj(inputs[0]).chunk(3, dim=-1))
+        maps.append(torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1)[0])
+
+    hooks = [one.register_forward_pre_hook(record) for one in model.attention]
+    with torch.no_grad():
+        model(*inputs)
+    for hook in hooks:
+        hook.remove()
+    return torch.stack(maps)
 
 
 def _sweep(task: str, arm: str) -> dict:
