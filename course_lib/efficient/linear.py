@@ -171,6 +171,7 @@ def linear_attention_step(
     phi_q = checks.features(feature_map, query.to(wide))
     new = linear_attention_state(key, value, feature_map=feature_map)
     if state is not None:
+        checks.same_state(state, new)
         new = LinearAttentionState(state.key_value + new.key_value, state.key_sum + new.key_sum)
     output = _quotient(phi_q @ new.key_value, phi_q @ new.key_sum[..., None])
     return output.to(query.dtype), new
