@@ -145,6 +145,19 @@ def test_a_step_leaves_the_given_state_as_it_was():
     torch.testing.assert_close(list(state), before, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("dtype", HALVES)
+def test_the_state_has_full_precision(dtype):
+    token = [x[..., :1, :].detach() for x in triple(3, torch.float32)]
+    exact, wanted = linear_attention_step(*token)
+    with torch.autocast("cpu", dtype):
+        mixed = linear_attention_step(*token)
+    half = linear_attention_step(*(x.to(dtype) for x in token))
+    torch.testing.assert_close(mixed[1], wanted, rtol=0, atol=0)
+    for output, state in (mixed, half):
+        assert output.dtype == dtype and state.key_value.dtype == torch.float32
+        torch.testing.assert_close(output.float(), exact, rtol=0, atol=0.03)
+
+
 def test_the_state_of_padded_tokens_is_that_without_them():
     _, k, v = triple(6)
     real = torch.tensor([True, True, False, True, False, False])
@@ -191,9 +204,14 @@ def test_projection_is_reproducible_and_has_its_dtype():
     assert torch.equal(first, second) and first.dtype == torch.bfloat16
 
 
+def short_vectors(count, d):
+    """Of norm 1/2: the variance of the estimates grows with exp(|q + k|²)."""
+    return F.normalize(torch.randn(count, d, dtype=torch.float64), dim=-1) / 2
+
+
 def estimated(count, features_, d=4):
-    """The exponentials of q·k for unit vectors, and `count` independent estimates of each."""
-    q, k = (F.normalize(torch.randn(6, d, dtype=torch.float64), dim=-1) for _ in range(2))
+    """The exponentials of q·k, and `count` independent estimates of each."""
+    q, k = (short_vectors(6, d) for _ in range(2))
     generator = torch.Generator().manual_seed(1)
     estimates = []
     for _ in range(count):
@@ -247,7 +265,7 @@ def test_error_falls_with_the_root_of_the_number_of_features():
 
 
 def test_orthogonal_samples_have_a_smaller_variance():
-    q, k = (F.normalize(torch.randn(8, 8, dtype=torch.float64), dim=-1) for _ in range(2))
+    q, k = (short_vectors(8, 8) for _ in range(2))
     exact = torch.exp(q @ k.mT)
 
     def error(sample):

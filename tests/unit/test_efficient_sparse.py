@@ -107,24 +107,22 @@ def test_longformer_equals_dense_attention(ledger, dtype, length, window, global
 @LONGFORMER
 @pytest.mark.parametrize("left_out", [None, 0, 1, 2])
 def test_longformer_with_projections_of_its_own(ledger, left_out):
-    """Row by row: global queries see the second triple, all others the first."""
+    """Rows of global queries are dense attention with the second triple, all others use the first."""
     length, positions = 71, [70, 3]
     first, second = triple(length), triple(length)
     mask = longformer_mask(length, 4, positions)
-    given_ = [None if i == left_out else x for i, x in enumerate(second)]
+    is_global = torch.tensor([i in positions for i in range(length)])[:, None]
 
     def ours(q, k, v, *others):
-        others = [None if i == left_out else x for i, x in enumerate(others)]
-        named = dict(zip(("global_query", "global_key", "global_value"), others, strict=True))
-        return longformer_attention(q, k, v, 4, torch.tensor(positions), **named)
+        names = ("global_query", "global_key", "global_value")
+        given_ = {name: x for i, (name, x) in enumerate(zip(names, others, strict=True)) if i != left_out}  # fmt: skip
+        return longformer_attention(q, k, v, 4, torch.tensor(positions), **given_)
 
     def oracle(q, k, v, *others):
-        others = [own if i == left_out else x for i, (own, x) in enumerate(zip((q, k, v), others))]
-        rows = dense(q, k, v, mask).unbind(-2)
-        replaced = dense(*others).unbind(-2)
-        return torch.stack([b if i in positions else a for i, (a, b) in enumerate(zip(rows, replaced))], -2)  # fmt: skip
+        both = zip((q, k, v), others, strict=True)
+        others = [own if i == left_out else other for i, (own, other) in enumerate(both)]
+        return torch.where(is_global, dense(*others), dense(q, k, v, mask))
 
-    assert sum(x is None for x in given_) == (left_out is not None)
     compare(ledger, ours, oracle, [*first, *second])
 
 
@@ -201,7 +199,9 @@ def test_causal_window_is_that_of_mistral(ledger, window):
 @pytest.mark.verifies(
     "course_lib.efficient.attention_pattern", against="the rule of each kind, pair by pair"
 )
-@pytest.mark.verifies("course_lib.efficient.PATTERNS", against="the rule of each kind, pair by pair")
+@pytest.mark.verifies(
+    "course_lib.efficient.PATTERNS", against="the rule of each kind, pair by pair"
+)
 @pytest.mark.parametrize("length", [1, 4, 13])
 def test_patterns_equal_their_rules(ledger, length):
     window, size, globals_ = 3, 5, [0, length - 1][:length]
