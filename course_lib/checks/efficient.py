@@ -204,28 +204,19 @@ def linear_attention_step(query, key, value, state=None, *, feature_map=None):
             f"state is a {type(state).__name__}; it must be a LinearAttentionState, or None for the "
             f"first token"
         )
-    total, weight = state
-    require_floating(key_value=total, key_sum=weight)
-    require_axes(2, "(…, features, d_value)", key_value=total)
-    require_axes(1, "(…, features)", key_sum=weight)
-    wide = torch.promote_types(key.dtype, torch.float32)
-    for name, tensor in (("key_value", total), ("key_sum", weight)):
-        if tensor.dtype != wide or tensor.device != key.device:
+    require_floating(key_value=state[0], key_sum=state[1])
+
+
+def same_state(state, new):
+    """Refuse a state that is not like that of the new token."""
+    if torch.compiler.is_compiling():
+        return
+    for name, kept, made in zip(("key_value", "key_sum"), state, new, strict=True):
+        if (kept.shape, kept.dtype, kept.device) != (made.shape, made.dtype, made.device):
             raise ValueError(
-                f"state.{name} has dtype {short_name(tensor.dtype)} on {tensor.device}; with such a key it "
-                f"is {short_name(wide)} on {key.device}"
-            )
-    features = feature_map(key.to(wide)).shape[-1]
-    for name, tensor, shape in (
-        ("key_value", total, (features, value.shape[-1])),
-        ("key_sum", weight, (features,)),
-    ):
-        batch = torch.broadcast_shapes(key.shape[:-2], value.shape[:-2])
-        batch = batch if name == "key_value" else key.shape[:-2]
-        if tensor.shape != (*batch, *shape):
-            raise ValueError(
-                f"state.{name} has shape {tuple(tensor.shape)}; with such a key and value it is "
-                f"{(*batch, *shape)}"
+                f"state.{name} has shape {tuple(kept.shape)} and dtype {short_name(kept.dtype)} on "
+                f"{kept.device}; for such a token it has {tuple(made.shape)} and "
+                f"{short_name(made.dtype)} on {made.device}"
             )
 
 

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from course_lib.attention import scaled_dot_product_attention
 from course_lib.checks import efficient as checks
-from course_lib.efficient.blocks import Blocks, batch_of, flat, present
+from course_lib.efficient.blocks import Blocks, batch_of, flat, present, unflat
 from course_lib.masks import causal_mask
 from course_lib.validation import validated
 
@@ -54,4 +54,4 @@ def block_attention(
     if causal:
         allowed = allowed & causal_mask(blocks.size, device=query.device)
     attended = scaled_dot_product_attention(q, k, v, allowed, scale=scale, need_weights=False)
-    return blocks.join(attended.output).unflatten(0, batch)
+    return unflat(blocks.join(attended.output), batch)

@@ -54,6 +54,11 @@ def flat(x: Tensor, batch: torch.Size) -> Tensor:
     return x.expand(*batch, *x.shape[-2:]).reshape(-1, *x.shape[-2:])
 
 
+def unflat(x: Tensor, batch: torch.Size) -> Tensor:
+    """Split the merged axis of (merged batch, length, d) again."""
+    return x.reshape(*batch, *x.shape[-2:])
+
+
 def batch_of(*tensors: Tensor) -> torch.Size:
     """Return the leading axes of queries, keys and values, broadcast to each other."""
     return torch.broadcast_shapes(*(x.shape[:-2] for x in tensors))

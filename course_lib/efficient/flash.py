@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from course_lib.checks import efficient as checks
 from course_lib.efficient.precision import in_full_precision
@@ -100,6 +101,7 @@ class _FlashAttention(torch.autograd.Function):
         return output
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, d_output):
         query, key, value, mask, output, log_sum = ctx.saved_tensors
         causal, block_size, scale = ctx.options

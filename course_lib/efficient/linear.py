@@ -20,7 +20,12 @@ from torch import Tensor
 
 from course_lib.checks import efficient as checks
 from course_lib.efficient.blocks import Blocks
-from course_lib.efficient.precision import in_full_precision
+from course_lib.efficient.precision import (
+    in_full_precision,
+    output_dtype,
+    widened,
+    without_autocast,
+)
 from course_lib.validation import validated
 
 FeatureMap = Callable[[Tensor], Tensor]
@@ -133,11 +138,11 @@ def linear_attention_state(
     Raises:
         ValueError: as `linear_attention` does.
     """
-    wide = torch.promote_types(key.dtype, torch.float32)
-    phi_k = checks.features(feature_map, key.to(wide))
-    if padding_mask is not None:
-        phi_k = torch.where(torch.atleast_2d(padding_mask).mT, phi_k, 0.0)
-    return LinearAttentionState(phi_k.mT @ value.to(wide), phi_k.sum(-2))
+    with without_autocast(key):
+        phi_k = checks.features(feature_map, widened(key))
+        if padding_mask is not None:
+            phi_k = torch.where(torch.atleast_2d(padding_mask).mT, phi_k, 0.0)
+        return LinearAttentionState(phi_k.mT @ widened(value), phi_k.sum(-2))
 
 
 @validated(checks.linear_attention_step, calls_back=True)
@@ -167,10 +172,11 @@ def linear_attention_step(
 
     Source: Katharopoulos et al. (2020), equations 16 to 20.
     """
-    wide = torch.promote_types(query.dtype, torch.float32)
-    phi_q = checks.features(feature_map, query.to(wide))
     new = linear_attention_state(key, value, feature_map=feature_map)
     if state is not None:
+        checks.same_state(state, new)
         new = LinearAttentionState(state.key_value + new.key_value, state.key_sum + new.key_sum)
-    output = _quotient(phi_q @ new.key_value, phi_q @ new.key_sum[..., None])
-    return output.to(query.dtype), new
+    with without_autocast(query):
+        phi_q = checks.features(feature_map, widened(query))
+        output = _quotient(phi_q @ new.key_value, phi_q @ new.key_sum[..., None])
+    return output.to(output_dtype(query)), new

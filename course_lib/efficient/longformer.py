@@ -8,7 +8,7 @@ from torch import Tensor
 
 from course_lib.attention import scaled_dot_product_attention
 from course_lib.checks import efficient as checks
-from course_lib.efficient.blocks import Blocks, batch_of, flat, present
+from course_lib.efficient.blocks import Blocks, batch_of, flat, present, unflat
 from course_lib.efficient.window import block_length
 from course_lib.validation import validated
 
@@ -89,4 +89,4 @@ def longformer_attention(
     attending = scaled_dot_product_attention(
         q.index_select(-2, positions), k, v, exists.mT, scale=scale, need_weights=False
     )
-    return output.index_copy(-2, positions, attending.output).unflatten(0, batch)
+    return unflat(output.index_copy(-2, positions, attending.output), batch)

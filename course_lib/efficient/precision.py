@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
@@ -11,18 +11,34 @@ from torch import Tensor
 def in_full_precision(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Compute an attention function of query, key and value in float32 (float64 for float64).
 
-    The output has the dtype of the query; under autocast that of autocast, as PyTorch's fused kernel does it.
+    The output has the dtype of the query; under autocast that of autocast, as with PyTorch's fused kernel.
     """
 
     @functools.wraps(function)
     def computed(query: Tensor, key: Tensor, value: Tensor, *args, **kwargs) -> Tensor:
-        device, dtype = query.device.type, query.dtype
-        wide = torch.promote_types(dtype, torch.float32)
-        autocast = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
-        if autocast and dtype != torch.float64:
-            dtype = torch.get_autocast_dtype(device)
-        with torch.autocast(device, enabled=False) if autocast else nullcontext():
-            output = function(*(x.to(wide) for x in (query, key, value)), *args, **kwargs)
-        return output.to(dtype)
+        with without_autocast(query):
+            output = function(*map(widened, (query, key, value)), *args, **kwargs)
+        return output.to(output_dtype(query))
 
     return computed
+
+
+def widened(x: Tensor) -> Tensor:
+    """Return x in float32, or as it is in float64."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def without_autocast(x: Tensor) -> AbstractContextManager:
+    """Switch off autocast on the device of x."""
+    return torch.autocast(x.device.type, enabled=False) if _autocast(x) else nullcontext()
+
+
+def output_dtype(x: Tensor) -> torch.dtype:
+    """Return the dtype of x, or that to which autocast converts it."""
+    converts = _autocast(x) and x.dtype != torch.float64
+    return torch.get_autocast_dtype(x.device.type) if converts else x.dtype
+
+
+def _autocast(x: Tensor) -> bool:
+    device = x.device.type
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)

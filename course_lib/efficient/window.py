@@ -10,7 +10,7 @@ from torch import Tensor
 
 from course_lib.attention import scaled_dot_product_attention
 from course_lib.checks import efficient as checks
-from course_lib.efficient.blocks import Blocks, batch_of, flat, present
+from course_lib.efficient.blocks import Blocks, batch_of, flat, present, unflat
 from course_lib.validation import validated
 
 
@@ -74,4 +74,4 @@ def sliding_window_attention(
         scale=scale,
         need_weights=False,
     )
-    return blocks.join(attended.output).unflatten(0, batch)
+    return unflat(blocks.join(attended.output), batch)
