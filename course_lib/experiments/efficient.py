@@ -80,7 +80,7 @@ ARMS: dict[str, dict] = {
     "linear": {"kinds": ("linear", "linear")},
     "linear, then dense": {"kinds": ("linear", "dense")},
     "Performer, 16 features": {"kinds": ("performer", "performer"), "features": 16},
-    "Performer, 128 features": {"kinds": ("performer", "performer"), "features": 128},
+    "Performer, 64 features": {"kinds": ("performer", "performer"), "features": 64},
 }
 
 

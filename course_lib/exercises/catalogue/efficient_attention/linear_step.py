@@ -6,7 +6,6 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.efficient import LinearAttentionState, linear_attention_step
-
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 
