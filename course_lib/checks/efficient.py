@@ -37,6 +37,8 @@ PATTERNS = (
     "longformer",
 )
 
+_ANY_MAP = torch.exp  # stands where the default of the function is not known here
+
 
 # --- exact -----------------------------------------------------------------------------------
 
@@ -169,7 +171,7 @@ def _require_expands(tensor, shape, name):
 # --- approximate -----------------------------------------------------------------------------
 
 
-def linear_attention(query, key, value, *, causal=False, feature_map=None, padding_mask=None):
+def linear_attention(query, key, value, *, causal=False, feature_map=_ANY_MAP, padding_mask=None):
     """Tensors that fit each other, one sequence if causal, and a map that can be called."""
     dense.scaled_dot_product_attention(query, key, value)
     require_bool(causal=causal)
@@ -179,7 +181,7 @@ def linear_attention(query, key, value, *, causal=False, feature_map=None, paddi
     _require_feature_map(feature_map)
 
 
-def linear_attention_state(key, value, *, feature_map=None, padding_mask=None):
+def linear_attention_state(key, value, *, feature_map=_ANY_MAP, padding_mask=None):
     """A value per key, and a map that can be called."""
     require_vectors(key=key, value=value)
     require_alike(key=key, value=value)
@@ -189,7 +191,7 @@ def linear_attention_state(key, value, *, feature_map=None, padding_mask=None):
     _require_feature_map(feature_map)
 
 
-def linear_attention_step(query, key, value, state=None, *, feature_map=None):
+def linear_attention_step(query, key, value, state=None, *, feature_map=_ANY_MAP):
     """One token, and a state that has its shape."""
     linear_attention(query, key, value, feature_map=feature_map)
     for name, tensor in (("query", query), ("key", key)):
@@ -236,7 +238,7 @@ def features(feature_map, x):
 
 
 def _require_feature_map(feature_map):
-    if feature_map is not None and not callable(feature_map):
+    if not callable(feature_map):
         raise ValueError(
             f"feature_map={feature_map!r} cannot be called; it must be a function of a tensor, e.g. "
             f"elu_plus_one"

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from course_lib.attention import scaled_dot_product_attention
 from course_lib.checks import efficient as checks
-from course_lib.efficient.blocks import Blocks, batch_of, flat, present, unflat
+from course_lib.efficient.blocks import batch_of, flat, in_blocks, joined, present, unflat
 from course_lib.masks import causal_mask
 from course_lib.validation import validated
 
@@ -47,11 +47,11 @@ def block_attention(
     identity permutation these are.
     """
     length = query.shape[-2]
-    blocks = Blocks(length, min(block_size, length))
+    size = min(block_size, length)
     batch = batch_of(query, key, value)
-    q, k, v = (blocks.queries(flat(x, batch)) for x in (query, key, value))
-    allowed = blocks.queries(present(padding_mask, key, batch)).mT  # (…, block, 1, key)
+    q, k, v = (in_blocks(flat(x, batch), size) for x in (query, key, value))
+    allowed = in_blocks(present(padding_mask, key, batch), size).mT  # (…, block, 1, key)
     if causal:
-        allowed = allowed & causal_mask(blocks.size, device=query.device)
+        allowed = allowed & causal_mask(size, device=query.device)
     attended = scaled_dot_product_attention(q, k, v, allowed, scale=scale, need_weights=False)
-    return unflat(blocks.join(attended.output), batch)
+    return unflat(joined(attended.output, length), batch)

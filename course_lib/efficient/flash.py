@@ -14,7 +14,6 @@ Source: Milakov and Gimelshein (2018), "Online normalizer calculation for softma
 """
 
 import math
-from collections.abc import Iterator
 
 import torch
 from jaxtyping import Bool, Float
@@ -77,15 +76,16 @@ def flash_attention(
 class _FlashAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, query, key, value, mask, causal, block_size, scale):
-        tiles = _Tiles(query, key, mask, causal, block_size, scale)
         output = query.new_empty(*query.shape[:-1], value.shape[-1])  # (…, query, d_value)
         log_sum = query.new_empty(*query.shape[:-1], 1)  # (…, query, 1)
-        for rows in tiles.rows():
+        for rows in _blocks(query.shape[-2], block_size):
+            q = scale * query[..., rows, :]
             o = torch.zeros_like(output[..., rows, :])
             ell = torch.zeros_like(log_sum[..., rows, :])
             m = torch.full_like(ell, -torch.inf)
-            for columns in tiles.columns(rows):
-                scores = tiles.scores(rows, columns)  # (…, block, block)
+            for columns in _blocks(_last_key(query, key, rows, causal), block_size):
+                scores = q @ key[..., columns, :].mT  # (…, block, block)
+                scores = _masked(scores, query, key, mask, causal, rows, columns)
                 new_m = torch.maximum(m, scores.amax(-1, keepdim=True))
                 safe_m = new_m.masked_fill(new_m == -torch.inf, 0.0)  # no key so far
                 powers, rescale = torch.exp(scores - safe_m), torch.exp(m - safe_m)
@@ -105,49 +105,39 @@ class _FlashAttention(torch.autograd.Function):
     def backward(ctx, d_output):
         query, key, value, mask, output, log_sum = ctx.saved_tensors
         causal, block_size, scale = ctx.options
-        tiles = _Tiles(query, key, mask, causal, block_size, scale)
         d_query, d_key, d_value = (torch.zeros_like(x) for x in (query, key, value))
         delta = (d_output * output).sum(-1, keepdim=True)  # (…, query, 1)
-        for rows in tiles.rows():
-            d_o = d_output[..., rows, :]
-            for columns in tiles.columns(rows):
-                weights = torch.exp(tiles.scores(rows, columns) - log_sum[..., rows, :])
+        for rows in _blocks(query.shape[-2], block_size):
+            q, d_o = scale * query[..., rows, :], d_output[..., rows, :]
+            for columns in _blocks(_last_key(query, key, rows, causal), block_size):
+                scores = q @ key[..., columns, :].mT  # (…, block, block), a second time
+                scores = _masked(scores, query, key, mask, causal, rows, columns)
+                weights = torch.exp(scores - log_sum[..., rows, :])
+                d_weights = d_o @ value[..., columns, :].mT
+                d_scores = weights * (d_weights - delta[..., rows, :])
                 d_value[..., columns, :] += weights.mT @ d_o
-                d_weights = d_o @ value[..., columns, :].mT  # (…, block, block)
-                d_scores = scale * weights * (d_weights - delta[..., rows, :])
-                d_query[..., rows, :] += d_scores @ key[..., columns, :]
-                d_key[..., columns, :] += d_scores.mT @ query[..., rows, :]
+                d_query[..., rows, :] += scale * d_scores @ key[..., columns, :]
+                d_key[..., columns, :] += d_scores.mT @ q
         return d_query, d_key, d_value, None, None, None, None
 
 
-class _Tiles:
-    """The tiles of the (query, key) matrix, and the scores of each, computed when asked for."""
-
-    def __init__(self, query, key, mask, causal, block_size, scale) -> None:
-        self.query, self.key, self.mask = query, key, mask
-        self.causal, self.size, self.scale = causal, block_size, scale
-        self.past = key.shape[-2] - query.shape[-2]  # the first query is at this position
-
-    def rows(self) -> Iterator[slice]:
-        return _blocks(self.query.shape[-2], self.size)
-
-    def columns(self, rows: slice) -> Iterator[slice]:
-        """Return the tiles of keys to which any of these queries attends."""
-        length = self.key.shape[-2]
-        return _blocks(min(length, rows.stop + self.past) if self.causal else length, self.size)
-
-    def scores(self, rows: slice, columns: slice) -> Tensor:
-        scores = self.scale * self.query[..., rows, :] @ self.key[..., columns, :].mT
-        if self.mask is not None:
-            scores = scores.masked_fill(~self.mask[..., rows, columns], -torch.inf)
-        if self.causal and columns.stop > rows.start + self.past + 1:
-            row, column = (
-                torch.arange(part.start, part.stop, device=scores.device)
-                for part in (rows, columns)
-            )
-            scores = scores.masked_fill(column > row[:, None] + self.past, -torch.inf)
-        return scores
+def _blocks(length: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, length)) for start in range(0, length, size)]
 
 
-def _blocks(length: int, size: int) -> Iterator[slice]:
-    return (slice(start, min(start + size, length)) for start in range(0, length, size))
+def _last_key(query: Tensor, key: Tensor, rows: slice, causal: bool) -> int:
+    """Return up to which key any of these queries attends; the queries are the last of the keys."""
+    queries, keys = query.shape[-2], key.shape[-2]
+    return min(keys, rows.stop + keys - queries) if causal else keys
+
+
+def _masked(scores, query, key, mask, causal, rows: slice, columns: slice) -> Tensor:
+    """Return a tile of scores with minus infinity where the mask, or the order, allows no attention."""
+    past = key.shape[-2] - query.shape[-2]
+    if mask is not None:
+        scores = scores.masked_fill(~mask[..., rows, columns], -torch.inf)
+    if causal and columns.stop > rows.start + past + 1:
+        row = torch.arange(rows.start, rows.stop, device=scores.device)[:, None]
+        column = torch.arange(columns.start, columns.stop, device=scores.device)
+        scores = scores.masked_fill(column > row + past, -torch.inf)
+    return scores

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from course_lib.checks import efficient as checks
-from course_lib.efficient.blocks import Blocks
+from course_lib.efficient.blocks import in_blocks, joined
 from course_lib.efficient.precision import (
     in_full_precision,
     output_dtype,
@@ -106,11 +106,13 @@ def attend_by_features(
 
 def _causal_sums(phi_q: Tensor, phi_k: Tensor, value: Tensor) -> Tensor:
     """Add what a query gets from its own block of keys, and from the sum over all blocks before."""
-    blocks = Blocks(phi_q.shape[-2], min(_BLOCK, phi_q.shape[-2]))
-    q, k, v = (blocks.queries(x) for x in (phi_q, phi_k, value))  # (…, block, position, ·)
+    length = phi_q.shape[-2]
+    q, k, v = (
+        in_blocks(x, min(_BLOCK, length)) for x in (phi_q, phi_k, value)
+    )  # (…, block, position, ·)
     upto = (k.mT @ v).cumsum(-3)  # (…, block, features, d_value + 1)
     before = F.pad(upto[..., :-1, :, :], (0, 0, 0, 0, 1, 0))
-    return blocks.join((q @ k.mT).tril() @ v + q @ before)
+    return joined((q @ k.mT).tril() @ v + q @ before, length)
 
 
 def _quotient(total: Tensor, weight: Tensor) -> Tensor:

@@ -8,7 +8,16 @@ from torch import Tensor
 
 from course_lib.attention import scaled_dot_product_attention
 from course_lib.checks import efficient as checks
-from course_lib.efficient.blocks import Blocks, batch_of, flat, present, unflat
+from course_lib.efficient.blocks import (
+    allowed_near,
+    batch_of,
+    flat,
+    in_blocks,
+    joined,
+    near_blocks,
+    present,
+    unflat,
+)
 from course_lib.efficient.window import block_length
 from course_lib.validation import validated
 
@@ -57,36 +66,37 @@ def longformer_attention(
 
     Source: Beltagy, Peters and Cohan (2020), "Longformer", section 3.1.
     """
-    length = query.shape[-2]
     positions = torch.as_tensor(global_positions, dtype=torch.int64, device=query.device)
     batch = batch_of(query, key, value)
     q, k, v = (flat(x, batch) for x in (query, key, value))
     exists = present(padding_mask, k, batch)  # (merged batch or 1, length, 1)
     is_global = torch.zeros_like(exists).index_fill(-2, positions, True)
 
-    window = min(window, length)
-    blocks = Blocks(length, block_length(window), window, window)
-
-    def with_global(near: Tensor, everywhere: Tensor) -> Tensor:
-        """Put the global keys before those near each block."""
-        shared = everywhere.index_select(-2, positions).unsqueeze(-3)
-        return torch.cat([shared.expand(*near.shape[:-2], -1, -1), near], dim=-2)
-
-    near = blocks.allowed(exists & ~is_global)  # (…, block, query, key): global keys come first
-    allowed = with_global(near.mT, exists.expand(-1, -1, blocks.size)).mT
+    # Every query: the global keys, then those in its window that are not global.
+    window = min(window, query.shape[-2])
+    size = block_length(window)
+    near = (size, window, window)
+    in_window = allowed_near(exists & ~is_global, *near)  # (…, block, query, key)
     attended = scaled_dot_product_attention(
-        blocks.queries(q),
-        with_global(blocks.keys(k), k),
-        with_global(blocks.keys(v), v),
-        allowed,
+        in_blocks(q, size),
+        _with_global(near_blocks(k, *near), k, positions),
+        _with_global(near_blocks(v, *near), v, positions),
+        _with_global(in_window.mT, exists.expand(-1, -1, size), positions).mT,
         scale=scale,
         need_weights=False,
     )
-    output = blocks.join(attended.output)  # (merged batch, length, d_value)
+    output = joined(attended.output, query.shape[-2])  # (merged batch, length, d_value)
 
+    # The global queries: all keys, through projections of their own.
     pairs = ((query, global_query), (key, global_key), (value, global_value))
     q, k, v = (flat(own if other is None else other, batch) for own, other in pairs)
     attending = scaled_dot_product_attention(
         q.index_select(-2, positions), k, v, exists.mT, scale=scale, need_weights=False
     )
     return unflat(output.index_copy(-2, positions, attending.output), batch)
+
+
+def _with_global(near: Tensor, everywhere: Tensor, positions: Tensor) -> Tensor:
+    """Put what belongs to the global keys before what belongs to the keys near each block."""
+    shared = everywhere.index_select(-2, positions).unsqueeze(-3)  # (…, 1, globals, ·)
+    return torch.cat([shared.expand(*near.shape[:-2], -1, -1), near], dim=-2)

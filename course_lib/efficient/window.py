@@ -10,7 +10,16 @@ from torch import Tensor
 
 from course_lib.attention import scaled_dot_product_attention
 from course_lib.checks import efficient as checks
-from course_lib.efficient.blocks import Blocks, batch_of, flat, present, unflat
+from course_lib.efficient.blocks import (
+    allowed_near,
+    batch_of,
+    flat,
+    in_blocks,
+    joined,
+    near_blocks,
+    present,
+    unflat,
+)
 from course_lib.validation import validated
 
 
@@ -60,18 +69,17 @@ def sliding_window_attention(
     Source: Beltagy, Peters and Cohan (2020), "Longformer", section 3.1; causal: Child et al. (2019),
     "Generating long sequences with sparse Transformers"; Jiang et al. (2023), "Mistral 7B".
     """
-    length = query.shape[-2]
-    window = min(window, length)
+    window = min(window, query.shape[-2])
     before, after = (window - 1, 0) if causal else (window, window)
-    blocks = Blocks(length, block_length(window), before, after)
+    near = (block_length(window), before, after)
     batch = batch_of(query, key, value)
     q, k, v = (flat(x, batch) for x in (query, key, value))  # (merged batch, length, d)
     attended = scaled_dot_product_attention(
-        blocks.queries(q),  # (merged batch, block, query, d)
-        blocks.keys(k),  # (merged batch, block, key, d)
-        blocks.keys(v),
-        blocks.allowed(present(padding_mask, k, batch)),  # (…, block, query, key)
+        in_blocks(q, block_length(window)),  # (merged batch, block, query, d)
+        near_blocks(k, *near),  # (merged batch, block, key, d)
+        near_blocks(v, *near),
+        allowed_near(present(padding_mask, k, batch), *near),  # (…, block, query, key)
         scale=scale,
         need_weights=False,
     )
-    return unflat(blocks.join(attended.output), batch)
+    return unflat(joined(attended.output, query.shape[-2]), batch)
