@@ -49,6 +49,9 @@ LAYERS = {
             "positional encodings, from sinusoidal to RoPE and ALiBi; their contract", 6
         ),
         "multihead": Module("multi-head attention, built three ways; MQA and GQA", 5),
+        "efficient": Module(
+            "FlashAttention by hand; sliding window, Longformer, Linformer, linear, Performer", 10
+        ),
         "blocks": Module(
             "layer norm, feed-forward network, residual connection; encoder and decoder block", 7
         ),

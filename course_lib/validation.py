@@ -312,6 +312,7 @@ def require_mask(
     shape: tuple[int, ...],
     axes: tuple[str, ...] = (),
     device: torch.device | None = None,
+    name: str = "mask",
 ) -> None:
     """Refuse a mask that is not boolean or does not broadcast to `shape`.
 
@@ -320,22 +321,23 @@ def require_mask(
         shape: that of the tensor that is masked.
         axes: the names of the axes of `shape`; "axis -1" and so on where left out.
         device: the device the mask must be on; any where left out.
+        name: of the argument.
     """
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         given = short_name(mask.dtype) if isinstance(mask, Tensor) else type(mask).__name__
         raise ValueError(
-            f"mask is {given}; it must be a boolean tensor where True means 'may attend': mask == 1 "
+            f"{name} is {given}; it must be a boolean tensor where True means 'may attend': mask == 1 "
             f"for one of ones and zeros, mask == 0 for one of zeros and -inf"
         )
-    require_tensor(mask=mask)
+    require_tensor(**{name: mask})
     if device is not None and mask.device != device:
         raise ValueError(
-            f"mask is on device {mask.device}, but the scores are on {device}; use mask.to({str(device)!r})"
+            f"{name} is on device {mask.device}, but the scores are on {device}; use {name}.to({str(device)!r})"
         )
     if _broadcasts(mask.shape, shape):
         return
     wanted = f"({', '.join(axes)})" if axes else "the shape of scores"
-    said = f"mask has shape {tuple(mask.shape)}; it must broadcast to {wanted} = {tuple(shape)}"
+    said = f"{name} has shape {tuple(mask.shape)}; it must broadcast to {wanted} = {tuple(shape)}"
     if mask.dim() > len(shape):
         raise ValueError(f"{said}: it has {mask.dim()} axes, at most {len(shape)} fit")
     wrong = [

@@ -15,6 +15,7 @@ from course_lib.plots.diagrams import (
     cache_diagram,
     decoder_attention_diagram,
     encoder_decoder_diagram,
+    flash_diagram,
     full_transformer_diagram,
     heads_diagram,
     kv_heads_diagram,
@@ -28,6 +29,7 @@ from course_lib.plots.diagrams import (
     self_and_cross_diagram,
     shifted_target_diagram,
     teacher_forcing_diagram,
+    window_blocks_diagram,
 )
 from course_lib.plots.drawn import drawn_panels
 from course_lib.plots.fit import FitPanel
@@ -76,6 +78,7 @@ __all__ = [
     "drawn_panels",
     "encoder_decoder_diagram",
     "figure",
+    "flash_diagram",
     "full_transformer_diagram",
     "heads_diagram",
     "kv_heads_diagram",
@@ -91,4 +94,5 @@ __all__ = [
     "self_and_cross_diagram",
     "shifted_target_diagram",
     "teacher_forcing_diagram",
+    "window_blocks_diagram",
 ]

@@ -27,7 +27,7 @@ class GridPanel(Panel):
         rows, columns: their names.
         title: above the table.
         limits: the numbers at the ends of the colour scale; where the lower one is negative, zero is white.
-        write: format of a number in its cell.
+        write: format of a number in its cell; None for many cells, whose colours say enough.
         x_label: label of the columns.
     """
 
@@ -39,7 +39,7 @@ class GridPanel(Panel):
         *,
         title: str = "",
         limits: tuple[float, float] = (0.0, 1.0),
-        write: str = "{:.2f}",
+        write: str | None = "{:.2f}",
         x_label: str = "key",
     ) -> None:
         super().__init__(axes)
@@ -70,6 +70,8 @@ class GridPanel(Panel):
         """
         self.values = np.asarray(values, dtype=float)
         self._image.set_data(np.ma.masked_invalid(self.values))
+        if texts is None and self._write is None:
+            return
         if texts is None:
             texts = [self._write.format(value) for value in self.values.flat]
         colours = self._image.cmap(self._image.norm(self.values))[..., :3]  # (row, column, 3)

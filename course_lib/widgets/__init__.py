@@ -23,6 +23,7 @@ from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.loss_picture import LossPicture
 from course_lib.widgets.masks import mask_explorer
 from course_lib.widgets.next_token import NextTokens, next_token_explorer
+from course_lib.widgets.patterns import pattern_explorer
 from course_lib.widgets.picture import Picture
 from course_lib.widgets.positions import bias_explorer, rotary_explorer, sinusoid_explorer
 from course_lib.widgets.reshape import reshape_explorer
@@ -46,6 +47,7 @@ __all__ = [
     "kernel_regression_explorer",
     "mask_explorer",
     "next_token_explorer",
+    "pattern_explorer",
     "reshape_explorer",
     "rotary_explorer",
     "score_explorer",

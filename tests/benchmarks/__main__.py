@@ -12,6 +12,7 @@ import torch
 
 from course_lib.checkpoints import date_translator, phrase_translator
 from course_lib.data import nile_series, phrases, written_dates
+from course_lib.efficient import PATTERNS
 from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
 from course_lib.positions import T5RelativeBias, alibi_bias
 from course_lib.tools import normal_form
@@ -26,6 +27,7 @@ from course_lib.widgets import (
     kernel_regression_explorer,
     mask_explorer,
     next_token_explorer,
+    pattern_explorer,
     reshape_explorer,
     rotary_explorer,
     score_explorer,
@@ -168,6 +170,16 @@ def small_explorers_in_the_kernel() -> None:
         "queries": [1 + n % 5 for n in range(STEPS)],
     }.items():
         print(f"kernel, masks, {control + ':':11} {percentiles(moved(masks, control, positions))}")
+    patterns = pattern_explorer(torch.randn(64, 64).softmax(-1), kind="longformer")
+    for control, positions in {
+        "kind": [PATTERNS[n % len(PATTERNS)] for n in range(STEPS)],
+        "window": [1 + 7 * n % 64 for n in range(STEPS)],
+        "global_tokens": [n % 9 for n in range(STEPS)],
+    }.items():
+        if control != "kind":
+            patterns.reset()
+        took = percentiles(moved(patterns, control, positions))
+        print(f"kernel, patterns, {control + ':':14} {took}")
     steps = [round(n % 41 / 10, 1) for n in range(1, STEPS + 1)]
     print(f"kernel, reshape, step:     {percentiles(moved(reshape_explorer(), 'step', steps))}")
 

@@ -14,6 +14,7 @@ from course_lib import (
     cache,
     data,
     decoding,
+    efficient,
     inspection,
     masks,
     multihead,
@@ -229,6 +230,44 @@ def calls() -> dict[str, Callable[[], Call]]:
     add("merge_heads", multihead.merge_heads, heads=lambda: x(2, 3, 4, 5))
     add("entropy", inspection.entropy, weights=lambda: x(2, 4, 5).softmax(-1))
     add("mean_distance", inspection.mean_distance, weights=lambda: x(2, 4, 5).softmax(-1))
+
+    # --- 10: efficient attention -----------------------------------------------------------------
+    real = {"padding_mask": lambda: masks.padding_mask(torch.tensor([3, 5]))[:, None]}
+    alike = {q: lambda: x(2, 3, 5, 6), k: lambda: x(2, 3, 5, 6), v: lambda: x(2, 3, 5, 6)}
+    row = {q: lambda: x(2, 1, 6), k: lambda: x(2, 1, 6), v: lambda: x(2, 1, 6)}
+    projection = {"projection": lambda: x(7, 6)}
+    add("flash_attention", efficient.flash_attention, **heads, mask=mask, causal=True,
+        block_size=2, scale=0.4)  # fmt: skip
+    add("sliding_window_attention", efficient.sliding_window_attention, **alike, window=2,
+        causal=True, **real, scale=0.4)  # fmt: skip
+    add("block_attention", efficient.block_attention, **alike, block_size=2, causal=True, **real,
+        scale=0.4)  # fmt: skip
+    add("longformer_attention", efficient.longformer_attention, **alike, window=1,
+        global_positions=lambda: torch.tensor([0, 3]),
+        **{f"global_{name}": make for name, make in alike.items()}, **real, scale=0.4)  # fmt: skip
+    add("longformer_attention, a list", efficient.longformer_attention, **alike, window=1,
+        global_positions=[0, 3])  # fmt: skip
+    for causal in (True, False):
+        given = alike if causal else heads
+        add(f"linear_attention, causal={causal}", efficient.linear_attention, **given,
+            causal=causal, feature_map=lambda: efficient.elu_plus_one, **real)  # fmt: skip
+        add(f"performer_attention, causal={causal}", efficient.performer_attention, **given,
+            **projection, causal=causal, **real, scale=0.4)  # fmt: skip
+    add("linear_attention_state", efficient.linear_attention_state, key=lambda: x(2, 5, 6),
+        value=lambda: x(2, 5, 3), padding_mask=lambda: masks.padding_mask(torch.tensor([3, 5])))  # fmt: skip
+    add("linear_attention_step", efficient.linear_attention_step, **row,
+        state=lambda: efficient.linear_attention_state(x(2, 4, 6), x(2, 4, 6)))  # fmt: skip
+    add("performer_features", efficient.performer_features, x=lambda: x(2, 5, 6), **projection)
+    add("orthogonal_projection", efficient.orthogonal_projection, num_features=7, d=6,
+        generator=torch.Generator, dtype=torch.float32)  # fmt: skip
+    linformer = {**sizes, "length": 5, "rank": 2}
+    add("LinformerAttention", efficient.LinformerAttention, **linformer, shared=False, bias=True)
+    module("LinformerAttention.forward", lambda: efficient.LinformerAttention(**linformer),
+           x=lambda: x(2, 4, 12), padding_mask=lambda: masks.padding_mask(torch.tensor([3, 4])),
+           need_weights=True)  # fmt: skip
+    add("attention_pattern", efficient.attention_pattern, kind="longformer", length=5, window=1,
+        global_positions=[0, 3], block_size=2)  # fmt: skip
+    add("pattern_cost", efficient.pattern_cost, mask=mask, d_head=6, bytes_per_score=4)
 
     # --- 6: positions ----------------------------------------------------------------------------
     lengths = {"query_length": 4, "key_length": 5}

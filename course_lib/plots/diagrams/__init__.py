@@ -22,6 +22,7 @@ from course_lib.plots.diagrams.positions import positions_diagram
 from course_lib.plots.diagrams.scores import broadcast_diagram, score_diagram
 from course_lib.plots.diagrams.shifted_target import shifted_target_diagram
 from course_lib.plots.diagrams.teacher_forcing import teacher_forcing_diagram
+from course_lib.plots.diagrams.tiles import flash_diagram, window_blocks_diagram
 from course_lib.plots.diagrams.words import WORDS
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "cache_diagram",
     "decoder_attention_diagram",
     "encoder_decoder_diagram",
+    "flash_diagram",
     "full_transformer_diagram",
     "heads_diagram",
     "kv_heads_diagram",
@@ -46,4 +48,5 @@ __all__ = [
     "self_and_cross_diagram",
     "shifted_target_diagram",
     "teacher_forcing_diagram",
+    "window_blocks_diagram",
 ]

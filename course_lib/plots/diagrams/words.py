@@ -2,6 +2,17 @@
 
 #: All prose in the diagrams. Names of tensors, axes and functions are code and not listed here.
 WORDS = {
+    "blocks of queries": "blocks of\nqueries",
+    "tile now": "the tile of this step",
+    "tile on chip": "q kᵀ, exponential, product with v:\nall in fast memory on the chip",
+    "tiles done": "tiles done before",
+    "tiles gone": "nothing of them is left\nbut m, ℓ and o",
+    "never stored": "scores: never stored as a whole",
+    "kept per query": "kept for each query",
+    "window map": "window of 3",
+    "window blocks": "as 4 blocks",
+    "queries of": "queries {range}",
+    "keys of": "keys {range}",
     "one colour": "Each axis has one colour:",
     "one query": "In the lower matrices the outlined row belongs to one query. Its product with the outlined key is the outlined score.",
     "mask": "filled: may attend\nempty: masked",

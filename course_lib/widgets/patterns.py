@@ -1,0 +1,178 @@
+"""The explorer of notebook 10: a sparse pattern, what it costs, and how much attention it loses."""
+
+import ipywidgets
+import matplotlib
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from course_lib.efficient import PATTERNS, attention_pattern, pattern_cost
+from course_lib.plots import GridPanel, LinesPanel, SignedMapPanel, figure
+from course_lib.plots.style import STYLE
+from course_lib.validation import require_axes, require_finite, require_one_of, require_whole
+from course_lib.widgets.code import recreatable
+from course_lib.widgets.explorer import Explorer, short
+from course_lib.widgets.live_figure import LiveFigure
+
+_LENGTHS = 2 ** np.arange(7, 17)  # 128 to 65,536
+_EXAMPLE = 8192  # the length whose cost is told in words
+_D_HEAD = 64
+_MOST_GLOBAL = 8
+_LABELS = 6  # written at each side of the pattern
+
+
+@recreatable
+def pattern_explorer(
+    weights: Float[Tensor, "query key"],
+    *,
+    kind: str = "sliding_window",
+    window: int = 4,
+    global_tokens: int = 1,
+) -> Explorer:
+    """Choose a pattern; see it, which attention weights of a dense model it loses, and what it costs.
+
+    The weights that the pattern excludes are lost. If the others are divided by their sum, as the softmax of
+    sparse attention does, then the lost share of a row is its total variation distance from the dense row.
+
+    Args:
+        weights: a map of dense attention, (query, key), whose rows sum to 1; 4 to 256 of each.
+        kind: a name of `PATTERNS`.
+        window: of the pattern, or the size of its blocks; from 1 to the number of keys.
+        global_tokens: how many tokens, from the first one on, are global in "longformer"; 0 to 8.
+
+    Raises:
+        ValueError: for weights that are not a square map of attention, and a kind, window or number of global
+            tokens that the explorer does not have.
+    """
+    _require_map(weights)
+    length = len(weights)
+    require_one_of(PATTERNS, kind=kind)
+    require_whole(window=window)
+    require_whole(0, global_tokens=global_tokens)
+    most_global = min(_MOST_GLOBAL, length)
+    for name, number, most in (
+        ("window", window, length),
+        ("global_tokens", global_tokens, most_global),
+    ):
+        if number > most:
+            raise ValueError(f"{name}={number} must be at most {most}")
+    weights = weights.detach().float().cpu()
+    brightest = max(torch.quantile(weights, 0.98).item(), 1e-6)
+
+    positions = list(map(str, range(length)))
+    dense = _LENGTHS.astype(float) ** 2 * 4 / 2**20
+    with matplotlib.rc_context(STYLE):
+        fig, axes = figure(11.4, 3.7, columns=3, width_ratios=(1, 1.25, 1.25))
+        pattern = GridPanel(
+            axes[0],
+            positions,
+            positions,
+            title="may attend (orange)",
+            limits=(-1, 1),
+            write=None,
+        )
+        shown = np.linspace(0, length - 1, min(_LABELS, length)).round().astype(int)
+        axes[0].set_xticks(shown, map(str, shown))
+        axes[0].set_yticks(shown, map(str, shown))
+        kept = SignedMapPanel(
+            axes[1], title="weights: kept (orange), lost (blue)", x_label="key", y_label="query"
+        )
+        cost = LinesPanel(
+            axes[2],
+            _LENGTHS,
+            {"dense": dense, "this pattern": dense},
+            x_label="length of the sequence",
+            y_label="MiB",
+            title="scores of one head, float32",
+            log_x=True,
+            log_y=True,
+            y_limits=(1e-4, dense[-1] * 2),
+        )
+        live = LiveFigure(fig, [pattern, kept, cost])
+
+    def update(kind: str, window: int, global_tokens: int) -> dict[str, str]:
+        mask = attention_pattern(
+            kind, length, window, range(global_tokens), block_size=window
+        )  # (query, key)
+        pattern.update(mask.float() * 2 - 1)
+        kept.update(torch.where(mask, weights, -weights), largest=brightest)
+        pairs = np.array([allowed_pairs(kind, int(n), window, global_tokens) for n in _LENGTHS])
+        at = int(np.flatnonzero(_LENGTHS == _EXAMPLE)[0])
+        mebibytes = pairs * 4 / 2**20
+        cost.update(marker=(_EXAMPLE, mebibytes[at]), **{"this pattern": mebibytes})
+        lost = weights.masked_fill(mask, 0.0).sum(-1)  # (query,)
+        here, flops = pattern_cost(mask, _D_HEAD), 4 * _D_HEAD * pairs[at]
+        return {
+            "pattern": kind,
+            **_sizes(kind, window, global_tokens),
+            "scores": f"{here.scores:,} of {mask.numel():,} ({100 * here.fraction:.1f} %)",
+            "attention lost": f"{lost.mean():.3f} on average, {lost.max():.3f} for query {lost.argmax()}",
+            f"at length {_EXAMPLE:,}": f"{short(mebibytes[at])} MiB of scores and {short(flops / 1e9)} GFLOP "
+            f"per head of {_D_HEAD}, {short(100 * pairs[at] / _EXAMPLE**2)} % of dense attention",
+        }
+
+    def limits(kind: str, **_) -> dict[str, int | None]:
+        return {
+            "window": None if kind in ("dense", "causal") else length,
+            "global_tokens": most_global if kind == "longformer" else None,
+        }
+
+    controls = {
+        "kind": ipywidgets.Dropdown(value=kind, options=PATTERNS, description="pattern"),
+        "window": ipywidgets.IntSlider(
+            window, min=1, max=length, description="window or block size"
+        ),
+        "global_tokens": ipywidgets.IntSlider(
+            global_tokens, min=0, max=most_global, description="global tokens"
+        ),
+    }
+    return Explorer("Sparse pattern", controls, live, update, name="patterns", limits=limits)
+
+
+def allowed_pairs(kind: str, length: int, window: int, global_tokens: int) -> int:
+    """Count the scores of a pattern, query by query, without a matrix.
+
+    Args:
+        kind, length, window, global_tokens: as for `pattern_explorer`.
+    """
+    query = np.arange(length)
+    first, end = np.zeros_like(query), np.full_like(query, length)  # of the keys near each query
+    if "window" in kind or kind == "longformer":
+        first = np.maximum(0, query - window + ("causal" in kind))
+        end = np.minimum(length, query + window + 1)
+    if "block" in kind:
+        first = query // window * window
+        end = np.minimum(length, first + window)
+    if "causal" in kind:
+        end = query + 1
+    count = end - first
+    if kind == "longformer":
+        count += np.minimum(global_tokens, first) + np.maximum(0, global_tokens - end)
+        count[:global_tokens] = length
+    return int(count.sum())
+
+
+def _sizes(kind: str, window: int, global_tokens: int) -> dict[str, str]:
+    """Say those sizes that the pattern has."""
+    said = {}
+    if "window" in kind or kind == "longformer":
+        said["window"] = str(window)
+    if "block" in kind:
+        said["block size"] = str(window)
+    if kind == "longformer":
+        said["global tokens"] = str(global_tokens)
+    return said
+
+
+def _require_map(weights: Tensor) -> None:
+    require_finite(weights=weights)
+    require_axes(2, "(query, key)", 2, weights=weights)
+    queries, keys = weights.shape
+    if queries != keys or not 4 <= keys <= 256:
+        raise ValueError(
+            f"weights has shape {tuple(weights.shape)}; it must be a map of self-attention, as many queries "
+            f"as keys, 4 to 256"
+        )
+    if (weights < 0).any() or (weights.sum(-1) - 1).abs().max() > 0.01:
+        raise ValueError("weights has rows that do not sum to 1; attention weights are needed")

@@ -1,0 +1,84 @@
+"""The pattern explorer in a real JupyterLab: chosen by keyboard, read with the pointer."""
+
+import nbformat
+import pytest
+
+from course_lib.tools.normal_form import METADATA
+from tests.helpers.gestures import ask, point_at, says
+from tests.helpers.lab import Explorer, running_lab
+
+NOTEBOOK = "patterns.ipynb"
+CELLS = (
+    """
+import torch
+from course_lib.widgets import pattern_explorer
+
+torch.manual_seed(0)
+weights = torch.randn(16, 16).softmax(-1)
+""",
+    "explorer = pattern_explorer(weights, window=2)\nexplorer",
+)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lab")
+    with running_lab(folder) as address:
+        cells = [nbformat.v4.new_code_cell(source.strip()) for source in CELLS]
+        book = nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
+        nbformat.write(book, folder / "notebooks" / NOTEBOOK)
+        yield address
+
+
+@pytest.fixture(scope="module")
+def opened(lab, screen):
+    screen.open(lab, NOTEBOOK)
+    screen.run_all()
+    return screen
+
+
+@pytest.fixture
+def explorer(opened):
+    found = Explorer(opened.page, "Sparse pattern")
+    found.reset()
+    return found
+
+
+def test_pattern_window_and_global_tokens_by_keyboard(explorer):
+    said = explorer.summary()
+    assert "pattern sliding_window; window 2; scores 74 of 256 (28.9 %);" in said
+    explorer.press("window or block size", "ArrowRight", times=2)
+    assert "window 4; scores 124 of 256 (48.4 %);" in explorer.summary()
+    before = explorer.picture()
+    explorer.choose("pattern", "longformer")
+    explorer.press("global tokens", "ArrowRight")
+    said = explorer.summary()
+    assert "pattern longformer; window 4; global tokens 2; " in said
+    wanted = sum(abs(i - j) <= 4 or i < 2 or j < 2 for i in range(16) for j in range(16))
+    assert f"scores {wanted} of 256 ({100 * wanted / 256:.1f} %);" in said
+    assert explorer.picture() != before
+    explorer.choose("pattern", "block")
+    assert "pattern block; block size 4; scores 64 of 256 (25.0 %);" in explorer.summary()
+
+
+def test_the_pointer_reads_the_pattern_and_the_weights(opened, explorer):
+    code = "[{'box': one['box'], 'shape': one['shape']} for one in explorer.picture.hover[:2]]"
+    pattern, kept = ask(opened, code)
+    weights = ask(opened, "weights.tolist()")
+    for row, column in ((0, 0), (5, 7), (15, 2), (9, 6)):
+        sign = 1 if abs(row - column) <= 2 else -1
+        cell = f"query {row}, key {column}"
+        assert says(point_at(explorer, pattern, row, column), cell, sign)
+        assert says(point_at(explorer, kept, row, column), cell, sign * weights[row][column])
+
+
+def test_a_control_without_effect_cannot_be_moved(explorer):
+    explorer.choose("pattern", "causal")
+    before = explorer.summary()
+    assert "pattern causal; scores 136 of 256 (53.1 %);" in before
+    explorer.choose("pattern", "sliding_window")
+    assert "window 2;" in explorer.summary()
+
+
+def test_nothing_left_this_machine_and_nothing_complained(opened):
+    assert opened.complaints() == []

@@ -1,0 +1,454 @@
+"""Linear attention in its four forms; Performer's features, their mean and their error; Linformer."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from course_lib.efficient import (
+    LinearAttentionState,
+    LinformerAttention,
+    elu_plus_one,
+    linear_attention,
+    linear_attention_state,
+    linear_attention_step,
+    orthogonal_projection,
+    performer_attention,
+    performer_features,
+)
+from course_lib.profiling import peak_memory
+from tests.helpers.attention import COLLECTS
+from tests.helpers.efficient import (
+    LENGTHS,
+    SIZE,
+    compare,
+    dense,
+    padding,
+    pairs,
+    quadratic,
+    triple,
+)
+from tests.helpers.tensors import DTYPES, HALVES
+
+QUADRATIC = {"against": "its quadratic form, every weight held"}
+MAPS = {"elu + 1": elu_plus_one, "relu": F.relu, "exp": torch.exp}
+
+
+def features(x):
+    """elu(x) + 1 by its definition."""
+    return torch.where(x > 0, x + 1, torch.exp(x))
+
+
+def allowed(length, causal, real):
+    mask = pairs(length, lambda i, j: j <= i or not causal)
+    return mask if real is None else mask & real
+
+
+# --- linear attention ------------------------------------------------------------------------
+
+
+@pytest.mark.verifies("course_lib.efficient.elu_plus_one", against="its equation, piece by piece")
+def test_elu_plus_one(ledger):
+    x = torch.linspace(-5, 5, 41, dtype=torch.float64)
+    ledger.compare(elu_plus_one(x), features(x), within=1e-15)
+
+
+@pytest.mark.verifies("course_lib.efficient.linear_attention", **QUADRATIC)
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("length", [*LENGTHS, 64, 200])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_linear_attention_equals_its_quadratic_form(ledger, dtype, length, causal, padded):
+    real = padding(length) if padded else None
+    mask = allowed(length, causal, real)
+    compare(
+        ledger,
+        lambda q, k, v: linear_attention(q, k, v, causal=causal, padding_mask=real),
+        lambda q, k, v: quadratic(features(q) @ features(k).mT * mask, v),
+        triple(length, dtype),
+    )
+
+
+@pytest.mark.verifies("course_lib.efficient.linear_attention", **QUADRATIC)
+@pytest.mark.parametrize("feature_map", MAPS.values(), ids=MAPS)
+def test_linear_attention_with_other_features_and_lengths(ledger, feature_map):
+    compare(
+        ledger,
+        lambda q, k, v: linear_attention(q, k, v, feature_map=feature_map),
+        lambda q, k, v: quadratic(feature_map(q) @ feature_map(k).mT, v),
+        triple(7, keys=11),
+    )
+
+
+@pytest.mark.verifies(
+    "course_lib.efficient.linear_attention", against="a loop of prefix sums over the tokens"
+)
+@given(st.integers(1, 150))
+@COLLECTS
+def test_causal_linear_attention_equals_prefix_sums(ledger, length):
+    def loop(q, k, v):
+        phi_q, phi_k = features(q), features(k)
+        totals = (phi_k[..., None] * v[..., None, :]).cumsum(-3)  # (…, length, features, d_value)
+        weights = phi_k.cumsum(-2)
+        top = torch.einsum("...nf,...nfd->...nd", phi_q, totals)
+        return top / (phi_q * weights).sum(-1, keepdim=True)
+
+    leaves = triple(length)
+    compare(ledger, lambda q, k, v: linear_attention(q, k, v, causal=True), loop, leaves)
+
+
+RECURRENT = {"against": "its quadratic form, token by token"}
+
+
+@pytest.mark.verifies("course_lib.efficient.linear_attention_step", **RECURRENT)
+@pytest.mark.verifies("course_lib.efficient.linear_attention_state", **RECURRENT)
+@pytest.mark.verifies("course_lib.efficient.LinearAttentionState", **RECURRENT)
+@pytest.mark.parametrize("prompt", [0, 1, 5])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_recurrent_form_equals_the_quadratic_one(ledger, dtype, prompt):
+    length = 9
+
+    def recurrent(q, k, v):
+        state, outputs = None, []
+        if prompt:
+            first = (x[..., :prompt, :] for x in (q, k, v))
+            outputs.append(linear_attention(*first, causal=True))
+            state = linear_attention_state(k[..., :prompt, :], v[..., :prompt, :])
+            assert isinstance(state, LinearAttentionState)
+        for i in range(prompt, length):
+            token = (x[..., i : i + 1, :] for x in (q, k, v))
+            output, state = linear_attention_step(*token, state)
+            outputs.append(output)
+        assert state.key_value.shape == (*k.shape[:2], SIZE, v.shape[-1])
+        assert state.key_sum.shape == (*k.shape[:2], SIZE)
+        return torch.cat(outputs, -2)
+
+    mask = allowed(length, True, None)
+    compare(
+        ledger,
+        recurrent,
+        lambda q, k, v: quadratic(features(q) @ features(k).mT * mask, v),
+        triple(length, dtype),
+    )
+
+
+def test_a_step_leaves_the_given_state_as_it_was():
+    q, k, v = (x[..., :1, :] for x in triple(3))
+    _, state = linear_attention_step(q, k, v)
+    before = [x.clone() for x in state]
+    linear_attention_step(q, k, v, state)
+    torch.testing.assert_close(list(state), before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_the_state_has_full_precision(dtype):
+    token = [x[..., :1, :].detach() for x in triple(3, torch.float32)]
+    exact, wanted = linear_attention_step(*token)
+    with torch.autocast("cpu", dtype):
+        mixed = linear_attention_step(*token)
+    half = linear_attention_step(*(x.to(dtype) for x in token))
+    torch.testing.assert_close(mixed[1], wanted, rtol=0, atol=0)
+    for output, state in (mixed, half):
+        assert output.dtype == dtype and state.key_value.dtype == torch.float32
+        torch.testing.assert_close(output.float(), exact, rtol=0, atol=0.03)
+
+
+def test_the_state_of_padded_tokens_is_that_without_them():
+    _, k, v = triple(6)
+    real = torch.tensor([True, True, False, True, False, False])
+    torch.testing.assert_close(
+        linear_attention_state(k, v, padding_mask=real),
+        linear_attention_state(k[..., real, :], v[..., real, :]),
+    )
+
+
+# --- Performer -------------------------------------------------------------------------------
+
+
+@pytest.mark.verifies(
+    "course_lib.efficient.orthogonal_projection", against="moments of many random samples"
+)
+@pytest.mark.parametrize("d", [4, 7])
+def test_projections_are_orthogonal_and_standard_normal(ledger, d):
+    generator = torch.Generator().manual_seed(0)
+    sizes = (3 * d + 2, d)
+    draws = torch.stack(
+        [orthogonal_projection(*sizes, generator, dtype=torch.float64) for _ in range(4000)]
+    )
+    assert draws.shape[1:] == sizes
+    for start in range(0, 3 * d + 2, d):  # within a group, no two are alike
+        group = draws[:50, start : start + d]
+        products = group @ group.mT
+        norms = products.diagonal(dim1=-2, dim2=-1)
+        ledger.compare(products, torch.diag_embed(norms), within=1e-12)
+    vectors = draws.flatten(0, 1)
+    near = {"within": 5 * 3 / math.sqrt(len(draws))}
+    ledger.compare(vectors.mean(0), torch.zeros(d).double(), **near)
+    ledger.compare(vectors.mT @ vectors / len(vectors), torch.eye(d).double(), **near)
+    ledger.compare(vectors.pow(4).mean(0), torch.full((d,), 3.0).double(), **near)
+    squared = vectors.square().sum(-1)  # chi-squared with d degrees of freedom
+    ledger.compare(squared.mean(), torch.tensor(float(d)).double(), within=0.05 * d)
+    ledger.compare(squared.var(), torch.tensor(2.0 * d).double(), within=0.05 * 2 * d)
+
+
+def test_projection_is_reproducible_and_has_its_dtype():
+    first, second = (
+        orthogonal_projection(9, 4, torch.Generator().manual_seed(3), dtype=torch.bfloat16)
+        for _ in range(2)
+    )
+    assert torch.equal(first, second) and first.dtype == torch.bfloat16
+
+
+def short_vectors(count, d):
+    """Of norm 1/2: the variance of the estimates grows with exp(|q + k|²)."""
+    return F.normalize(torch.randn(count, d, dtype=torch.float64), dim=-1) / 2
+
+
+def estimated(count, features_, d=4):
+    """The exponentials of q·k, and `count` independent estimates of each."""
+    q, k = (short_vectors(6, d) for _ in range(2))
+    generator = torch.Generator().manual_seed(1)
+    estimates = []
+    for _ in range(count):
+        w = orthogonal_projection(features_, d, generator, dtype=torch.float64)
+        estimates.append(performer_features(q, w) @ performer_features(k, w).mT)
+    return torch.exp(q @ k.mT), torch.stack(estimates)
+
+
+@pytest.mark.verifies(
+    "course_lib.efficient.performer_features", against="the exponential, by many random samples"
+)
+def test_features_estimate_the_exponential_without_bias(ledger):
+    exact, estimates = estimated(4000, 6)
+    error = estimates.mean(0) - exact
+    spread = estimates.std(0) / math.sqrt(len(estimates))
+    assert (estimates > 0).all()
+    ledger.compare(error / spread, torch.zeros_like(error), within=4)
+
+
+@pytest.mark.verifies("course_lib.efficient.performer_features", against="its equation in NumPy")
+def test_features_equal_their_equation(ledger):
+    x, w = torch.randn(2, 3, 4, dtype=torch.float64), torch.randn(7, 4, dtype=torch.float64)
+    theirs = np.empty((2, 3, 7))
+    for b, i, r in np.ndindex(*theirs.shape):
+        vector, sample = x[b, i].numpy(), w[r].numpy()
+        theirs[b, i, r] = np.exp(sample @ vector - vector @ vector / 2) / np.sqrt(7)
+    ledger.compare(performer_features(x, w), torch.tensor(theirs), within=1e-12)
+
+
+def slope(sizes, errors):
+    return np.polyfit(np.log(sizes), np.log(errors), 1)[0]
+
+
+def test_error_falls_with_the_root_of_the_number_of_features():
+    sizes = [16, 64, 256, 1024]
+    errors = []
+    for size in sizes:
+        exact, estimates = estimated(200, size)
+        errors.append((estimates - exact).square().mean().sqrt().item())
+    assert -0.6 <= slope(sizes, errors) <= -0.4
+    errors, (q, k, v) = [], [x / 2 for x in triple(40)]
+    for size in sizes:
+        draws = [
+            performer_attention(q, k, v, orthogonal_projection(size, SIZE, dtype=q.dtype))
+            for _ in range(60)
+        ]
+        error = torch.stack(draws) - dense(q, k, v)
+        errors.append(error.square().mean().sqrt().item())
+    assert -0.6 <= slope(sizes, errors) <= -0.4
+    assert errors[-1] < 0.02
+
+
+def test_orthogonal_samples_have_a_smaller_variance():
+    q, k = (short_vectors(8, 8) for _ in range(2))
+    exact = torch.exp(q @ k.mT)
+
+    def error(sample):
+        draws = [performer_features(q, w) @ performer_features(k, w).mT for w in sample]
+        return (torch.stack(draws) - exact).square().mean()
+
+    orthogonal = error([orthogonal_projection(8, 8, dtype=torch.float64) for _ in range(2000)])
+    independent = error(torch.randn(2000, 8, 8, dtype=torch.float64))
+    assert orthogonal < 0.95 * independent
+
+
+@pytest.mark.verifies("course_lib.efficient.performer_attention", **QUADRATIC)
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("scale", [None, 0.2, -0.2])
+@pytest.mark.parametrize("length", [*LENGTHS, 130])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_performer_equals_the_quadratic_form_of_its_features(
+    ledger, dtype, length, scale, causal, padded
+):
+    real = padding(length) if padded else None
+    mask = allowed(length, causal, real)
+    w = orthogonal_projection(11, SIZE, dtype=torch.float64)
+    size = 1 / math.sqrt(SIZE) if scale is None else scale
+
+    def weights(q, k):
+        q, k = size / math.sqrt(abs(size)) * q, math.sqrt(abs(size)) * k
+        phi = [torch.exp(x @ w.mT - (x * x).sum(-1, keepdim=True) / 2) for x in (q, k)]
+        return phi[0] @ phi[1].mT * mask
+
+    compare(
+        ledger,
+        lambda q, k, v: performer_attention(
+            q, k, v, w.to(dtype), causal=causal, padding_mask=real, scale=scale
+        ),
+        lambda q, k, v: quadratic(weights(q, k), v),
+        triple(length, dtype),
+    )
+
+
+@pytest.mark.verifies(
+    "course_lib.efficient.performer_attention",
+    against="PyTorch `F.scaled_dot_product_attention`, with many features",
+)
+@pytest.mark.parametrize("causal", [False, True])
+def test_performer_with_many_features_comes_close_to_softmax(ledger, causal):
+    q, k, v = (x / 2 for x in triple(30))
+    w = orthogonal_projection(40_000, SIZE, dtype=q.dtype)
+    ours = performer_attention(q, k, v, w, causal=causal)
+    ledger.compare(ours, dense(q, k, v, allowed(30, causal, None)), within=0.03)
+
+
+def test_performer_does_not_overflow():
+    q, k, v = (30 * x for x in triple(9, torch.float32))
+    output = performer_attention(q, k, v, orthogonal_projection(16, SIZE))
+    assert output.isfinite().all() and output.abs().max() <= v.abs().max() * 1.0001
+
+
+# --- both ------------------------------------------------------------------------------------
+
+CALLS = {
+    "linear": linear_attention,
+    "causal linear": lambda q, k, v: linear_attention(q, k, v, causal=True),
+    "performer": lambda q, k, v: performer_attention(q, k, v, projection(q)),
+    "causal performer": lambda q, k, v: performer_attention(q, k, v, projection(q), causal=True),
+}
+
+
+def projection(q):
+    generator = torch.Generator().manual_seed(2)
+    return orthogonal_projection(16, q.shape[-1], generator, dtype=q.dtype)
+
+
+@pytest.mark.parametrize("name", ["causal linear", "causal performer"])
+def test_future_tokens_have_no_influence(name):
+    q, k, v = (x.detach() for x in triple(100))
+    plain = CALLS[name](q, k, v)
+    for now in (0, 63, 64, 80):
+        for x in (k, v):
+            x[..., now + 1 :, :] += torch.randn_like(x[..., now + 1 :, :])
+        changed = CALLS[name](q, k, v)
+        torch.testing.assert_close(changed[..., : now + 1, :], plain[..., : now + 1, :])
+        assert not torch.allclose(changed[..., now + 1 :, :], plain[..., now + 1 :, :])
+        plain = changed
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_memory_grows_linearly(call):
+    def peak(length):
+        leaves = [torch.randn(1, 2, length, 8, requires_grad=True) for _ in range(3)]
+        return peak_memory(lambda: call(*leaves).sum().backward())
+
+    short, long = peak(2048), peak(4096)
+    assert long / short < 2.05 and long < 4096**2 * 4 / 4
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_linear_attention_in_half_precision_and_under_autocast(call, dtype):
+    leaves = triple(71, torch.float32)
+    exact = call(*leaves)
+    with torch.autocast("cpu", dtype):
+        mixed = call(*leaves)
+    for output in (call(*(x.to(dtype) for x in leaves)), mixed):
+        assert output.dtype == dtype
+        torch.testing.assert_close(output.float(), exact, rtol=0, atol=0.08)
+    mixed.float().square().sum().backward()
+    assert all(x.grad.isfinite().all() for x in leaves)
+
+
+# --- Linformer -------------------------------------------------------------------------------
+
+D_MODEL, NUM_HEADS, LENGTH, RANK = 12, 3, 10, 4
+
+
+def linformer(dtype=torch.float64, **choices):
+    layer = LinformerAttention(D_MODEL, NUM_HEADS, LENGTH, RANK, **choices).to(dtype)
+    return layer, torch.randn(2, 7, D_MODEL, dtype=dtype, requires_grad=True)
+
+
+@pytest.mark.verifies("course_lib.efficient.LinformerAttention", against="its equation in NumPy")
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_linformer_equals_its_equation(ledger, bias, shared, padded):
+    layer, x = linformer(shared=shared, bias=bias)
+    real = torch.rand(2, 1, 7) < 0.7 if padded else torch.ones(2, 1, 7, dtype=torch.bool)
+    ours = layer(x, real if padded else None, need_weights=True)
+    p = {name: parameter.detach().numpy() for name, parameter in layer.named_parameters()}
+    e = p["key_length_proj"][:, :7]
+    f = e if shared else p["value_length_proj"][:, :7]
+    d_head = D_MODEL // NUM_HEADS
+
+    def linear(name, tokens):
+        return tokens @ p[f"{name}.weight"].T + (p[f"{name}.bias"] if bias else 0)
+
+    for b, tokens in enumerate(x.detach().numpy()):
+        q, k, v = (linear(f"{name}_proj", tokens) for name in "qkv")
+        k, v = (np.where(real[b, 0].numpy()[:, None], one, 0) for one in (k, v))
+        heads = []
+        for h in range(NUM_HEADS):
+            at = slice(h * d_head, (h + 1) * d_head)
+            powers = np.exp(q[:, at] @ (e @ k[:, at]).T / np.sqrt(d_head))
+            weights = powers / powers.sum(1, keepdims=True)
+            ledger.compare(ours.weights[b, h], torch.tensor(weights), within=1e-10)
+            heads.append(weights @ (f @ v[:, at]))
+        theirs = torch.tensor(linear("out_proj", np.concatenate(heads, 1)))
+        ledger.compare(ours.output[b], theirs, within=1e-10)
+
+
+@pytest.mark.verifies(
+    "course_lib.efficient.LinformerAttention",
+    against="PyTorch `nn.MultiheadAttention`, with the identity as projection",
+)
+def test_linformer_of_full_rank_equals_pytorch(ledger):
+    layer = LinformerAttention(D_MODEL, NUM_HEADS, 7, 7).double()
+    theirs = nn.MultiheadAttention(D_MODEL, NUM_HEADS, batch_first=True).double()
+    with torch.no_grad():
+        for one in (layer.key_length_proj, layer.value_length_proj):
+            one.copy_(torch.eye(7))
+        parts = (layer.q_proj, layer.k_proj, layer.v_proj)
+        theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
+        theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
+    theirs.out_proj.load_state_dict(layer.out_proj.state_dict())
+    x = torch.randn(2, 7, D_MODEL, dtype=torch.float64, requires_grad=True)
+    for need_weights in (False, True):
+        ours, wanted = layer(x, need_weights=need_weights).output, theirs(x, x, x)[0]
+        ledger.compare(ours, wanted, within=1e-10)
+        mix = torch.randn_like(wanted)
+        slopes = [torch.autograd.grad((one * mix).sum(), x)[0] for one in (ours, wanted)]
+        ledger.compare(*slopes, within=1e-10, backward=True)
+
+
+def test_linformer_parameters_padding_and_half_precision():
+    layer, x = linformer(torch.float32)
+    longer = torch.cat([x, torch.randn(2, 3, D_MODEL)], 1)
+    real = torch.arange(10) < 7
+    output = layer(x).output
+    torch.testing.assert_close(layer(longer, real).output[:, :7], output)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = layer(x).output
+    assert mixed.dtype == torch.bfloat16
+    torch.testing.assert_close(mixed.float(), output, rtol=0, atol=0.05)
+    count = lambda one: sum(p.numel() for p in one.parameters())  # noqa: E731
+    assert count(layer) == 4 * (D_MODEL**2 + D_MODEL) + 2 * RANK * LENGTH
+    assert count(linformer(shared=True)[0]) == count(layer) - RANK * LENGTH

@@ -1,0 +1,291 @@
+"""Sliding-window, block and Longformer attention against dense attention with the same mask, and Hugging Face's."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_lib.efficient import (
+    PATTERNS,
+    attention_pattern,
+    block_attention,
+    longformer_attention,
+    pattern_cost,
+    sliding_window_attention,
+)
+from course_lib.profiling import peak_memory
+from tests.helpers.attention import COLLECTS
+from tests.helpers.efficient import BATCH, LENGTHS, compare, dense, padding, pairs, triple
+from tests.helpers.tensors import DTYPES, HALVES
+
+AGAINST = {"against": "PyTorch `F.scaled_dot_product_attention` with a mask made pair by pair"}
+WINDOW = pytest.mark.verifies("course_lib.efficient.sliding_window_attention", **AGAINST)
+BLOCK = pytest.mark.verifies("course_lib.efficient.block_attention", **AGAINST)
+LONGFORMER = pytest.mark.verifies("course_lib.efficient.longformer_attention", **AGAINST)
+
+
+def window_mask(length, window, causal):
+    if causal:
+        return pairs(length, lambda i, j: i - window < j <= i)
+    return pairs(length, lambda i, j: abs(i - j) <= window)
+
+
+def block_mask(length, size, causal):
+    return pairs(length, lambda i, j: i // size == j // size and (j <= i or not causal))
+
+
+def longformer_mask(length, window, globals_):
+    return pairs(length, lambda i, j: abs(i - j) <= window or i in globals_ or j in globals_)
+
+
+@WINDOW
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("window", [1, 3, 40, 1000])
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sliding_window_equals_dense_attention(ledger, dtype, length, window, causal, padded):
+    real = padding(length) if padded else None
+    mask = window_mask(length, window, causal)
+    mask = mask if real is None else mask & real
+    compare(
+        ledger,
+        lambda q, k, v: sliding_window_attention(q, k, v, window, causal=causal, padding_mask=real),
+        lambda q, k, v: dense(q, k, v, mask),
+        triple(length, dtype),
+    )
+
+
+@WINDOW
+@given(st.integers(1, 150), st.integers(1, 90), st.booleans())
+@COLLECTS
+def test_sliding_window_for_any_length(ledger, length, window, causal):
+    compare(
+        ledger,
+        lambda q, k, v: sliding_window_attention(q, k, v, window, causal=causal, scale=0.3),
+        lambda q, k, v: dense(q, k, v, window_mask(length, window, causal), 0.3),
+        triple(length),
+    )
+
+
+@BLOCK
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("size", [1, 3, 8, 1000])
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_block_attention_equals_dense_attention(ledger, dtype, length, size, causal, padded):
+    real = padding(length) if padded else None
+    mask = block_mask(length, size, causal)
+    mask = mask if real is None else mask & real
+    compare(
+        ledger,
+        lambda q, k, v: block_attention(q, k, v, size, causal=causal, padding_mask=real),
+        lambda q, k, v: dense(q, k, v, mask),
+        triple(length, dtype),
+    )
+
+
+@LONGFORMER
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("globals_", [[], [0], [5, 0, 6]], ids=str)
+@pytest.mark.parametrize("window", [1, 3, 40, 1000])
+@pytest.mark.parametrize("length", [7, 71])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_longformer_equals_dense_attention(ledger, dtype, length, window, globals_, padded):
+    real = padding(length) if padded else None
+    mask = longformer_mask(length, window, globals_)
+    mask = mask if real is None else mask & real
+    compare(
+        ledger,
+        lambda q, k, v: longformer_attention(q, k, v, window, globals_, padding_mask=real),
+        lambda q, k, v: dense(q, k, v, mask),
+        triple(length, dtype),
+    )
+
+
+@LONGFORMER
+@pytest.mark.parametrize("left_out", [None, 0, 1, 2])
+def test_longformer_with_projections_of_its_own(ledger, left_out):
+    """Rows of global queries are dense attention with the second triple, all others use the first."""
+    length, positions = 71, [70, 3]
+    first, second = triple(length), triple(length)
+    mask = longformer_mask(length, 4, positions)
+    is_global = torch.tensor([i in positions for i in range(length)])[:, None]
+
+    def ours(q, k, v, *others):
+        names = ("global_query", "global_key", "global_value")
+        given_ = {name: x for i, (name, x) in enumerate(zip(names, others, strict=True)) if i != left_out}  # fmt: skip
+        return longformer_attention(q, k, v, 4, torch.tensor(positions), **given_)
+
+    def oracle(q, k, v, *others):
+        both = zip((q, k, v), others, strict=True)
+        others = [own if i == left_out else other for i, (own, other) in enumerate(both)]
+        return torch.where(is_global, dense(*others), dense(q, k, v, mask))
+
+    compare(ledger, ours, oracle, [*first, *second])
+
+
+@pytest.mark.verifies(
+    "course_lib.efficient.longformer_attention", against="Hugging Face `LongformerSelfAttention`"
+)
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("globals_", [[], [0], [17, 2, 31]], ids=str)
+@pytest.mark.parametrize("window", [2, 4, 8])
+def test_longformer_equals_hugging_face(ledger, window, globals_, padded):
+    from transformers.models.longformer import modeling_longformer
+
+    heads, d_head, length = 3, 5, 32
+    config = modeling_longformer.LongformerConfig(
+        hidden_size=heads * d_head,
+        num_attention_heads=heads,
+        attention_window=[2 * window],
+        attention_probs_dropout_prob=0.0,
+    )
+    theirs = modeling_longformer.LongformerSelfAttention(config, layer_id=0).double().eval()
+    x = torch.randn(BATCH, length, heads * d_head, dtype=torch.float64)
+    state = torch.zeros(BATCH, length, dtype=torch.float64)  # 0 is local, 1 global, -1 padding
+    state[:, globals_] = 10000.0
+    if padded:
+        state[0, -5:], state[1, -3:] = -10000.0, -10000.0
+        state[:, globals_] = state[:, globals_].where(state[:, globals_] != -10000, 10000.0)
+    real = state >= 0
+    (wanted,) = theirs(
+        x,
+        attention_mask=state,
+        is_index_masked=state < 0,
+        is_index_global_attn=state > 0,
+        is_global_attn=bool(globals_),
+    )
+
+    def heads_of(layer):
+        return layer(x).unflatten(-1, (heads, d_head)).transpose(1, 2)
+
+    output = longformer_attention(
+        *map(heads_of, (theirs.query, theirs.key, theirs.value)),
+        window,
+        globals_,
+        global_query=heads_of(theirs.query_global),
+        global_key=heads_of(theirs.key_global),
+        global_value=heads_of(theirs.value_global),
+        padding_mask=real[:, None, None],
+    )
+    ours = output.transpose(1, 2).flatten(-2)
+    # Theirs is a softmax in float32, and zero at padding.
+    ledger.compare(ours[real], wanted[real], within=1e-6)
+
+
+@pytest.mark.verifies(
+    "course_lib.efficient.sliding_window_attention",
+    against="the mask of Hugging Face's Mistral (`sliding_window_causal_mask_function`)",
+)
+@pytest.mark.parametrize("window", [1, 2, 9, 64])
+def test_causal_window_is_that_of_mistral(ledger, window):
+    from transformers.masking_utils import sliding_window_causal_mask_function
+
+    rule = sliding_window_causal_mask_function(window)
+    mask = pairs(40, lambda i, j: bool(rule(0, 0, torch.tensor(i), torch.tensor(j))))
+    compare(
+        ledger,
+        lambda q, k, v: sliding_window_attention(q, k, v, window, causal=True),
+        lambda q, k, v: dense(q, k, v, mask),
+        triple(40),
+    )
+
+
+# --- patterns --------------------------------------------------------------------------------
+
+
+@pytest.mark.verifies(
+    "course_lib.efficient.attention_pattern", against="the rule of each kind, pair by pair"
+)
+@pytest.mark.verifies(
+    "course_lib.efficient.PATTERNS", against="the rule of each kind, pair by pair"
+)
+@pytest.mark.parametrize("length", [1, 4, 13])
+def test_patterns_equal_their_rules(ledger, length):
+    window, size, globals_ = 3, 5, [0, length - 1][:length]
+    rules = {
+        "dense": lambda i, j: True,
+        "causal": lambda i, j: j <= i,
+        "sliding_window": lambda i, j: abs(i - j) <= window,
+        "causal_sliding_window": lambda i, j: i - window < j <= i,
+        "block": lambda i, j: i // size == j // size,
+        "causal_block": lambda i, j: i // size == j // size and j <= i,
+        "longformer": lambda i, j: abs(i - j) <= window or i in globals_ or j in globals_,
+    }
+    assert tuple(rules) == PATTERNS
+    for kind, rule in rules.items():
+        mask = attention_pattern(kind, length, window, globals_, block_size=size)
+        assert mask.dtype == torch.bool
+        ledger.compare(mask, pairs(length, rule), within=0)
+
+
+@pytest.mark.verifies("course_lib.efficient.pattern_cost", against="PyTorch's `FlopCounterMode`")
+@pytest.mark.verifies("course_lib.efficient.PatternCost", against="PyTorch's `FlopCounterMode`")
+def test_cost_of_a_pattern(ledger):
+    """Blocks that divide the length are small dense attentions, which PyTorch counts."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    d_head, length, size = 7, 24, 6
+    cost = pattern_cost(attention_pattern("block", length, block_size=size), d_head)
+    x = torch.randn(length // size, size, d_head)
+    with FlopCounterMode(display=False) as counter:
+        scores = x @ x.mT
+        scores @ x
+    counted = [counter.get_total_flops(), scores.numel() * scores.element_size()]
+    ledger.compare(torch.tensor([cost.flops, cost.score_bytes]), torch.tensor(counted), within=0)
+    assert cost.scores == length * size and cost.fraction == size / length
+    half = pattern_cost(attention_pattern("dense", 3), d_head, bytes_per_score=2)
+    assert half == (9, 1.0, 4 * 7 * 9, 18)
+
+
+# --- memory, dtypes --------------------------------------------------------------------------
+
+CALLS = {
+    "window": lambda q, k, v: sliding_window_attention(q, k, v, 16),
+    "causal window": lambda q, k, v: sliding_window_attention(q, k, v, 16, causal=True),
+    "block": lambda q, k, v: block_attention(q, k, v, 32),
+    "longformer": lambda q, k, v: longformer_attention(q, k, v, 16, [0, 9]),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_memory_grows_linearly_and_no_square_is_held(call):
+    def peak(length):
+        leaves = [torch.randn(1, 2, length, 8, requires_grad=True) for _ in range(3)]
+        return peak_memory(lambda: call(*leaves).sum().backward())
+
+    short, long = peak(2048), peak(4096)
+    assert long / short < 2.05
+    assert long < 4096**2 * 4 / 4  # a quarter of one head's scores, forward and backward
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_sparse_attention_in_half_precision_and_under_autocast(call, dtype):
+    leaves = triple(71, torch.float32)
+    exact = call(*leaves)
+    with torch.autocast("cpu", dtype):
+        mixed = call(*leaves)
+    for output in (call(*(x.to(dtype) for x in leaves)), mixed):
+        assert output.dtype == dtype
+        torch.testing.assert_close(output.float(), exact, rtol=0, atol=0.03)
+    mixed.float().square().sum().backward()
+    assert all(x.grad.isfinite().all() for x in leaves)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_leading_axes_broadcast(call):
+    q, k, v = torch.randn(4, 1, 71, 3), torch.randn(2, 71, 3), torch.randn(71, 7)
+    output = call(q, k, v)
+    assert output.shape == (4, 2, 71, 7)
+    torch.testing.assert_close(call(q[0, 0], k[0], v), output[0, 0])
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_values_that_no_query_may_see_get_no_gradient(call):
+    q, k, v = triple(100)
+    (slope,) = torch.autograd.grad(call(q, k, v)[:, :, 40].sum(), v)
+    reached = (slope != 0).any(-1)[0, 0]
+    assert reached[40] and not reached[70:].any()
