@@ -28,6 +28,7 @@ from course_lib.plots.diagrams import (
     self_and_cross_diagram,
     shifted_target_diagram,
     teacher_forcing_diagram,
+    training_flops_diagram,
 )
 from course_lib.plots.drawn import drawn_panels
 from course_lib.plots.fit import FitPanel
@@ -91,4 +92,5 @@ __all__ = [
     "self_and_cross_diagram",
     "shifted_target_diagram",
     "teacher_forcing_diagram",
+    "training_flops_diagram",
 ]

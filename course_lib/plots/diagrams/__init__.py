@@ -22,6 +22,7 @@ from course_lib.plots.diagrams.positions import positions_diagram
 from course_lib.plots.diagrams.scores import broadcast_diagram, score_diagram
 from course_lib.plots.diagrams.shifted_target import shifted_target_diagram
 from course_lib.plots.diagrams.teacher_forcing import teacher_forcing_diagram
+from course_lib.plots.diagrams.training_flops import training_flops_diagram
 from course_lib.plots.diagrams.words import WORDS
 
 __all__ = [
@@ -46,4 +47,5 @@ __all__ = [
     "self_and_cross_diagram",
     "shifted_target_diagram",
     "teacher_forcing_diagram",
+    "training_flops_diagram",
 ]
