@@ -201,3 +201,72 @@ def flops_per_token(
         feed_forward=passes * layers.feed_forward * 4 * d * config.d_ff,
         lm_head=passes * 2 * d * config.target_vocabulary,
     )
+
+
+@validated(checks.activation_bytes)
+def activation_bytes(
+    config: TransformerConfig, batch: int, length: int, dtype: torch.dtype = torch.float32
+) -> ActivationBytes:
+    r"""Count the bytes that the forward pass of a `DecoderOnly` keeps until the backward pass.
+
+    Autograd keeps what the derivative of each operation needs: the input of every linear layer, the queries,
+    keys, values and the output of attention with one number per row of scores, the input of every
+    normalisation with its statistics, and what the activation function needs. PyTorch's fused kernel keeps no
+    weights; what is left of $n^2$ is the causal mask, which each layer turns into numbers of its own,
+    `batch` $\cdot\, n^2$. Not counted: the loss, dropout, and positions inside attention.
+
+    Args:
+        config: of the model.
+        batch: the number of sequences.
+        length: $n$, the number of tokens of each.
+        dtype: of the parameters and activations.
+
+    Raises:
+        ValueError: for what is not a `TransformerConfig`, numbers below 1, and a dtype that is not
+            floating-point.
+
+    Source: Korthikanti et al. (2022), "Reducing activation recomputation in large Transformer models",
+    section 4, for kernels that keep the weights.
+    """
+    layers, size = config.decoder_layers, dtype.itemsize
+    tokens, d, d_kv = batch * length, config.d_model, _d_kv(config)
+    rows = tokens * config.num_heads * max(size, 4)  # the logarithm of each softmax's denominator
+    hidden = 2 if config.activation == "gelu" else 1  # before and after; ReLU needs what comes after
+    norms = 2 * layers + config.has_final_norm
+    return ActivationBytes(
+        attention=layers * ((tokens * (3 * d + 2 * d_kv) + batch * length**2) * size + rows),
+        feed_forward=layers * tokens * (d + hidden * config.d_ff) * size,
+        norm=norms * tokens * (d + 2) * size,
+        lm_head=tokens * d * size,
+    )
+
+
+@validated(partial(checks.kv_cache_bytes, ARCHITECTURES))
+def kv_cache_bytes(
+    config: TransformerConfig,
+    length: int,
+    batch: int = 1,
+    dtype: torch.dtype = torch.float32,
+    *,
+    architecture: str = "decoder_only",
+) -> int:
+    r"""Count the bytes of the keys and values that generation keeps.
+
+    $$2 \cdot \text{layers} \cdot \text{batch} \cdot n \cdot h_{kv}\, d_\text{head} \cdot \text{bytes per number}$$
+
+    Args:
+        config: of the model.
+        length: $n$, the number of tokens so far.
+        batch: the number of sequences.
+        dtype: of the cache.
+        architecture: one of `ARCHITECTURES`; the decoder of "encoder_decoder" also keeps the keys and values
+            of a source of `length` tokens.
+
+    Raises:
+        ValueError: for what is not a `TransformerConfig`, numbers below 1, a dtype that is not
+            floating-point, and an unknown architecture.
+
+    Source: Shazeer (2019), "Fast Transformer decoding: one write-head is all you need".
+    """
+    caches = config.decoder_layers * (2 if architecture == "encoder_decoder" else 1)
+    return 2 * caches * batch * length * _d_kv(config) * dtype.itemsize
