@@ -57,13 +57,13 @@ SEEDS = 3
 #: Share of the steps in which the learning rate rises.
 WARMUP = 0.1
 #: Held-out windows on which the final loss is measured.
-EVALUATED = 1024
+EVALUATED = 512
 #: The largest run, in FLOPs as 6 · parameters · tokens.
 LARGEST_RUN = 2e12
 
 
 def ladder_config(size: str) -> TransformerConfig:
-    """Return the configuration of one of `SIZES`: pre-norm, GELU, sinusoidal positions, no dropout."""
+    """Return the configuration of one of `SIZES`: pre-norm, GELU, rotary positions, no dropout."""
     require_one_of(SIZES, size=size)
     d_model, layers, heads = SIZES[size]
     return TransformerConfig(
@@ -75,6 +75,7 @@ def ladder_config(size: str) -> TransformerConfig:
         dropout=0.0,
         norm="pre",
         activation="gelu",
+        positions="rotary",
     )
 
 
