@@ -132,4 +132,6 @@ def text_windows(text, length, *, seed=None):
     if seed is not None:
         require_whole(0, seed=seed)
     if len(text) <= length:
-        raise ValueError(f"text has {len(text)} bytes; a window of length={length} needs {length + 1}")
+        raise ValueError(
+            f"text has {len(text)} bytes; a window of length={length} needs {length + 1}"
+        )

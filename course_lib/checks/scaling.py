@@ -13,7 +13,6 @@ from course_lib.validation import (
     require_whole,
 )
 
-
 # --- counting --------------------------------------------------------------------------------
 
 

@@ -85,13 +85,11 @@ def _is_held_out(name: str) -> bool:
 def _new_text(path: Path, seen: set[str]) -> Iterator[str]:
     """Yield the docstrings of one file without the paragraphs in `seen`, and add theirs to it."""
     for docstring in _TRIPLE_QUOTED.findall(path.read_text(encoding="utf-8")):
-        paragraphs = inspect.cleandoc(docstring).split("\n\n")
-        new = [
-            paragraph
-            for paragraph in paragraphs
-            if paragraph.isascii() and (len(paragraph) < _SHORTEST or paragraph not in seen)
-        ]
-        seen.update(new)
+        new = []
+        for paragraph in inspect.cleandoc(docstring).split("\n\n"):
+            if paragraph.isascii() and (len(paragraph) < _SHORTEST or paragraph not in seen):
+                new.append(paragraph)
+                seen.add(paragraph)
         if sum(map(len, new)) >= _SHORTEST:
             yield "\n\n".join(new)
 
@@ -99,7 +97,7 @@ def _new_text(path: Path, seen: set[str]) -> Iterator[str]:
 @validated(checks.text_windows)
 def text_windows(
     text: UInt8[Tensor, " byte"], length: int, *, seed: int | None = None
-) -> Int[Tensor, "window length+1"]:
+) -> Int[Tensor, "window bytes"]:
     """Cut a text into windows of `length` bytes to predict: each also holds the byte before them.
 
     Args:

@@ -23,7 +23,7 @@ from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -32,6 +32,13 @@ from torch import Tensor, nn
 
 from course_lib.data import BYTE_VOCABULARY, docstring_text, text_windows
 from course_lib.experiments.record import read, write
+from course_lib.scaling import (
+    IsoflopMinimum,
+    LossSurface,
+    fit_loss_surface,
+    isoflop_minimum,
+    parameter_count,
+)
 from course_lib.training import fit, linear_schedule_with_warmup
 from course_lib.transformer import DecoderOnly, TransformerConfig
 from course_lib.validation import require_one_of, require_positive, require_whole, unchecked
@@ -57,13 +64,13 @@ SEEDS = 3
 #: Share of the steps in which the learning rate rises.
 WARMUP = 0.1
 #: Held-out windows on which the final loss is measured.
-EVALUATED = 1024
+EVALUATED = 512
 #: The largest run, in FLOPs as 6 · parameters · tokens.
 LARGEST_RUN = 2e12
 
 
 def ladder_config(size: str) -> TransformerConfig:
-    """Return the configuration of one of `SIZES`: pre-norm, GELU, sinusoidal positions, no dropout."""
+    """Return the configuration of one of `SIZES`: pre-norm, GELU, rotary positions, no dropout."""
     require_one_of(SIZES, size=size)
     d_model, layers, heads = SIZES[size]
     return TransformerConfig(
@@ -75,6 +82,7 @@ def ladder_config(size: str) -> TransformerConfig:
         dropout=0.0,
         norm="pre",
         activation="gelu",
+        positions="rotary",
     )
 
 
@@ -149,6 +157,56 @@ def recorded() -> dict[str, Any]:
     return read(RECORD)
 
 
+class LadderPoint(NamedTuple):
+    """One pair of a size and a number of tokens.
+
+    Attributes:
+        size: one of `SIZES`.
+        parameters: of the model, all of them.
+        tokens: how many it was trained with.
+        lr: its best learning rate.
+        losses: the held-out losses at that learning rate, one per seed, in nats per byte.
+    """
+
+    size: str
+    parameters: int
+    tokens: int
+    lr: float
+    losses: tuple[float, ...]
+
+    @property
+    def loss(self) -> float:
+        """The mean over the seeds."""
+        return sum(self.losses) / len(self.losses)
+
+    @property
+    def flops(self) -> float:
+        r"""The compute of a run, $6 N D$."""
+        return 6.0 * self.parameters * self.tokens
+
+    @property
+    def without_embeddings(self) -> int:
+        """The parameters without embedding and output layer."""
+        return parameter_count(ladder_config(self.size), embeddings=False).total
+
+
+def recorded_points() -> list[LadderPoint]:
+    """Return every pair that was trained with all seeds, the smallest sizes first."""
+    points = []
+    for size in SIZES:
+        parameters = parameter_count(ladder_config(size)).total
+        for tokens, rates in sorted(recorded()["runs"].get(size, {}).items(), key=_number):
+            lr = _best(rates)
+            losses = tuple(loss for loss in rates[f"{lr:g}"] if loss is not None)
+            if len(losses) == SEEDS:
+                points.append(LadderPoint(size, parameters, int(tokens), lr, losses))
+    return points
+
+
+def _number(item: tuple[str, Any]) -> int:
+    return int(item[0])
+
+
 def best_lr(size: str, tokens: int) -> float:
     """Return the recorded learning rate with the lowest loss of seed 0.
 
@@ -165,6 +223,82 @@ def best_lr(size: str, tokens: int) -> float:
 
 def _best(rates: dict[str, list[float | None]]) -> float:
     return float(min(rates, key=lambda lr: math.inf if rates[lr][0] is None else rates[lr][0]))
+
+
+def fit_points(points: list[LadderPoint], *, embeddings: bool = True) -> LossSurface:
+    """Fit the loss surface to some points; without embeddings, sizes are counted as Kaplan et al. do."""
+    sizes = [point.parameters if embeddings else point.without_embeddings for point in points]
+    return fit_loss_surface(sizes, [p.tokens for p in points], [p.loss for p in points])
+
+
+@cache
+def recorded_surface(*, embeddings: bool = True) -> LossSurface:
+    """Return the loss surface fitted to all recorded points."""
+    return fit_points(recorded_points(), embeddings=embeddings)
+
+
+def isoflop_curve(
+    points: list[LadderPoint], flops: float, *, embeddings: bool = True
+) -> list[tuple[int, float]]:
+    r"""Return (parameters, loss) of every size at the same compute $6 N D$.
+
+    The loss at $D = C / 6N$ tokens is read off between the two nearest numbers of tokens of that size, linearly in
+    logarithms; sizes that were not trained on both sides of it are left out.
+    """
+    curve = []
+    for size in SIZES:
+        own = [point for point in points if point.size == size]
+        for one, two in zip(own, own[1:], strict=False):
+            parameters = one.parameters if embeddings else one.without_embeddings
+            tokens = flops / (6 * parameters)
+            share = math.log(tokens / one.tokens) / math.log(two.tokens / one.tokens)
+            if 0 <= share < 1 or (two is own[-1] and math.isclose(share, 1)):
+                log_loss = (1 - share) * math.log(one.loss) + share * math.log(two.loss)
+                curve.append((parameters, math.exp(log_loss)))
+    return curve
+
+
+def isoflop_minima(
+    points: list[LadderPoint], budgets: list[float], *, embeddings: bool = True
+) -> dict[float, IsoflopMinimum]:
+    """Return the best size of every budget whose curve has its minimum inside the measured sizes."""
+    minima = {}
+    for flops in budgets:
+        curve = isoflop_curve(points, flops, embeddings=embeddings)
+        best = min(range(len(curve)), key=lambda i: curve[i][1], default=0)
+        near = curve[max(best - 2, 0) : best + 3]  # a parabola holds near the minimum only
+        if len(near) < 3 or best in (0, len(curve) - 1):
+            continue
+        minimum = isoflop_minimum(*zip(*near, strict=True))
+        if minimum.inside:
+            minima[flops] = minimum
+    return minima
+
+
+def small_ladder(
+    sizes: tuple[str, ...] = ("8x1", "16x1", "24x2", "32x2", "48x2"),
+    tokens: int = TOKENS[2],
+    *,
+    seed: int = 0,
+) -> list[LadderPoint]:
+    """Train a few sizes here and now, each with its recorded learning rate for that many tokens.
+
+    Args:
+        sizes: of `SIZES`.
+        tokens: one of `TOKENS` that is recorded for each of them.
+        seed: of the initialisation and the order of the text; another one than those of the record gives losses
+            that the learning rate was not chosen by.
+
+    Raises:
+        ValueError: for what `best_lr` refuses.
+    """
+    points = []
+    for size in sizes:
+        lr = best_lr(size, tokens)
+        loss = train_size(size, tokens, lr, seed=seed)
+        parameters = parameter_count(ladder_config(size)).total
+        points.append(LadderPoint(size, parameters, tokens, lr, (loss,)))
+    return points
 
 
 class _Ladder:
@@ -216,7 +350,7 @@ def pairs(largest_run: float = LARGEST_RUN) -> list[tuple[str, int]]:
     """Return all sizes and numbers of tokens of the ladder, the smallest run first."""
     flops = {}
     for size in SIZES:
-        count = sum(p.numel() for p in DecoderOnly(ladder_config(size)).parameters())
+        count = parameter_count(ladder_config(size)).total
         for tokens in TOKENS:
             if tokens >= count / 4:
                 flops[size, tokens] = 6 * count * tokens

@@ -231,7 +231,9 @@ def activation_bytes(
     layers, size = config.decoder_layers, dtype.itemsize
     tokens, d, d_kv = batch * length, config.d_model, _d_kv(config)
     rows = tokens * config.num_heads * max(size, 4)  # the logarithm of each softmax's denominator
-    hidden = 2 if config.activation == "gelu" else 1  # before and after; ReLU needs what comes after
+    hidden = (
+        2 if config.activation == "gelu" else 1
+    )  # before and after; ReLU needs what comes after
     norms = 2 * layers + config.has_final_norm
     return ActivationBytes(
         attention=layers * ((tokens * (3 * d + 2 * d_kv) + batch * length**2) * size + rows),

@@ -78,7 +78,10 @@ def test_bad_input_is_named():
     text = torch.arange(30, dtype=torch.uint8)
     for call, words in (
         (lambda: docstring_text(()), "must be a tuple of names"),
-        (lambda: docstring_text(("no_such_package",)), "'no_such_package', which is not an installed"),
+        (
+            lambda: docstring_text(("no_such_package",)),
+            "'no_such_package', which is not an installed",
+        ),
         (lambda: docstring_text(("bisect",)), "a single module"),
         (lambda: text_windows(text.long(), 4), "must be bytes"),
         (lambda: text_windows(text, 30), "30 bytes; a window of length=30 needs 31"),

@@ -137,7 +137,10 @@ def kept_by_autograd(model, *given):
     def pack(tensor):
         storage = tensor.untyped_storage()
         if tensor.is_floating_point() and storage.data_ptr() not in parameters:
-            kept[storage.data_ptr()] = tensor, storage.nbytes()  # the tensor keeps its address taken
+            kept[storage.data_ptr()] = (
+                tensor,
+                storage.nbytes(),
+            )  # the tensor keeps its address taken
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):

@@ -99,7 +99,9 @@ def test_intervals_hold_the_true_exponent_about_as_often_as_they_say(ledger):
         inside += found.exponent.low <= 0.3 <= found.exponent.high
         values = [one.exponent for one in found.laws]
         assert np.allclose(found.exponent, np.quantile(values, [0.05, 0.95]))
-    assert 28 <= inside <= 40  # 36 expected of exact intervals; resampling few runs gives narrower ones
+    assert (
+        28 <= inside <= 40
+    )  # 36 expected of exact intervals; resampling few runs gives narrower ones
     ledger.holds()
 
 
@@ -119,7 +121,9 @@ def test_the_bootstrap_resamples_runs_or_points():
     assert all(math.isfinite(end) for interval in few[:3] for end in interval)
 
 
-@pytest.mark.verifies("course_lib.scaling.fit_loss_surface", against="the constants behind the data")
+@pytest.mark.verifies(
+    "course_lib.scaling.fit_loss_surface", against="the constants behind the data"
+)
 @pytest.mark.verifies("course_lib.scaling.LossSurface", against="published constants")
 @pytest.mark.parametrize("surface", [HOFFMANN, BESIROGLU])
 def test_published_surfaces_are_found_again(ledger, surface):
@@ -184,7 +188,9 @@ def test_the_optimal_size_is_what_a_search_finds(ledger, surface, flops):
 @pytest.mark.verifies("course_lib.scaling.LossSurface", against="Hoffmann et al. (2022)")
 def test_published_predictions(ledger):
     """Gopher's compute, 5.76e23 FLOPs, spent on Chinchilla: 70 billion parameters, 1.4 trillion tokens."""
-    assert HOFFMANN.a == pytest.approx(0.46, abs=0.01) and HOFFMANN.b == pytest.approx(0.54, abs=0.01)
+    assert HOFFMANN.a == pytest.approx(0.46, abs=0.01) and HOFFMANN.b == pytest.approx(
+        0.54, abs=0.01
+    )
     assert HOFFMANN.predict(70e9, 1.4e12) < HOFFMANN.predict(280e9, 300e9)  # Chinchilla, Gopher
     again = BESIROGLU.optimal(5.76e23)
     assert 60e9 < again.parameters < 80e9 and 15 < again.tokens / again.parameters < 25
@@ -223,7 +229,10 @@ def test_bad_input_is_named():
         (lambda: bootstrap_power_law(good, [[v] for v in loss]), "two runs or more"),
         (lambda: bootstrap_power_law(good, loss, level=1.5), "level=1.5 must be below 1"),
         (lambda: fit_loss_surface(good, good, loss), "4 distinct pairs"),
-        (lambda: fit_loss_surface([1e3] * 6, good + good[:2], loss + loss[:2]), "parameters holds 1"),
+        (
+            lambda: fit_loss_surface([1e3] * 6, good + good[:2], loss + loss[:2]),
+            "parameters holds 1",
+        ),
         (lambda: HOFFMANN.optimal(-1.0), "flops=-1"),
         (lambda: HOFFMANN.predict([1e3, 1e4], [1e3, 1e4, 1e5]), "must broadcast"),
         (lambda: PowerLaw(0.3, 1.0).predict([1.0, math.inf]), "x holds inf as element 1"),
