@@ -56,6 +56,14 @@ def predict(self, x):
     _points("x", x)
 
 
+def surface(surface):
+    """A fitted surface."""
+    if type(surface).__name__ != "LossSurface":
+        raise ValueError(
+            f"surface is a {type(surface).__name__}; it must be a LossSurface, as fit_loss_surface returns"
+        )
+
+
 def surface_predict(self, parameters, tokens):
     """Numbers above 0 that fit together."""
     shapes = [
