@@ -349,6 +349,12 @@ BROWSER = (
         "The next token",
         "position",
     ),
+    (
+        "11_scaling_laws.ipynb",
+        ("start(seed=11)", "explorer = "),
+        "Scaling",
+        "size",
+    ),
 )
 
 
