@@ -58,8 +58,10 @@ SIZES = {
 }
 #: Bytes that each window predicts, windows per step.
 LENGTH, BATCH = 64, 16
-#: Training tokens of a run: 64 steps, 128, 256 …
-TOKENS = tuple(LENGTH * BATCH * 2**k for k in range(6, 13))
+#: Training tokens of a run: 32 steps, 64, 128 …
+TOKENS = tuple(LENGTH * BATCH * 2**k for k in range(5, 13))
+#: Training tokens per parameter, at least and at most: the best sizes of all budgets lie between.
+RATIOS = (0.5, 256)
 SEEDS = 3
 #: Share of the steps in which the learning rate rises.
 WARMUP = 0.1
@@ -277,7 +279,7 @@ def isoflop_minima(
 
 def small_ladder(
     sizes: tuple[str, ...] = ("8x1", "16x1", "24x2", "32x2", "48x2"),
-    tokens: int = TOKENS[2],
+    tokens: int = 2**18,
     *,
     seed: int = 0,
 ) -> list[LadderPoint]:
@@ -352,7 +354,7 @@ def pairs(largest_run: float = LARGEST_RUN) -> list[tuple[str, int]]:
     for size in SIZES:
         count = parameter_count(ladder_config(size)).total
         for tokens in TOKENS:
-            if tokens >= count / 4:
+            if RATIOS[0] <= tokens / count <= RATIOS[1]:
                 flops[size, tokens] = 6 * count * tokens
     return [pair for pair in sorted(flops, key=flops.get) if flops[pair] <= largest_run]
 

@@ -1,12 +1,12 @@
 """Power laws: fitted to losses, with intervals."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from course_lib.checks import scaling as checks
@@ -30,7 +30,7 @@ class PowerLaw:
     irreducible: float = 0.0
 
     @validated(checks.predict)
-    def predict(self, x: float | Sequence[float] | Tensor) -> float | Float[Tensor, "*points"]:
+    def predict(self, x: ArrayLike | Tensor) -> float | Float[Tensor, "*points"]:
         """Return the loss at x: a number for a number, else a tensor.
 
         Raises:
@@ -64,7 +64,7 @@ class PowerLawIntervals(NamedTuple):
 
 @validated(checks.fit_power_law)
 def fit_power_law(
-    x: Sequence[float] | Tensor, loss: Sequence[float] | Tensor, *, irreducible: bool = True
+    x: ArrayLike | Tensor, loss: ArrayLike | Tensor, *, irreducible: bool = True
 ) -> PowerLaw:
     r"""Fit $L = E + A x^{-\alpha}$ by least squares of the logarithm of the loss.
 
@@ -91,8 +91,8 @@ def fit_power_law(
 
 @validated(checks.bootstrap_power_law)
 def bootstrap_power_law(
-    x: Sequence[float] | Tensor,
-    loss: Sequence[Sequence[float]] | Sequence[float] | Tensor,
+    x: ArrayLike | Tensor,
+    loss: ArrayLike | Tensor,
     *,
     irreducible: bool = True,
     samples: int = 1000,

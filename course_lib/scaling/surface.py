@@ -2,13 +2,13 @@
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from course_lib.checks import scaling as checks
@@ -64,7 +64,7 @@ class LossSurface:
 
     @validated(checks.surface_predict)
     def predict(
-        self, parameters: float | Sequence[float] | Tensor, tokens: float | Sequence[float] | Tensor
+        self, parameters: ArrayLike | Tensor, tokens: ArrayLike | Tensor
     ) -> float | Float[Tensor, "*points"]:
         """Return the loss: a number for two numbers, else a tensor of the shape that both broadcast to.
 
@@ -104,9 +104,9 @@ class LossSurface:
 
 @validated(checks.fit_loss_surface)
 def fit_loss_surface(
-    parameters: Sequence[float] | Tensor,
-    tokens: Sequence[float] | Tensor,
-    loss: Sequence[float] | Tensor,
+    parameters: ArrayLike | Tensor,
+    tokens: ArrayLike | Tensor,
+    loss: ArrayLike | Tensor,
     *,
     delta: float = 1e-3,
 ) -> LossSurface:
@@ -207,9 +207,7 @@ class IsoflopMinimum(NamedTuple):
 
 
 @validated(checks.isoflop_minimum)
-def isoflop_minimum(
-    parameters: Sequence[float] | Tensor, loss: Sequence[float] | Tensor
-) -> IsoflopMinimum:
+def isoflop_minimum(parameters: ArrayLike | Tensor, loss: ArrayLike | Tensor) -> IsoflopMinimum:
     r"""Fit a parabola in $\log N$ to the losses of models that were trained with the same compute.
 
     Args:

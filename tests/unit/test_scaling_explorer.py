@@ -90,6 +90,7 @@ def test_moved_pictures_are_full_drawings():
         ({"surface": "ours"}, "surface is a str"),
     ],
 )
+@pytest.mark.usefixtures("without_annotations")
 def test_settings_that_the_explorer_does_not_have_are_refused(settings, says):
     with pytest.raises(ValueError, match=re.escape(says)):
         scaling_explorer(**settings)
