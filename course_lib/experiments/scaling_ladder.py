@@ -61,7 +61,9 @@ LENGTH, BATCH = 64, 16
 #: Training tokens of a run: 32 steps, 64, 128 …
 TOKENS = tuple(LENGTH * BATCH * 2**k for k in range(5, 13))
 #: Training tokens per parameter, at least and at most: the best sizes of all budgets lie between.
-RATIOS = (0.5, 256)
+RATIOS = (0.5, 128)
+#: Fits use runs of this many tokens, 128 steps, and more: shorter ones end before the loss falls as a power.
+FITTED_FROM = 2**17
 SEEDS = 3
 #: Share of the steps in which the learning rate rises.
 WARMUP = 0.1
@@ -233,10 +235,15 @@ def fit_points(points: list[LadderPoint], *, embeddings: bool = True) -> LossSur
     return fit_loss_surface(sizes, [p.tokens for p in points], [p.loss for p in points])
 
 
+def fitted_points() -> list[LadderPoint]:
+    """Return the recorded points with enough steps for a power law: `FITTED_FROM` tokens or more."""
+    return [point for point in recorded_points() if point.tokens >= FITTED_FROM]
+
+
 @cache
 def recorded_surface(*, embeddings: bool = True) -> LossSurface:
-    """Return the loss surface fitted to all recorded points."""
-    return fit_points(recorded_points(), embeddings=embeddings)
+    """Return the loss surface fitted to the `fitted_points`."""
+    return fit_points(fitted_points(), embeddings=embeddings)
 
 
 def isoflop_curve(
