@@ -36,6 +36,7 @@ from course_lib.scaling import (
     IsoflopMinimum,
     LossSurface,
     fit_loss_surface,
+    flops_per_token,
     isoflop_minimum,
     parameter_count,
 )
@@ -187,6 +188,12 @@ class LadderPoint(NamedTuple):
     def flops(self) -> float:
         r"""The compute of a run, $6 N D$."""
         return 6.0 * self.parameters * self.tokens
+
+    @property
+    def counted_flops(self) -> float:
+        """The compute of a run with every matrix product counted, those of attention scores too."""
+        count = flops_per_token(ladder_config(self.size), LENGTH, training=True)
+        return count.total * self.tokens
 
     @property
     def without_embeddings(self) -> int:
@@ -356,14 +363,16 @@ class _Ladder:
 
 
 def pairs(largest_run: float = LARGEST_RUN) -> list[tuple[str, int]]:
-    """Return all sizes and numbers of tokens of the ladder, the smallest run first."""
-    flops = {}
+    """Return all sizes and numbers of tokens of the ladder: the smallest run of each size, then small runs first."""
+    flops: dict[tuple[str, int], float] = {}
+    first = set()
     for size in SIZES:
         count = parameter_count(ladder_config(size)).total
-        for tokens in TOKENS:
-            if RATIOS[0] <= tokens / count <= RATIOS[1]:
-                flops[size, tokens] = 6 * count * tokens
-    return [pair for pair in sorted(flops, key=flops.get) if flops[pair] <= largest_run]
+        fitting = [tokens for tokens in TOKENS if RATIOS[0] <= tokens / count <= RATIOS[1]]
+        flops |= {(size, tokens): 6.0 * count * tokens for tokens in fitting}
+        first.add((size, fitting[0]))
+    ordered = sorted(flops, key=lambda pair: (pair not in first, flops[pair]))
+    return [pair for pair in ordered if flops[pair] <= largest_run]
 
 
 def main(arguments: list[str] | None = None) -> None:

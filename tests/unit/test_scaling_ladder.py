@@ -59,7 +59,8 @@ def test_the_record_says_which_text_it_was_made_with():
 def test_the_best_learning_rate_of_each_point_lies_between_two_worse_ones():
     points = recorded_points()
     assert len({point.size for point in points}) >= 8
-    assert max(p.flops for p in points) / min(p.flops for p in points) >= 999
+    compute = [point.counted_flops for point in points]
+    assert max(compute) / min(compute) >= 1000
     for point in points:
         rates = recorded()["runs"][point.size][str(point.tokens)]
         first = {float(lr): math.inf if one[0] is None else one[0] for lr, one in rates.items()}
@@ -97,7 +98,11 @@ def test_pairs_come_in_order_of_their_compute_and_keep_to_the_ratios():
         for size in SIZES
     }
     flops = [6 * count[size] * tokens for size, tokens in found]
-    assert flops == sorted(flops) and flops[-1] <= 1e12 and len(set(found)) == len(found)
+    first = len({size for size, _ in found})
+    assert [size for size, _ in found[:first]] == [one for one in SIZES if one != "128x4"]
+    for part in (flops[:first], flops[first:]):
+        assert part == sorted(part) and part[-1] <= 1e12
+    assert len(set(found)) == len(found)
     assert all(RATIOS[0] <= tokens / count[size] <= RATIOS[1] for size, tokens in found)
     assert set(pairs(1e11)) < set(found)
 
