@@ -8,7 +8,7 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
-from course_lib.validation import require_whole, short_name
+from course_lib.validation import require_tensor, require_whole, short_name
 
 _WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
@@ -123,11 +123,12 @@ def docstring_text(packages=("numpy",)):
 
 def text_windows(text, length, *, seed=None):
     """One axis of bytes, long enough for a window."""
-    if not isinstance(text, Tensor) or text.dim() != 1 or text.dtype != torch.uint8:
-        came = type(text).__name__
-        if isinstance(text, Tensor):
-            came = f"shape {tuple(text.shape)} and dtype {short_name(text.dtype)}"
-        raise ValueError(f"text has {came}; it must be bytes (uint8) of shape (byte,)")
+    require_tensor(text=text)
+    if text.dim() != 1 or text.dtype != torch.uint8:
+        raise ValueError(
+            f"text has shape {tuple(text.shape)} and dtype {short_name(text.dtype)}; it must be bytes "
+            f"(uint8) of shape (byte,)"
+        )
     require_whole(length=length)
     if seed is not None:
         require_whole(0, seed=seed)

@@ -81,6 +81,11 @@ def surface_predict(self, parameters, tokens):
 def surface_optimal(self, flops, *, flops_per_parameter=6.0):
     """Numbers above 0."""
     require_positive(flops=flops, flops_per_parameter=flops_per_parameter)
+    if not 1 <= flops / flops_per_parameter <= 1e60:
+        raise ValueError(
+            f"flops={float(flops):g} with flops_per_parameter={float(flops_per_parameter):g} allows no "
+            f"training: their ratio, parameters times tokens, must be from 1 to 1e60"
+        )
 
 
 def fit_power_law(x, loss, *, irreducible=True):
@@ -150,6 +155,10 @@ def _points(name, values, axes=None):
         if not 0 < value < math.inf:
             raise ValueError(
                 f"{name} holds {value:g} as element {place}; all must be finite and above 0"
+            )
+        if not 1e-100 <= value <= 1e100:
+            raise ValueError(
+                f"{name} holds {value:g} as element {place}; its powers do not fit into a float"
             )
     return points
 

@@ -36,6 +36,7 @@ from course_lib.scaling import (
     IsoflopMinimum,
     LossSurface,
     fit_loss_surface,
+    flops_per_token,
     isoflop_minimum,
     parameter_count,
 )
@@ -61,7 +62,9 @@ LENGTH, BATCH = 64, 16
 #: Training tokens of a run: 32 steps, 64, 128 …
 TOKENS = tuple(LENGTH * BATCH * 2**k for k in range(5, 13))
 #: Training tokens per parameter, at least and at most: the best sizes of all budgets lie between.
-RATIOS = (0.5, 256)
+RATIOS = (0.5, 128)
+#: Fits use runs of this many tokens, 128 steps, and more: shorter ones end before the loss falls as a power.
+FITTED_FROM = 2**17
 SEEDS = 3
 #: Share of the steps in which the learning rate rises.
 WARMUP = 0.1
@@ -187,6 +190,12 @@ class LadderPoint(NamedTuple):
         return 6.0 * self.parameters * self.tokens
 
     @property
+    def counted_flops(self) -> float:
+        """The compute of a run with every matrix product counted, those of attention scores too."""
+        count = flops_per_token(ladder_config(self.size), LENGTH, training=True)
+        return count.total * self.tokens
+
+    @property
     def without_embeddings(self) -> int:
         """The parameters without embedding and output layer."""
         return parameter_count(ladder_config(self.size), embeddings=False).total
@@ -233,10 +242,15 @@ def fit_points(points: list[LadderPoint], *, embeddings: bool = True) -> LossSur
     return fit_loss_surface(sizes, [p.tokens for p in points], [p.loss for p in points])
 
 
+def fitted_points() -> list[LadderPoint]:
+    """Return the recorded points with enough steps for a power law: `FITTED_FROM` tokens or more."""
+    return [point for point in recorded_points() if point.tokens >= FITTED_FROM]
+
+
 @cache
 def recorded_surface(*, embeddings: bool = True) -> LossSurface:
-    """Return the loss surface fitted to all recorded points."""
-    return fit_points(recorded_points(), embeddings=embeddings)
+    """Return the loss surface fitted to the `fitted_points`."""
+    return fit_points(fitted_points(), embeddings=embeddings)
 
 
 def isoflop_curve(
@@ -349,14 +363,16 @@ class _Ladder:
 
 
 def pairs(largest_run: float = LARGEST_RUN) -> list[tuple[str, int]]:
-    """Return all sizes and numbers of tokens of the ladder, the smallest run first."""
-    flops = {}
+    """Return all sizes and numbers of tokens of the ladder: the smallest run of each size, then small runs first."""
+    flops: dict[tuple[str, int], float] = {}
+    first = set()
     for size in SIZES:
         count = parameter_count(ladder_config(size)).total
-        for tokens in TOKENS:
-            if RATIOS[0] <= tokens / count <= RATIOS[1]:
-                flops[size, tokens] = 6 * count * tokens
-    return [pair for pair in sorted(flops, key=flops.get) if flops[pair] <= largest_run]
+        fitting = [tokens for tokens in TOKENS if RATIOS[0] <= tokens / count <= RATIOS[1]]
+        flops |= {(size, tokens): 6.0 * count * tokens for tokens in fitting}
+        first.add((size, fitting[0]))
+    ordered = sorted(flops, key=lambda pair: (pair not in first, flops[pair]))
+    return [pair for pair in ordered if flops[pair] <= largest_run]
 
 
 def main(arguments: list[str] | None = None) -> None:

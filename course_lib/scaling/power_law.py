@@ -120,7 +120,7 @@ def bootstrap_power_law(
     Source: Efron (1979), "Bootstrap methods: another look at the jackknife".
     """
     points, losses = (torch.as_tensor(v, dtype=torch.float64) for v in (x, loss))
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     if losses.dim() == 2:
         drawn = torch.randint(losses.shape[1], (samples, *losses.shape), generator=generator)
         resampled = losses.expand(samples, -1, -1).gather(-1, drawn).mean(dim=-1)  # (sample, point)

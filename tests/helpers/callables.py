@@ -348,9 +348,7 @@ def calls() -> dict[str, Callable[[], Call]]:
     add("LossSurface.optimal", surface.optimal, flops=1e12, flops_per_parameter=6.0)
     add("fit_loss_surface", scaling.fit_loss_surface, parameters=many, tokens=[1e5, 2e5, 4e5, 1e5, 2e5],
         loss=losses, delta=0.1)  # fmt: skip
-    add(
-        "isoflop_minimum", scaling.isoflop_minimum, parameters=many, loss=[2.2, 2.0, 1.9, 2.0, 2.3]
-    )
+    add("isoflop_minimum", scaling.isoflop_minimum, parameters=many, loss=[2.2, 2.0, 1.9, 2.0, 2.3])
     return made
 
 

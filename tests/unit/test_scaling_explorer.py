@@ -37,8 +37,9 @@ def test_the_markers_and_curves_are_those_of_the_surface(flops, relative_size):
     sizes = np.geomspace(1, 1e12, 400_001)
     losses = loss_by_hand(sizes, flops / 6 / sizes)
     size = relative_size * sizes[losses.argmin()]
-    loss = loss_by_hand(size, flops / 6 / size)
-    assert left["marker at"] == pytest.approx(size, rel=1e-3)
+    shown = left["marker at"].item()
+    loss = loss_by_hand(shown, flops / 6 / shown)
+    assert shown == pytest.approx(size, rel=1e-3)
     assert right["marker at"] == pytest.approx(flops)
     assert left["height"] == pytest.approx(loss, abs=1e-6) == right["height"]
     assert float(fact(explorer, "loss").split()[0]) == pytest.approx(loss, abs=6e-4)
