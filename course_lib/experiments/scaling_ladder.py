@@ -286,7 +286,7 @@ def isoflop_minima(
         if len(near) < 3 or best in (0, len(curve) - 1):
             continue
         minimum = isoflop_minimum(*zip(*near, strict=True))
-        if minimum.inside:
+        if minimum.interpolated:
             minima[flops] = minimum
     return minima
 

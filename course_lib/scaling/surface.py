@@ -198,12 +198,12 @@ class IsoflopMinimum(NamedTuple):
     Attributes:
         parameters: the size with the lowest loss.
         loss: that loss.
-        inside: whether the size lies among the measured ones; if not, it is an extrapolation.
+        interpolated: whether the size lies among the measured ones; if not, it is an extrapolation.
     """
 
     parameters: float
     loss: float
-    inside: bool
+    interpolated: bool
 
 
 @validated(checks.isoflop_minimum)
@@ -230,5 +230,5 @@ def isoflop_minimum(parameters: ArrayLike | Tensor, loss: ArrayLike | Tensor) ->
             f"sizes on both sides of the best one"
         )
     at = -b / (2 * a)
-    inside = log_N.min() <= centre + at <= log_N.max()
-    return IsoflopMinimum(math.exp(centre.item() + at), c + b * at + a * at**2, bool(inside))
+    interpolated = log_N.min() <= centre + at <= log_N.max()
+    return IsoflopMinimum(math.exp(centre.item() + at), c + b * at + a * at**2, bool(interpolated))

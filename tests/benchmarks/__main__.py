@@ -28,6 +28,7 @@ from course_lib.widgets import (
     next_token_explorer,
     reshape_explorer,
     rotary_explorer,
+    scaling_explorer,
     score_explorer,
     similarity_explorer,
     sinusoid_explorer,
@@ -79,6 +80,8 @@ def later_explorers_in_the_kernel() -> None:
     directions = [5 * (n % 72) for n in range(STEPS)]
     plane = moved(similarity_explorer(), "direction", directions)
     print(f"kernel, plane, direction:  {percentiles(plane)}")
+    budgets = [10 ** (9 + 0.25 * (n % 25)) for n in range(STEPS)]
+    print(f"kernel, scaling, budget:   {percentiles(moved(scaling_explorer(), 'flops', budgets))}")
     dates = date_explorer(date_translator())
     steps = [1 + n % 11 for n in range(STEPS)]
     print(f"kernel, dates, step:       {percentiles(moved(dates, 'step', steps))}")

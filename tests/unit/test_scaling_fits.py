@@ -203,14 +203,14 @@ def test_the_bottom_of_an_isoflop_curve(ledger):
     sizes = torch.logspace(7, 9, 6, dtype=torch.float64)
     loss = 2.2 + 0.1 * (sizes / 8e7).log() ** 2
     found = isoflop_minimum(sizes, loss)
-    assert isinstance(found, IsoflopMinimum) and found.inside
+    assert isinstance(found, IsoflopMinimum) and found.interpolated
     assert found.parameters == pytest.approx(8e7) and found.loss == pytest.approx(2.2)
     drawn = loss + 0.05 * torch.rand(6, dtype=torch.float64)
     a, b, c = np.polyfit(sizes.log(), drawn, 2)
     ours = isoflop_minimum(sizes.tolist(), drawn.tolist())
     assert math.log(ours.parameters) == pytest.approx(-b / (2 * a), abs=1e-6)
     assert ours.loss == pytest.approx(c - b * b / (4 * a), abs=1e-6)
-    assert not isoflop_minimum(sizes[3:], loss[3:]).inside
+    assert not isoflop_minimum(sizes[3:], loss[3:]).interpolated
     ledger.holds()
 
 
