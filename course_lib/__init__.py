@@ -42,7 +42,7 @@ LAYERS = {
         ),
         "attention": Module("scaled dot-product attention; self- and cross-attention", 2),
         "inspection": Module("attention weights of a whole model, entropy, mean distance", 4),
-        "data": Module("series, vocabularies, dates, a phrasebook, batches"),
+        "data": Module("series, vocabularies, dates, a phrasebook, docstrings, batches"),
         "recurrent": Module("GRU encoder; Bahdanau and Luong decoders", 3),
         "cache": Module("key/value caches for incremental decoding", 5),
         "positions": Module(
@@ -62,6 +62,7 @@ LAYERS = {
             "greedy decoding, sampling, beam search, for any model with its protocol", 8
         ),
         "bleu": Module("corpus BLEU, as sacreBLEU computes it", 9),
+        "scaling": Module("parameters, FLOPs and bytes of a model; scaling laws of its loss", 11),
         "translator": Module("text in, text out: a model with its vocabularies", 3),
         "checkpoints": Module("trained models that ship with the course", 3),
     },

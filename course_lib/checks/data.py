@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from importlib.util import find_spec
 from numbers import Integral
 
 import torch
 from torch import Tensor
 
-from course_lib.validation import require_whole, short_name
+from course_lib.validation import require_tensor, require_whole, short_name
 
 _WHOLE = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
@@ -106,4 +107,32 @@ def _require_token_ids(name, sequence, pad_id):
         raise ValueError(
             f"pad_id={pad_id} does not fit into {name}, of {short_name(sequence.dtype)}; "
             f"e.g. {name}.long()"
+        )
+
+
+def docstring_text(packages=("numpy",)):
+    """A tuple of names of installed packages."""
+    if not isinstance(packages, tuple) or not packages:
+        raise ValueError(f"packages={packages!r} must be a tuple of names, e.g. ('numpy',)")
+    for name in packages:
+        if not isinstance(name, str) or not name.isidentifier() or find_spec(name) is None:
+            raise ValueError(f"packages holds {name!r}, which is not an installed package")
+        if find_spec(name).submodule_search_locations is None:
+            raise ValueError(f"packages holds {name!r}, a single module; a package is a folder")
+
+
+def text_windows(text, length, *, seed=None):
+    """One axis of bytes, long enough for a window."""
+    require_tensor(text=text)
+    if text.dim() != 1 or text.dtype != torch.uint8:
+        raise ValueError(
+            f"text has shape {tuple(text.shape)} and dtype {short_name(text.dtype)}; it must be bytes "
+            f"(uint8) of shape (byte,)"
+        )
+    require_whole(length=length)
+    if seed is not None:
+        require_whole(0, seed=seed)
+    if len(text) <= length:
+        raise ValueError(
+            f"text has {len(text)} bytes; a window of length={length} needs {length + 1}"
         )

@@ -13,6 +13,13 @@ from course_lib.data.dates import (
     write_date,
     written_dates,
 )
+from course_lib.data.docstrings import (
+    BYTE_VOCABULARY,
+    DOCSTRING_PACKAGES,
+    DocstringText,
+    docstring_text,
+    text_windows,
+)
 from course_lib.data.phrasebook import (
     Phrase,
     alignment_error_rate,
@@ -33,8 +40,11 @@ from course_lib.data.series import Series, nile_series, wave, wave_series
 from course_lib.data.vocabulary import Vocabulary
 
 __all__ = [
+    "BYTE_VOCABULARY",
     "CoastMap",
     "DATE_STYLES",
+    "DOCSTRING_PACKAGES",
+    "DocstringText",
     "HELD_OUT_STYLE",
     "LANGUAGES",
     "PairBatch",
@@ -47,6 +57,7 @@ __all__ = [
     "WrittenDate",
     "alignment_error_rate",
     "coast_map",
+    "docstring_text",
     "date_vocabularies",
     "english_words",
     "held_out_pairs",
@@ -59,6 +70,7 @@ __all__ = [
     "pronoun_sentences",
     "pronoun_vocabulary",
     "strongest_links",
+    "text_windows",
     "wave",
     "wave_series",
     "write_date",

@@ -29,6 +29,7 @@ from course_lib.plots.diagrams import (
     self_and_cross_diagram,
     shifted_target_diagram,
     teacher_forcing_diagram,
+    training_flops_diagram,
     window_blocks_diagram,
 )
 from course_lib.plots.drawn import drawn_panels
@@ -95,4 +96,5 @@ __all__ = [
     "shifted_target_diagram",
     "teacher_forcing_diagram",
     "window_blocks_diagram",
+    "training_flops_diagram",
 ]

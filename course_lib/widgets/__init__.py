@@ -27,6 +27,7 @@ from course_lib.widgets.patterns import pattern_explorer
 from course_lib.widgets.picture import Picture
 from course_lib.widgets.positions import bias_explorer, rotary_explorer, sinusoid_explorer
 from course_lib.widgets.reshape import reshape_explorer
+from course_lib.widgets.scaling import scaling_explorer
 from course_lib.widgets.scores import score_explorer
 from course_lib.widgets.similarity import similarity_explorer
 from course_lib.widgets.translation import translation_explorer
@@ -50,6 +51,7 @@ __all__ = [
     "pattern_explorer",
     "reshape_explorer",
     "rotary_explorer",
+    "scaling_explorer",
     "score_explorer",
     "similarity_explorer",
     "sinusoid_explorer",

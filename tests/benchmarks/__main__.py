@@ -30,6 +30,7 @@ from course_lib.widgets import (
     pattern_explorer,
     reshape_explorer,
     rotary_explorer,
+    scaling_explorer,
     score_explorer,
     similarity_explorer,
     sinusoid_explorer,
@@ -81,6 +82,8 @@ def later_explorers_in_the_kernel() -> None:
     directions = [5 * (n % 72) for n in range(STEPS)]
     plane = moved(similarity_explorer(), "direction", directions)
     print(f"kernel, plane, direction:  {percentiles(plane)}")
+    budgets = [10 ** (9 + 0.25 * (n % 25)) for n in range(STEPS)]
+    print(f"kernel, scaling, budget:   {percentiles(moved(scaling_explorer(), 'flops', budgets))}")
     dates = date_explorer(date_translator())
     steps = [1 + n % 11 for n in range(STEPS)]
     print(f"kernel, dates, step:       {percentiles(moved(dates, 'step', steps))}")
@@ -360,6 +363,12 @@ BROWSER = (
         ("start(seed=9)", "explorer = "),
         "The next token",
         "position",
+    ),
+    (
+        "11_scaling_laws.ipynb",
+        ("start(seed=11)", "explorer = "),
+        "Scaling",
+        "size",
     ),
 )
 

@@ -21,6 +21,7 @@ from course_lib import (
     pooling,
     positions,
     recurrent,
+    scaling,
     scoring,
     training,
     transformer,
@@ -364,6 +365,29 @@ def calls() -> dict[str, Callable[[], Call]]:
         phrases=lambda: data.phrases(2))  # fmt: skip
     add("english_words", data.english_words, text="the cat sleeps .")
     add("detokenize", data.detokenize, tokens=["le", "chat"])
+    add("docstring_text", data.docstring_text, packages=("packaging",))
+    add("text_windows", data.text_windows, text=lambda: torch.arange(30, dtype=torch.uint8), length=4,
+        seed=0)  # fmt: skip
+
+    # --- scaling ---------------------------------------------------------------------------------
+    configuration = lambda: transformer.TransformerConfig(**SIZES)  # noqa: E731
+    kind = {"config": configuration, "architecture": "encoder_decoder"}
+    add("parameter_count", scaling.parameter_count, **kind, embeddings=True)
+    add("flops_per_token", scaling.flops_per_token, **kind, length=5, training=True)
+    add("kv_cache_bytes", scaling.kv_cache_bytes, **kind, length=5, batch=2, dtype=torch.float32)
+    add("activation_bytes", scaling.activation_bytes, config=configuration, batch=2, length=5,
+        dtype=torch.float32)  # fmt: skip
+    many, losses = [1e3, 2e3, 4e3, 8e3, 1.6e4], [3.0, 2.6, 2.3, 2.1, 2.0]
+    add("fit_power_law", scaling.fit_power_law, x=many, loss=losses, irreducible=True)
+    add("bootstrap_power_law", scaling.bootstrap_power_law, x=many, loss=losses, irreducible=False,
+        samples=9, level=0.9, seed=0)  # fmt: skip
+    add("PowerLaw.predict", scaling.PowerLaw(0.3, 20.0, 1.2).predict, x=many)
+    surface = scaling.LossSurface(1.7, 400.0, 0.3, 400.0, 0.3)
+    add("LossSurface.predict", surface.predict, parameters=many, tokens=many)
+    add("LossSurface.optimal", surface.optimal, flops=1e12, flops_per_parameter=6.0)
+    add("fit_loss_surface", scaling.fit_loss_surface, parameters=many, tokens=[1e5, 2e5, 4e5, 1e5, 2e5],
+        loss=losses, delta=0.1)  # fmt: skip
+    add("isoflop_minimum", scaling.isoflop_minimum, parameters=many, loss=[2.2, 2.0, 1.9, 2.0, 2.3])
     return made
 
 

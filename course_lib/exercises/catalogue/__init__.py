@@ -33,6 +33,7 @@ NOTEBOOKS = (
     "transformer",
     "decoding_and_bleu",
     "efficient_attention",
+    "scaling_laws",
 )
 
 

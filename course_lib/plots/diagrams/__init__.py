@@ -23,6 +23,7 @@ from course_lib.plots.diagrams.scores import broadcast_diagram, score_diagram
 from course_lib.plots.diagrams.shifted_target import shifted_target_diagram
 from course_lib.plots.diagrams.teacher_forcing import teacher_forcing_diagram
 from course_lib.plots.diagrams.tiles import flash_diagram, window_blocks_diagram
+from course_lib.plots.diagrams.training_flops import training_flops_diagram
 from course_lib.plots.diagrams.words import WORDS
 
 __all__ = [
@@ -49,4 +50,5 @@ __all__ = [
     "shifted_target_diagram",
     "teacher_forcing_diagram",
     "window_blocks_diagram",
+    "training_flops_diagram",
 ]

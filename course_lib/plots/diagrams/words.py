@@ -138,4 +138,10 @@ WORDS = {
     "batch norm": ("BatchNorm", "one component, all tokens of the batch"),
     "sentence": "sentence {number}",
     "components": "d_model components",
+    "training products": (
+        ("forward pass", "outputs"),
+        ("backward pass", "gradient of the inputs"),
+        ("backward pass", "gradient of the weights"),
+    ),
+    "flops of a product": "2 · tokens · in · out FLOPs",
 }

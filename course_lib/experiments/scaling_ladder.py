@@ -1,0 +1,403 @@
+r"""How does the loss of a language model fall with its size and with the amount of text?
+
+`DecoderOnly` models of nine sizes read the docstrings of installed packages byte by byte. Every pair of a size
+and a number of training tokens is trained for itself, with a learning rate that falls to 0 at its last step, and
+with a peak learning rate of its own: factors of 2 are tried with seed 0 until the best one lies between two worse
+ones, and seeds 1 and 2 train with the best::
+
+    python -m course_lib.experiments.scaling_ladder
+
+trains all pairs up to $2 \cdot 10^{12}$ FLOPs per run and records every run beside this file; runs that are
+recorded already are skipped, so the command can be stopped and started again. `--workers 2` trains two models at
+once, `--flops 1e11` stops at smaller runs, `--device cuda` trains on a GPU, `--tiny` tries the whole command
+within a minute and records nothing.
+"""
+
+import argparse
+import math
+import platform
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from course_lib.data import BYTE_VOCABULARY, docstring_text, text_windows
+from course_lib.experiments.record import read, write
+from course_lib.scaling import (
+    IsoflopMinimum,
+    LossSurface,
+    fit_loss_surface,
+    flops_per_token,
+    isoflop_minimum,
+    parameter_count,
+)
+from course_lib.training import fit, linear_schedule_with_warmup
+from course_lib.transformer import DecoderOnly, TransformerConfig
+from course_lib.validation import require_one_of, require_positive, require_whole, unchecked
+
+RECORD = Path(__file__).with_suffix(".json")
+#: d_model × layers → d_model, layers, heads; the FFN has 4 d_model hidden units.
+SIZES = {
+    "8x1": (8, 1, 1),
+    "16x1": (16, 1, 1),
+    "16x2": (16, 2, 1),
+    "24x2": (24, 2, 2),
+    "32x2": (32, 2, 2),
+    "48x2": (48, 2, 3),
+    "64x3": (64, 3, 4),
+    "96x3": (96, 3, 6),
+    "128x4": (128, 4, 8),
+}
+#: Bytes that each window predicts, windows per step.
+LENGTH, BATCH = 64, 16
+#: Training tokens of a run: 32 steps, 64, 128 …
+TOKENS = tuple(LENGTH * BATCH * 2**k for k in range(5, 13))
+#: Training tokens per parameter, at least and at most: the best sizes of all budgets lie between.
+RATIOS = (0.5, 128)
+#: Fits use runs of this many tokens, 128 steps, and more: shorter ones end before the loss falls as a power.
+FITTED_FROM = 2**17
+SEEDS = 3
+#: Share of the steps in which the learning rate rises.
+WARMUP = 0.1
+#: Held-out windows on which the final loss is measured.
+EVALUATED = 512
+#: The largest run, in FLOPs as 6 · parameters · tokens.
+LARGEST_RUN = 2e12
+
+
+def ladder_config(size: str) -> TransformerConfig:
+    """Return the configuration of one of `SIZES`: pre-norm, GELU, rotary positions, no dropout."""
+    require_one_of(SIZES, size=size)
+    d_model, layers, heads = SIZES[size]
+    return TransformerConfig(
+        target_vocabulary=BYTE_VOCABULARY,
+        d_model=d_model,
+        num_heads=heads,
+        decoder_layers=layers,
+        d_ff=4 * d_model,
+        dropout=0.0,
+        norm="pre",
+        activation="gelu",
+        positions="rotary",
+    )
+
+
+def next_byte_loss(model: nn.Module, windows: Int[Tensor, "window bytes"]) -> Float[Tensor, ""]:
+    """Return the mean cross-entropy, in nats per byte, of every byte of the windows but the first."""
+    with unchecked():
+        logits = model(windows[:, :-1])  # (window, LENGTH, BYTE_VOCABULARY)
+    return F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
+
+
+def training_batches(seed: int, device: str = "cpu") -> Iterator[Int[Tensor, "window bytes"]]:
+    """Yield batches of windows in a random order; each window once per pass over the text."""
+    epoch = 0
+    while True:
+        windows = text_windows(docstring_text().training, LENGTH, seed=1000 * epoch + seed)
+        yield from windows[: len(windows) // BATCH * BATCH].to(device).split(BATCH)
+        epoch += 1
+
+
+@torch.no_grad()
+def held_out_loss(model: nn.Module, device: str = "cpu") -> float:
+    """Return the loss on held-out windows, the same for every model."""
+    windows = text_windows(docstring_text().held_out, LENGTH, seed=0)[:EVALUATED].to(device)
+    losses = [next_byte_loss(model, part).item() for part in windows.split(64)]
+    return sum(losses) / len(losses)
+
+
+def train_size(size: str, tokens: int, lr: float, *, seed: int = 0, device: str = "cpu") -> float:
+    """Train a model of one size, and return its held-out loss in nats per byte; infinity if it diverged.
+
+    Args:
+        size: one of `SIZES`.
+        tokens: how many bytes it is trained to predict; rounded to whole steps.
+        lr: the peak learning rate, after a linear warm-up and before a linear decay to 0.
+        seed: of the initialisation and the order of the text.
+        device: where it is trained.
+
+    Raises:
+        ValueError: for an unknown size, fewer tokens than two steps, and a learning rate that is not above 0.
+    """
+    require_whole(2 * LENGTH * BATCH, tokens=tokens)
+    require_positive(lr=lr)
+    torch.manual_seed(seed)
+    model = DecoderOnly(ladder_config(size)).to(device)
+    steps = round(tokens / (LENGTH * BATCH))
+    warmup = max(1, round(WARMUP * steps))
+    try:
+        fit(
+            model,
+            training_batches(seed, device),
+            next_byte_loss,
+            steps=steps,
+            lr=lambda step: linear_schedule_with_warmup(step, lr, steps, warmup),
+            optimizer=torch.optim.Adam(model.parameters(), betas=(0.9, 0.99), fused=True),
+            seed=seed,
+        )
+    except FloatingPointError:
+        return math.inf
+    return held_out_loss(model, device)
+
+
+# --- the record ------------------------------------------------------------------------------
+
+
+@cache
+def recorded() -> dict[str, Any]:
+    """Return the record.
+
+    "runs": size → tokens → learning rate → a loss per seed, in order, null where training diverged; the keys
+    are strings. "text": versions and checksum of the text. "machine": what it was recorded on.
+    """
+    return read(RECORD)
+
+
+class LadderPoint(NamedTuple):
+    """One pair of a size and a number of tokens.
+
+    Attributes:
+        size: one of `SIZES`.
+        parameters: of the model, all of them.
+        tokens: how many it was trained with.
+        lr: its best learning rate.
+        losses: the held-out losses at that learning rate, one per seed, in nats per byte.
+    """
+
+    size: str
+    parameters: int
+    tokens: int
+    lr: float
+    losses: tuple[float, ...]
+
+    @property
+    def loss(self) -> float:
+        """The mean over the seeds."""
+        return sum(self.losses) / len(self.losses)
+
+    @property
+    def flops(self) -> float:
+        r"""The compute of a run, $6 N D$."""
+        return 6.0 * self.parameters * self.tokens
+
+    @property
+    def counted_flops(self) -> float:
+        """The compute of a run with every matrix product counted, those of attention scores too."""
+        count = flops_per_token(ladder_config(self.size), LENGTH, training=True)
+        return count.total * self.tokens
+
+    @property
+    def without_embeddings(self) -> int:
+        """The parameters without embedding and output layer."""
+        return parameter_count(ladder_config(self.size), embeddings=False).total
+
+
+def recorded_points() -> list[LadderPoint]:
+    """Return every pair that was trained with all seeds, the smallest sizes first."""
+    points = []
+    for size in SIZES:
+        parameters = parameter_count(ladder_config(size)).total
+        for tokens, rates in sorted(recorded()["runs"].get(size, {}).items(), key=_number):
+            lr = _best(rates)
+            losses = tuple(loss for loss in rates[f"{lr:g}"] if loss is not None)
+            if len(losses) == SEEDS:
+                points.append(LadderPoint(size, parameters, int(tokens), lr, losses))
+    return points
+
+
+def _number(item: tuple[str, Any]) -> int:
+    return int(item[0])
+
+
+def best_lr(size: str, tokens: int) -> float:
+    """Return the recorded learning rate with the lowest loss of seed 0.
+
+    Raises:
+        ValueError: for a size and a number of tokens that are not recorded.
+    """
+    require_one_of(recorded()["runs"], size=size)
+    rates = recorded()["runs"][size].get(str(tokens))
+    if rates is None:
+        known = ", ".join(recorded()["runs"][size])
+        raise ValueError(f"tokens={tokens} is not recorded for size {size!r}; {known} are")
+    return _best(rates)
+
+
+def _best(rates: dict[str, list[float | None]]) -> float:
+    return float(min(rates, key=lambda lr: math.inf if rates[lr][0] is None else rates[lr][0]))
+
+
+def fit_points(points: list[LadderPoint], *, embeddings: bool = True) -> LossSurface:
+    """Fit the loss surface to some points; without embeddings, sizes are counted as Kaplan et al. do."""
+    sizes = [point.parameters if embeddings else point.without_embeddings for point in points]
+    return fit_loss_surface(sizes, [p.tokens for p in points], [p.loss for p in points])
+
+
+def fitted_points() -> list[LadderPoint]:
+    """Return the recorded points with enough steps for a power law: `FITTED_FROM` tokens or more."""
+    return [point for point in recorded_points() if point.tokens >= FITTED_FROM]
+
+
+@cache
+def recorded_surface(*, embeddings: bool = True) -> LossSurface:
+    """Return the loss surface fitted to the `fitted_points`."""
+    return fit_points(fitted_points(), embeddings=embeddings)
+
+
+def isoflop_curve(
+    points: list[LadderPoint], flops: float, *, embeddings: bool = True
+) -> list[tuple[int, float]]:
+    r"""Return (parameters, loss) of every size at the same compute $6 N D$.
+
+    The loss at $D = C / 6N$ tokens is read off between the two nearest numbers of tokens of that size, linearly in
+    logarithms; sizes that were not trained on both sides of it are left out.
+    """
+    curve = []
+    for size in SIZES:
+        own = [point for point in points if point.size == size]
+        for one, two in zip(own, own[1:], strict=False):
+            parameters = one.parameters if embeddings else one.without_embeddings
+            tokens = flops / (6 * parameters)
+            share = math.log(tokens / one.tokens) / math.log(two.tokens / one.tokens)
+            if 0 <= share < 1 or (two is own[-1] and math.isclose(share, 1)):
+                log_loss = (1 - share) * math.log(one.loss) + share * math.log(two.loss)
+                curve.append((parameters, math.exp(log_loss)))
+    return curve
+
+
+def isoflop_minima(
+    points: list[LadderPoint], budgets: list[float], *, embeddings: bool = True
+) -> dict[float, IsoflopMinimum]:
+    """Return the best size of every budget whose curve has its minimum inside the measured sizes."""
+    minima = {}
+    for flops in budgets:
+        curve = isoflop_curve(points, flops, embeddings=embeddings)
+        best = min(range(len(curve)), key=lambda i: curve[i][1], default=0)
+        near = curve[max(best - 2, 0) : best + 3]  # a parabola holds near the minimum only
+        if len(near) < 3 or best in (0, len(curve) - 1):
+            continue
+        minimum = isoflop_minimum(*zip(*near, strict=True))
+        if minimum.interpolated:
+            minima[flops] = minimum
+    return minima
+
+
+def small_ladder(
+    sizes: tuple[str, ...] = ("8x1", "16x1", "24x2", "32x2", "48x2"),
+    tokens: int = 2**18,
+    *,
+    seed: int = 0,
+) -> list[LadderPoint]:
+    """Train a few sizes here and now, each with its recorded learning rate for that many tokens.
+
+    Args:
+        sizes: of `SIZES`.
+        tokens: one of `TOKENS` that is recorded for each of them.
+        seed: of the initialisation and the order of the text; another one than those of the record gives losses
+            that the learning rate was not chosen by.
+
+    Raises:
+        ValueError: for what `best_lr` refuses.
+    """
+    points = []
+    for size in sizes:
+        lr = best_lr(size, tokens)
+        loss = train_size(size, tokens, lr, seed=seed)
+        parameters = parameter_count(ladder_config(size)).total
+        points.append(LadderPoint(size, parameters, tokens, lr, (loss,)))
+    return points
+
+
+class _Ladder:
+    """The runs so far, and the search for the best learning rate of every pair."""
+
+    def __init__(self, pool: ProcessPoolExecutor, device: str, path: Path | None) -> None:
+        self.pool, self.device, self.path = pool, device, path
+        self.lock = threading.Lock()
+        self.record = read(path) if path else {}
+        text = docstring_text()
+        self.record["text"] = {"versions": text.versions, "sha256": text.sha256}
+        self.record.setdefault("runs", {})
+
+    def loss(self, size: str, tokens: int, lr: float, seed: int) -> float:
+        """Train with this seed, unless it is recorded; the seeds of a learning rate come in order."""
+        found = self.rates(size, tokens).get(f"{lr:g}", [])
+        if len(found) <= seed:
+            start = perf_counter()
+            job = self.pool.submit(train_size, size, tokens, lr, seed=seed, device=self.device)
+            loss = job.result()
+            found = [*found, round(loss, 5) if loss < math.inf else None]
+            with self.lock:
+                runs = self.record["runs"].setdefault(size, {}).setdefault(str(tokens), {})
+                runs[f"{lr:g}"] = found
+                if self.path:
+                    write(self.path, self.record, indent=None)
+            taken = perf_counter() - start
+            print(f"{size} {tokens} lr={lr:g} {seed=} {loss:.4f} {taken:.0f} s", flush=True)
+        return math.inf if found[seed] is None else found[seed]
+
+    def rates(self, size: str, tokens: int) -> dict[str, list[float | None]]:
+        """Return the losses of the learning rates tried so far."""
+        return self.record["runs"].get(size, {}).get(str(tokens), {})
+
+    def point(self, pair: tuple[str, int]) -> None:
+        """Find the best learning rate with seed 0, then train with the other seeds."""
+        size, tokens = pair
+        before = self.rates(size, tokens // 2)
+        start = _best(before) if before else 2.0 ** round(math.log2(0.5 / SIZES[size][0]))
+        losses = {lr: self.loss(size, tokens, lr, 0) for lr in (start, start / 2)}
+        while (best := min(losses, key=losses.get)) in (min(losses), max(losses)):
+            lr = best / 2 if best == min(losses) else best * 2
+            losses[lr] = self.loss(size, tokens, lr, 0)
+        for seed in range(1, SEEDS):
+            self.loss(size, tokens, best, seed)
+
+
+def pairs(largest_run: float = LARGEST_RUN) -> list[tuple[str, int]]:
+    """Return all sizes and numbers of tokens of the ladder: the smallest run of each size, then small runs first."""
+    flops: dict[tuple[str, int], float] = {}
+    first = set()
+    for size in SIZES:
+        count = parameter_count(ladder_config(size)).total
+        fitting = [tokens for tokens in TOKENS if RATIOS[0] <= tokens / count <= RATIOS[1]]
+        flops |= {(size, tokens): 6.0 * count * tokens for tokens in fitting}
+        first.add((size, fitting[0]))
+    ordered = sorted(flops, key=lambda pair: (pair not in first, flops[pair]))
+    return [pair for pair in ordered if flops[pair] <= largest_run]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Train what is not recorded yet."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--flops", type=float, default=LARGEST_RUN)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--tiny", action="store_true")
+    options = parser.parse_args(arguments)
+    todo = pairs(1.2e9 if options.tiny else options.flops)
+    context = get_context("spawn")
+    with (
+        ProcessPoolExecutor(
+            options.workers, context, initializer=torch.set_num_threads, initargs=(1,)
+        ) as pool,
+        ThreadPoolExecutor(options.workers) as threads,
+    ):
+        ladder = _Ladder(pool, options.device, None if options.tiny else RECORD)
+        ladder.record["machine"] = (
+            f"PyTorch {torch.__version__}, {options.device}, {platform.machine()}, "
+            f"one thread per model"
+        )
+        list(threads.map(ladder.point, todo))
+
+
+if __name__ == "__main__":
+    main()

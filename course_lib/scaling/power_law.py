@@ -1,0 +1,216 @@
+"""Power laws: fitted to losses, with intervals."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from course_lib.checks import scaling as checks
+from course_lib.validation import validated
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    r"""A loss that falls as a power of one quantity, towards a limit.
+
+    $$L(x) = E + A\, x^{-\alpha}$$
+
+    Attributes:
+        exponent: $\alpha$.
+        coefficient: $A$.
+        irreducible: $E$, what no model of this kind gets below; 0 where it was left out.
+    """
+
+    exponent: float
+    coefficient: float
+    irreducible: float = 0.0
+
+    @validated(checks.predict)
+    def predict(self, x: ArrayLike | Tensor) -> float | Float[Tensor, "*points"]:
+        """Return the loss at x: a number for a number, else a tensor.
+
+        Raises:
+            ValueError: for what is not finite and above 0.
+        """
+        points = torch.as_tensor(x, dtype=torch.float64)
+        loss = self.irreducible + self.coefficient * points**-self.exponent
+        return loss if loss.dim() else loss.item()
+
+
+class Interval(NamedTuple):
+    """The ends of an interval."""
+
+    low: float
+    high: float
+
+
+class PowerLawIntervals(NamedTuple):
+    """Intervals of a fitted `PowerLaw`, and the fits that they come from.
+
+    Attributes:
+        exponent, coefficient, irreducible: one interval each.
+        laws: the law of every resampled data set.
+    """
+
+    exponent: Interval
+    coefficient: Interval
+    irreducible: Interval
+    laws: list[PowerLaw]
+
+
+@validated(checks.fit_power_law)
+def fit_power_law(
+    x: ArrayLike | Tensor, loss: ArrayLike | Tensor, *, irreducible: bool = True
+) -> PowerLaw:
+    r"""Fit $L = E + A x^{-\alpha}$ by least squares of the logarithm of the loss.
+
+    $$\min_{A, \alpha, E \ge 0}\ \sum_i \Big(\log L_i - \log\big(E + A\, x_i^{-\alpha}\big)\Big)^2$$
+
+    The logarithm makes errors relative: no point counts more because its loss is larger. Levenberg's and
+    Marquardt's method starts from several $E$ and $\alpha$, and the best result is returned.
+
+    Args:
+        x: model sizes, tokens or FLOPs, above 0.
+        loss: the loss at each, above 0.
+        irreducible: whether $E$ is fitted; without it the law is a straight line in logarithms.
+
+    Raises:
+        ValueError: for fewer distinct x than the law has parameters, unequal numbers of points, and values
+            that are not finite and above 0.
+
+    Source: Henighan et al. (2020), "Scaling laws for autoregressive generative modeling", for the form; Marquardt
+    (1963) for the method.
+    """
+    log_x, log_loss = (torch.as_tensor(v, dtype=torch.float64).log() for v in (x, loss))
+    return _fit(log_x[None], log_loss[None], irreducible)[0]
+
+
+@validated(checks.bootstrap_power_law)
+def bootstrap_power_law(
+    x: ArrayLike | Tensor,
+    loss: ArrayLike | Tensor,
+    *,
+    irreducible: bool = True,
+    samples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> PowerLawIntervals:
+    """Fit a power law to resampled data, and return the percentiles of what was fitted.
+
+    Args:
+        x: as for `fit_power_law`.
+        loss: (point, run), the loss of every run: the runs of each point are drawn with replacement, and their
+            mean is fitted. Or (point,), one loss per point: the points are drawn with replacement.
+        irreducible: as for `fit_power_law`.
+        samples: how many data sets are drawn.
+        level: the share of fits inside the interval.
+        seed: of the draws.
+
+    Returns:
+        Percentile intervals. Those from runs say how much the exponent varies from seed to seed; with few runs
+        they are too narrow, and they do not tell whether a power law is the right form.
+
+    Raises:
+        ValueError: for what `fit_power_law` refuses, a level outside (0, 1), and fewer than two runs per point.
+
+    Source: Efron (1979), "Bootstrap methods: another look at the jackknife".
+    """
+    points, losses = (torch.as_tensor(v, dtype=torch.float64) for v in (x, loss))
+    generator = torch.Generator().manual_seed(int(seed))
+    if losses.dim() == 2:
+        drawn = torch.randint(losses.shape[1], (samples, *losses.shape), generator=generator)
+        resampled = losses.expand(samples, -1, -1).gather(-1, drawn).mean(dim=-1)  # (sample, point)
+        log_x = points.log().expand(samples, -1)
+    else:
+        rows = _drawn_points(points, samples, 3 if irreducible else 2, generator)
+        resampled, log_x = losses[rows], points[rows].log()  # (sample, point)
+    laws = _fit(log_x, resampled.log(), irreducible)
+    ends = [(1 - level) / 2, (1 + level) / 2]
+    names = ("exponent", "coefficient", "irreducible")
+    columns = np.array([[getattr(law, name) for name in names] for law in laws])
+    intervals = np.quantile(columns, ends, axis=0).T.tolist()
+    return PowerLawIntervals(*(Interval(*interval) for interval in intervals), laws)
+
+
+def _drawn_points(points: Tensor, samples: int, least: int, generator: torch.Generator) -> Tensor:
+    """Draw points with replacement; draws with fewer than `least` distinct ones are drawn anew."""
+    rows = torch.randint(len(points), (samples, len(points)), generator=generator)
+    while True:
+        few = torch.tensor([len(points[row].unique()) < least for row in rows])
+        if not few.any():
+            return rows
+        rows[few] = torch.randint(len(points), (int(few.sum()), len(points)), generator=generator)
+
+
+#: Where the search starts: E as a share of the smallest loss, and the exponent.
+_STARTS = [(share, alpha) for share in (0.1, 0.5, 0.8, 0.95) for alpha in (0.1, 0.3, 0.7, 1.5)]
+
+
+def _fit(log_x: Tensor, log_loss: Tensor, irreducible: bool) -> list[PowerLaw]:
+    """Fit a law to each row of points; x is centred, so that A and the exponent are found apart."""
+    centre = log_x.mean(dim=-1, keepdim=True)  # (sample, 1)
+    u = log_x - centre  # (sample, point)
+    if not irreducible:
+        alpha = -(u * log_loss).sum(-1) / u.square().sum(-1)  # (sample,)
+        log_a, log_e = log_loss.mean(-1), torch.full_like(alpha, -torch.inf)
+    else:
+        log_a, alpha, log_e = _best_of_starts(u, log_loss)
+    log_a = log_a + alpha * centre[:, 0]
+    fits = zip(alpha.tolist(), log_a.exp().tolist(), log_e.exp().tolist(), strict=True)
+    return [PowerLaw(*fit) for fit in fits]
+
+
+def _best_of_starts(u: Tensor, log_loss: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return log A, exponent and log E with the smallest squared error, per sample."""
+    lowest, best = log_loss.amin(dim=-1), None
+    for share, alpha in _STARTS:
+        log_a = lowest + torch.log(torch.tensor(1.0 - share, dtype=u.dtype)) + alpha * u.amax(-1)
+        start = torch.stack(
+            [log_a, torch.full_like(log_a, alpha), lowest + np.log(share)], dim=-1
+        )  # (sample, 3)
+        error, found = _levenberg_marquardt(u, log_loss, start)
+        if best is None:
+            best = error, found
+        better = error < best[0]  # (sample,)
+        best = torch.where(better, error, best[0]), torch.where(better[:, None], found, best[1])
+    return best[1].unbind(dim=-1)
+
+
+def _levenberg_marquardt(
+    u: Tensor, log_loss: Tensor, theta: Tensor, steps: int = 100
+) -> tuple[Tensor, Tensor]:
+    """Minimise the squared error of every sample at once; return it, and (log A, exponent, log E)."""
+
+    def predicted(theta: Tensor) -> tuple[Tensor, Tensor]:
+        log_a, alpha, log_e = theta.unbind(dim=-1)
+        power = log_a[:, None] - alpha[:, None] * u  # (sample, point)
+        log_sum = torch.logaddexp(power, log_e[:, None].expand_as(power))
+        return log_sum, (power - log_sum).exp()  # the share of the power term
+
+    damping = torch.full_like(theta[:, 0], 1e-2)  # (sample,)
+    value, share = predicted(theta)
+    error = (log_loss - value).square().sum(dim=-1)  # (sample,)
+    for _ in range(steps):
+        jacobian = torch.stack([share, -u * share, 1 - share], dim=-1)  # (sample, point, 3)
+        normal = jacobian.mT @ jacobian  # (sample, 3, 3)
+        slope = (jacobian.mT @ (log_loss - value)[..., None])[..., 0]  # (sample, 3)
+        scale = normal.diagonal(dim1=-2, dim2=-1) + 1e-9  # (sample, 3)
+        step = torch.linalg.solve(normal + torch.diag_embed(damping[:, None] * scale), slope)
+        proposed = theta + step.clamp(-2, 2)
+        proposed[:, 2] = proposed[:, 2].clamp(min=-40)  # E is 0 to all digits
+        new_value, new_share = predicted(proposed)
+        new_error = (log_loss - new_value).square().sum(dim=-1)
+        better = new_error <= error  # (sample,)
+        converged = ((error - new_error).abs() <= 1e-15 * error.clamp(min=1e-30)) | (damping > 1e12)
+        theta = torch.where(better[:, None], proposed, theta)
+        value = torch.where(better[:, None], new_value, value)
+        share = torch.where(better[:, None], new_share, share)
+        error = torch.where(better, new_error, error)
+        damping = torch.where(better, damping / 5, damping * 4).clamp(1e-15, 1e15)
+        if converged.all():
+            break
+    return error, theta

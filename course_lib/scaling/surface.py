@@ -1,0 +1,234 @@
+"""The loss as a function of model size and tokens, and how to spend a budget of compute."""
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from course_lib.checks import scaling as checks
+from course_lib.validation import validated
+
+
+class Allocation(NamedTuple):
+    """How a budget of compute is spent.
+
+    Attributes:
+        parameters: $N$, the size of the model.
+        tokens: $D$, the number of training tokens.
+        loss: the predicted loss.
+    """
+
+    parameters: float
+    tokens: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class LossSurface:
+    r"""The loss of a model with $N$ parameters after $D$ training tokens.
+
+    $$L(N, D) = E + \frac{A}{N^\alpha} + \frac{B}{D^\beta}$$
+
+    $E$ is the entropy of the text that no model gets below, the second term is what a larger model would gain,
+    the third what more tokens would gain.
+
+    Attributes:
+        irreducible: $E$.
+        size_coefficient, size_exponent: $A$ and $\alpha$.
+        token_coefficient, token_exponent: $B$ and $\beta$.
+
+    Source: Hoffmann et al. (2022), "Training compute-optimal large language models", equation 2.
+    """
+
+    irreducible: float
+    size_coefficient: float
+    size_exponent: float
+    token_coefficient: float
+    token_exponent: float
+
+    @property
+    def a(self) -> float:
+        r"""The exponent of the optimal size: $N_\text{opt} \propto C^a$, $a = \beta / (\alpha + \beta)$."""
+        return self.token_exponent / (self.size_exponent + self.token_exponent)
+
+    @property
+    def b(self) -> float:
+        r"""The exponent of the optimal tokens: $D_\text{opt} \propto C^b$, $b = \alpha / (\alpha + \beta)$."""
+        return self.size_exponent / (self.size_exponent + self.token_exponent)
+
+    @validated(checks.surface_predict)
+    def predict(
+        self, parameters: ArrayLike | Tensor, tokens: ArrayLike | Tensor
+    ) -> float | Float[Tensor, "*points"]:
+        """Return the loss: a number for two numbers, else a tensor of the shape that both broadcast to.
+
+        Raises:
+            ValueError: for what is not finite and above 0, and shapes that do not broadcast.
+        """
+        N, D = (torch.as_tensor(v, dtype=torch.float64) for v in (parameters, tokens))
+        loss = (
+            self.irreducible
+            + self.size_coefficient * N**-self.size_exponent
+            + self.token_coefficient * D**-self.token_exponent
+        )
+        return loss if loss.dim() else loss.item()
+
+    @validated(checks.surface_optimal)
+    def optimal(self, flops: float, *, flops_per_parameter: float = 6.0) -> Allocation:
+        r"""Return the size and the tokens with the lowest loss among those with $6 N D = C$.
+
+        $$N_\text{opt} = G \left(\frac{C}{6}\right)^{a}, \quad D_\text{opt} = \frac1G
+          \left(\frac{C}{6}\right)^{b}, \quad G = \left(\frac{\alpha A}{\beta B}\right)^{1/(\alpha + \beta)}$$
+
+        Args:
+            flops: $C$, of the whole training.
+            flops_per_parameter: per token; 6, unless attention or another way of counting is included.
+
+        Raises:
+            ValueError: for numbers that are not finite and above 0.
+
+        Source: Hoffmann et al. (2022), equation 4.
+        """
+        alpha, beta = self.size_exponent, self.token_exponent
+        ratio = alpha * self.size_coefficient / (beta * self.token_coefficient)
+        N = ratio ** (1 / (alpha + beta)) * (flops / flops_per_parameter) ** self.a
+        D = flops / flops_per_parameter / N
+        return Allocation(N, D, self.predict(N, D))
+
+
+@validated(checks.fit_loss_surface)
+def fit_loss_surface(
+    parameters: ArrayLike | Tensor,
+    tokens: ArrayLike | Tensor,
+    loss: ArrayLike | Tensor,
+    *,
+    delta: float = 1e-3,
+) -> LossSurface:
+    r"""Fit $L(N, D) = E + A N^{-\alpha} + B D^{-\beta}$ to all runs at once, as Hoffmann et al. do.
+
+    $$\min_{A, B, E, \alpha, \beta}\ \sum_i \mathrm{Huber}_\delta\Big(\log L_i - \log\big(E + A N_i^{-\alpha} +
+      B D_i^{-\beta}\big)\Big)$$
+
+    L-BFGS starts from the best points of a grid, and the lowest minimum is returned. The Huber loss is the squared
+    error up to $\delta$ and grows linearly beyond, so single bad runs count little. The sum is minimised: with
+    the mean over runs, gradients become so small that L-BFGS stops early.
+
+    Args:
+        parameters: $N$ of every run.
+        tokens: $D$ of every run.
+        loss: the loss of every run.
+        delta: $\delta$ of the Huber loss; a large one gives least squares.
+
+    Raises:
+        ValueError: for fewer than five distinct pairs, fewer than three distinct sizes or tokens, unequal numbers
+            of points, and values that are not finite and above 0.
+
+    Source: Hoffmann et al. (2022), section 3.3; Besiroglu et al. (2024), "Chinchilla scaling: a replication
+    attempt", for the sum.
+    """
+    log_N, log_D, log_loss = (
+        torch.as_tensor(v, dtype=torch.float64).log() for v in (parameters, tokens, loss)
+    )
+    centres = log_N.mean(), log_D.mean()
+    data = log_N - centres[0], log_D - centres[1], log_loss
+    starts = sorted(_starts(data), key=lambda start: _error(start, data, delta).item())[:4]
+    found = min((_minimise(start, data, delta) for start in starts), key=lambda pair: pair[0])[1]
+    log_a, alpha, log_b, beta, log_e = found.tolist()
+    return LossSurface(
+        irreducible=math.exp(log_e),
+        size_coefficient=math.exp(log_a + alpha * centres[0].item()),
+        size_exponent=alpha,
+        token_coefficient=math.exp(log_b + beta * centres[1].item()),
+        token_exponent=beta,
+    )
+
+
+_Data = tuple[Tensor, Tensor, Tensor]
+
+
+def _starts(data: _Data) -> list[Tensor]:
+    """Return a grid of (log A, α, log B, β, log E), for centred logarithms of N and D."""
+    middle, lowest = data[2].mean().item(), data[2].min().item()
+    exponents, shares = (0.15, 0.3, 0.6, 1.0), (0.2, 0.5, 0.8)
+    grid = []
+    for alpha, beta, share, split in itertools.product(exponents, exponents, shares, (0.3, 0.7)):
+        rest = math.exp(middle) - share * math.exp(lowest)
+        start = [math.log(split * rest), alpha, math.log((1 - split) * rest), beta]
+        grid.append(torch.tensor([*start, math.log(share) + lowest], dtype=torch.float64))
+    return grid
+
+
+def _error(theta: Tensor, data: _Data, delta: float) -> Tensor:
+    """Return the sum of Huber losses of the logarithms, divided by δ."""
+    (log_a, alpha, log_b, beta, log_e), (u, v, log_loss) = theta, data
+    terms = [log_a - alpha * u, log_b - beta * v, log_e.expand_as(u)]  # (run,) each
+    predicted = torch.logsumexp(torch.stack(terms), dim=0)  # (run,)
+    return F.huber_loss(predicted, log_loss, reduction="sum", delta=delta) / delta
+
+
+def _minimise(start: Tensor, data: _Data, delta: float) -> tuple[float, Tensor]:
+    """Run L-BFGS with δ falling to its value: the smooth problem first, then that with corners."""
+    theta = start.clone().requires_grad_()
+    for width in (max(1.0, delta), *(w for w in (1e-2,) if w > delta), delta):
+        optimizer = torch.optim.LBFGS(
+            [theta], max_iter=500, tolerance_grad=1e-10, tolerance_change=1e-14, history_size=20,
+            line_search_fn="strong_wolfe",
+        )  # fmt: skip
+
+        def closure(width=width, optimizer=optimizer) -> Tensor:
+            optimizer.zero_grad()
+            error = _error(theta, data, width)
+            error.backward()
+            return error
+
+        optimizer.step(closure)
+    theta = theta.detach()
+    return _error(theta, data, delta).item(), theta
+
+
+class IsoflopMinimum(NamedTuple):
+    """The bottom of an IsoFLOP curve.
+
+    Attributes:
+        parameters: the size with the lowest loss.
+        loss: that loss.
+        interpolated: whether the size lies among the measured ones; if not, it is an extrapolation.
+    """
+
+    parameters: float
+    loss: float
+    interpolated: bool
+
+
+@validated(checks.isoflop_minimum)
+def isoflop_minimum(parameters: ArrayLike | Tensor, loss: ArrayLike | Tensor) -> IsoflopMinimum:
+    r"""Fit a parabola in $\log N$ to the losses of models that were trained with the same compute.
+
+    Args:
+        parameters: their sizes, three or more.
+        loss: their losses.
+
+    Raises:
+        ValueError: for fewer than three distinct sizes, unequal numbers of points, values that are not finite
+            and above 0, and a parabola that opens downwards and has no minimum.
+
+    Source: Hoffmann et al. (2022), section 3.2.
+    """
+    log_N, losses = torch.as_tensor(parameters, dtype=torch.float64).log(), torch.as_tensor(loss)
+    centre = log_N.mean()
+    powers = torch.stack([(log_N - centre) ** k for k in range(3)], dim=-1)  # (size, 3)
+    c, b, a = torch.linalg.lstsq(powers, losses.to(torch.float64)[:, None]).solution[:, 0].tolist()
+    if a <= 0:
+        raise ValueError(
+            f"loss has no minimum: its parabola in log N opens downwards (curvature {a:.3g}); measure "
+            f"sizes on both sides of the best one"
+        )
+    at = -b / (2 * a)
+    interpolated = log_N.min() <= centre + at <= log_N.max()
+    return IsoflopMinimum(math.exp(centre.item() + at), c + b * at + a * at**2, bool(interpolated))

@@ -1,0 +1,147 @@
+"""The scaling explorer: a budget of compute, and what a model of some size makes of it."""
+
+import math
+
+import ipywidgets
+import matplotlib
+import numpy as np
+
+from course_lib.checks.scaling import surface as check_surface
+from course_lib.experiments.scaling_ladder import recorded_points, recorded_surface
+from course_lib.plots import LinesPanel, figure
+from course_lib.plots.style import STYLE
+from course_lib.scaling import LossSurface
+from course_lib.validation import require_positive
+from course_lib.widgets.code import recreatable
+from course_lib.widgets.explorer import Explorer, short, whole_steps
+from course_lib.widgets.live_figure import LiveFigure
+
+#: Powers of ten of the budgets, powers of two of the sizes relative to the best, and the slider's steps.
+BUDGETS, SIZES, STEP = (9, 15), (-4, 4), 0.25
+_GRID = 161
+
+
+@recreatable
+def scaling_explorer(
+    surface: LossSurface | None = None, *, flops: float = 1e12, relative_size: float = 1.0
+) -> Explorer:
+    """Choose a budget of compute and a size of the model; see the tokens, the loss, and what the best size gives.
+
+    Args:
+        surface: a fitted `LossSurface`; the recorded one of `course_lib.experiments.scaling_ladder` where left
+            out.
+        flops: the budget $C = 6 N D$, from 1e9 to 1e15.
+        relative_size: the size of the model as a multiple of the best one for this budget, from 1/16 to 16.
+
+    Raises:
+        ValueError: for what is no surface, and for a budget or a size outside these ranges.
+    """
+    if surface is not None:
+        check_surface(surface)
+    require_positive(flops=flops, relative_size=relative_size)
+    if not 10.0 ** BUDGETS[0] <= flops <= 10.0 ** BUDGETS[1]:
+        raise ValueError(f"flops={flops:g} must be from 1e{BUDGETS[0]} to 1e{BUDGETS[1]}")
+    if not 2.0 ** SIZES[0] <= relative_size <= 2.0 ** SIZES[1]:
+        raise ValueError(f"relative_size={relative_size:g} must be from 1/16 to 16")
+    measured = None if surface else max(point.flops for point in recorded_points())
+    surface = surface or recorded_surface()
+    budgets = np.logspace(*BUDGETS, _GRID)
+    best = np.array([surface.optimal(budget).loss for budget in budgets])
+    sizes = np.geomspace(
+        surface.optimal(budgets[0]).parameters / 4,
+        surface.optimal(budgets[-1]).parameters * 4,
+        _GRID,
+    )
+    top = surface.irreducible + 1.6 * (best[0] - surface.irreducible)
+    limits = (min(surface.irreducible, best[-1]) * 0.98, top)
+
+    with matplotlib.rc_context(STYLE):
+        fig, (left, right) = figure(10.4, 3.8, columns=2)
+        names = {"this budget": 0 * sizes, "10 × the budget": 0 * sizes}
+        curve = LinesPanel(
+            left,
+            sizes,
+            names,
+            x_label="parameters",
+            y_label="loss in nats",
+            title="same compute, other sizes",
+            log_x=True,
+            y_limits=limits,
+        )
+        left.legend(loc="upper right")
+        frontier = LinesPanel(
+            right,
+            budgets,
+            {"best size": best, "this size": 0 * best},
+            x_label="compute in FLOPs",
+            y_label="loss in nats",
+            title="loss by compute",
+            log_x=True,
+            y_limits=limits,
+        )
+        right.legend(loc="upper right")
+        live = LiveFigure(fig, [curve, frontier])
+
+    def along(budget: float) -> np.ndarray:
+        losses = surface.predict(sizes, budget / 6 / sizes).numpy()
+        return np.where(losses <= top, losses, np.nan)
+
+    def update(flops: float, relative_size: float) -> dict[str, str]:
+        optimum = surface.optimal(flops)
+        size = relative_size * optimum.parameters
+        tokens = flops / 6 / size
+        loss = surface.predict(size, tokens)
+        curve.update(
+            marker=(size, loss),
+            **{"this budget": along(flops), "10 × the budget": along(10 * flops)},
+        )
+        fixed = surface.predict(size, budgets / 6 / size).numpy()
+        frontier.update(
+            marker=(flops, loss), **{"this size": np.where(fixed <= top, fixed, np.nan)}
+        )
+        facts = {
+            "budget": f"{flops:.2g} FLOPs" + _extrapolated(flops, measured),
+            "size": f"{short(size)} parameters, {short(relative_size)} × the best",
+            "tokens": f"{short(tokens)}, {short(tokens / size)} per parameter",
+            "loss": f"{loss:.3f} nats",
+            "loss of the best size": f"{optimum.loss:.3f} nats",
+        }
+        share = _share_of_compute(surface, optimum.loss, loss)
+        return facts | {"compute that the best size needs for this loss": f"{share:.0%}"}
+
+    controls = {
+        "flops": ipywidgets.FloatLogSlider(
+            value=10 ** whole_steps(math.log10(flops), STEP),
+            min=BUDGETS[0],
+            max=BUDGETS[1],
+            step=STEP,
+            description="budget",
+            readout_format=".2e",
+        ),
+        "relative_size": ipywidgets.FloatLogSlider(
+            value=2 ** whole_steps(math.log2(relative_size), STEP),
+            base=2,
+            min=SIZES[0],
+            max=SIZES[1],
+            step=STEP,
+            description="size",
+            readout_format=".2f",
+        ),
+    }
+    return Explorer("Scaling", controls, live, update, name="scaling")
+
+
+def _extrapolated(flops: float, measured: float | None) -> str:
+    """Say how far a budget lies beyond the largest run."""
+    if measured is None or flops <= measured:
+        return ""
+    return f", {short(flops / measured)} × the largest recorded run: extrapolated"
+
+
+def _share_of_compute(surface: LossSurface, best: float, loss: float) -> float:
+    r"""Return the share of the budget with which the best size reaches `loss`.
+
+    On the frontier $L - E \propto C^{-\gamma}$ with $\gamma = \alpha \beta / (\alpha + \beta)$.
+    """
+    exponent = surface.size_exponent * surface.a
+    return ((loss - surface.irreducible) / (best - surface.irreducible)) ** (-1 / exponent)

@@ -1,0 +1,91 @@
+"""The docstrings of installed packages: against the standard library's parser, and their split."""
+
+import ast
+import inspect
+from importlib.util import find_spec
+from pathlib import Path
+
+import packaging
+import pytest
+import torch
+
+from course_lib.data import (
+    BYTE_VOCABULARY,
+    DOCSTRING_PACKAGES,
+    DocstringText,
+    docstring_text,
+    text_windows,
+)
+
+
+def as_string(text):
+    return bytes(text.tolist()).decode("ascii")
+
+
+@pytest.mark.verifies("course_lib.data.docstring_text", against="Python's `ast`")
+@pytest.mark.verifies("course_lib.data.DocstringText", against="Python's `ast`")
+def test_the_text_is_what_the_parser_finds(ledger):
+    text = docstring_text(("packaging",))
+    assert isinstance(text, DocstringText) and text.versions == {"packaging": packaging.__version__}
+    written = as_string(text.training) + as_string(text.held_out)
+    found, longer = 0, 0
+    for path in Path(find_spec("packaging").origin).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+                docstring = ast.get_docstring(node, clean=False) or ""
+                for paragraph in inspect.cleandoc(docstring).split("\n\n"):
+                    if len(paragraph) >= 60 and "\\" not in paragraph and paragraph.isascii():
+                        longer += 1
+                        found += paragraph in written
+    assert longer > 20 and found == longer
+    ledger.holds()
+
+
+@pytest.mark.verifies("course_lib.data.DOCSTRING_PACKAGES", against="their text")
+@pytest.mark.verifies("course_lib.data.BYTE_VOCABULARY", against="their text")
+def test_no_long_paragraph_of_the_held_out_text_is_in_the_training_text(ledger):
+    text = docstring_text()
+    assert list(text.versions) == list(DOCSTRING_PACKAGES)
+    assert len(text.training) > 6_000_000 and len(text.held_out) > 400_000
+    assert text is docstring_text(), "it is read once"
+    for part in (text.training, text.held_out):
+        assert part.dtype == torch.uint8 and 0 < part.min() and part.max() < BYTE_VOCABULARY
+    kept = [
+        [p for p in as_string(part).split("\n\n") if len(p) >= 60]
+        for part in (text.training, text.held_out)
+    ]
+    assert all(len(set(part)) == len(part) for part in kept)
+    assert not set(kept[0]) & set(kept[1])
+    ledger.holds()
+
+
+@pytest.mark.verifies("course_lib.data.text_windows", against="slices of the text")
+@pytest.mark.parametrize("length", [1, 4, 29])
+def test_windows_predict_every_byte_once(ledger, length):
+    text = torch.arange(30, dtype=torch.uint8)
+    windows = text_windows(text, length)
+    predicted = windows[:, 1:].flatten().tolist()
+    assert predicted == list(range(1, 1 + len(predicted))) and 30 - len(predicted) <= length
+    for place, window in enumerate(windows):
+        assert window.tolist() == text[place * length : (place + 1) * length + 1].tolist()
+    mixed = text_windows(text, length, seed=3)
+    assert torch.equal(mixed, text_windows(text, length, seed=3))
+    assert sorted(mixed.tolist()) == windows.tolist()
+    ledger.holds()
+
+
+def test_bad_input_is_named():
+    text = torch.arange(30, dtype=torch.uint8)
+    for call, words in (
+        (lambda: docstring_text(()), "must be a tuple of names"),
+        (
+            lambda: docstring_text(("no_such_package",)),
+            "'no_such_package', which is not an installed",
+        ),
+        (lambda: docstring_text(("bisect",)), "a single module"),
+        (lambda: text_windows(text.long(), 4), "must be bytes"),
+        (lambda: text_windows(text, 30), "30 bytes; a window of length=30 needs 31"),
+        (lambda: text_windows(text, 0), "length=0 is below 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()

@@ -1,0 +1,97 @@
+"""The scaling explorer: what it draws and says is what the surface gives, computed by hand."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+
+from course_lib.experiments.scaling_ladder import recorded_points, recorded_surface
+from course_lib.scaling import LossSurface
+from course_lib.widgets import scaling_explorer
+from tests.helpers.explorers import move, moved_at_random
+
+E, A, ALPHA, B, BETA = 0.9, 60.0, 0.35, 400.0, 0.4
+SURFACE = LossSurface(E, A, ALPHA, B, BETA)
+BUDGETS = [1e9, 10**12.25, 1e15]
+SIZES = [1 / 16, 2**0.25, 1.0, 16.0]
+
+
+def made(**settings):
+    return scaling_explorer(SURFACE, **settings)
+
+
+def fact(explorer, name):
+    return re.search(rf"^  {name} (.*)$", explorer.summary, re.MULTILINE)[1]
+
+
+def loss_by_hand(size, tokens):
+    return E + A / size**ALPHA + B / tokens**BETA
+
+
+@pytest.mark.parametrize("flops", BUDGETS)
+@pytest.mark.parametrize("relative_size", SIZES)
+def test_the_markers_and_curves_are_those_of_the_surface(flops, relative_size):
+    explorer = move(made(), flops=flops, relative_size=relative_size)
+    left, right = (panel.data() for panel in explorer.picture.figure.panels)
+    sizes = np.geomspace(1, 1e12, 400_001)
+    losses = loss_by_hand(sizes, flops / 6 / sizes)
+    size = relative_size * sizes[losses.argmin()]
+    shown = left["marker at"].item()
+    loss = loss_by_hand(shown, flops / 6 / shown)
+    assert shown == pytest.approx(size, rel=1e-3)
+    assert right["marker at"] == pytest.approx(flops)
+    assert left["height"] == pytest.approx(loss, abs=1e-6) == right["height"]
+    assert float(fact(explorer, "loss").split()[0]) == pytest.approx(loss, abs=6e-4)
+    best = float(fact(explorer, "loss of the best size").split()[0])
+    assert best == pytest.approx(losses.min(), abs=6e-4)
+    at = left["this budget"][np.isfinite(left["this budget"])]
+    assert at.min() == pytest.approx(losses.min(), abs=1e-3)
+    lower = left["10 × the budget"]
+    assert np.nanmin(lower) < at.min()
+    drawn = np.isfinite(right["this size"])
+    assert (right["this size"][drawn] >= right["best size"][drawn] - 1e-9).all()
+
+
+@pytest.mark.parametrize("relative_size", [0.25, 1.0, 4.0])
+def test_the_share_of_compute_is_the_budget_with_which_the_best_size_has_that_loss(relative_size):
+    explorer = move(made(), flops=1e12, relative_size=relative_size)
+    share = (
+        float(fact(explorer, "compute that the best size needs for this loss").rstrip("%")) / 100
+    )
+    loss = float(explorer.picture.figure.panels[1].data()["height"][0])
+    budgets = np.geomspace(1e10, 2e12, 20_001)
+    enough = min(b for b in budgets if SURFACE.optimal(b).loss <= loss + 1e-12)
+    assert share == pytest.approx(enough / 1e12, abs=0.006)
+
+
+def test_the_recorded_surface_is_the_default():
+    explorer = scaling_explorer(flops=1e11)
+    best = recorded_surface().optimal(1e11)
+    assert fact(explorer, "loss of the best size") == f"{best.loss:.3f} nats"
+    largest = max(point.flops for point in recorded_points())
+    beyond = scaling_explorer(flops=1e15)
+    assert "extrapolated" in fact(beyond, "budget") and 1e15 / largest > 100
+    assert "extrapolated" not in fact(explorer, "budget")
+    assert "extrapolated" not in fact(made(flops=1e15), "budget")
+
+
+def test_moved_pictures_are_full_drawings():
+    positions = {"flops": BUDGETS, "relative_size": SIZES}
+    _, pictures = moved_at_random(made, positions, random.Random(0), 10)
+    assert len(pictures) > 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"flops": 1e8}, "flops=1e+08 must be from 1e9 to 1e15"),
+        ({"flops": -1.0}, "flops=-1 is not a finite number above 0"),
+        ({"relative_size": 20.0}, "relative_size=20 must be from 1/16 to 16"),
+        ({"surface": "ours"}, "surface is a str"),
+    ],
+)
+@pytest.mark.usefixtures("without_annotations")
+def test_settings_that_the_explorer_does_not_have_are_refused(settings, says):
+    with pytest.raises(ValueError, match=re.escape(says)):
+        scaling_explorer(**settings)

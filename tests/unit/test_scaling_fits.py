@@ -1,0 +1,243 @@
+"""Power laws and loss surfaces: known constants found again, SciPy, published values, by hand."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import curve_fit, minimize
+
+from course_lib.scaling import (
+    Allocation,
+    Interval,
+    IsoflopMinimum,
+    LossSurface,
+    PowerLaw,
+    PowerLawIntervals,
+    bootstrap_power_law,
+    fit_loss_surface,
+    fit_power_law,
+    isoflop_minimum,
+)
+
+#: Hoffmann et al. (2022), equation 10; Besiroglu et al. (2024), who fitted the same runs again.
+HOFFMANN = LossSurface(1.69, 406.4, 0.34, 410.7, 0.28)
+BESIROGLU = LossSurface(1.8172, 482.01, 0.3478, 2085.43, 0.3658)
+#: Their runs, roughly: sizes and tokens.
+GRID = [
+    grid.flatten()
+    for grid in torch.meshgrid(
+        torch.logspace(7.5, 10, 7, dtype=torch.float64),
+        torch.logspace(9, 11.5, 6, dtype=torch.float64),
+        indexing="ij",
+    )
+]
+SIZES = torch.logspace(3, 6, 8, dtype=torch.float64)
+
+
+def noisy(loss, noise, *runs):
+    shape = (*loss.shape, *runs)
+    return loss.reshape(*loss.shape, *[1] * len(runs)) * torch.exp(
+        noise * torch.randn(shape, dtype=torch.float64)
+    )
+
+
+def constants(law):
+    return torch.tensor([law.exponent, law.coefficient, law.irreducible], dtype=torch.float64)
+
+
+@pytest.mark.verifies("course_lib.scaling.fit_power_law", against="the constants behind the data")
+@pytest.mark.parametrize("irreducible", [True, False])
+@pytest.mark.parametrize("exponent", [0.05, 0.34, 1.2])
+@pytest.mark.parametrize("limit", [0.02, 1.3])
+def test_known_constants_are_found_again(ledger, exponent, limit, irreducible):
+    limit = limit if irreducible else 0.0
+    law = PowerLaw(exponent, 2.5 * 1e3**exponent, limit)
+    found = fit_power_law(SIZES, law.predict(SIZES), irreducible=irreducible)
+    ledger.compare(constants(found) / constants(law).clamp(min=1e-9),
+                   constants(law) / constants(law).clamp(min=1e-9), within=1e-6)  # fmt: skip
+
+
+@pytest.mark.verifies("course_lib.scaling.fit_power_law", against="`curve_fit` of SciPy")
+@pytest.mark.verifies("course_lib.scaling.PowerLaw", against="`curve_fit` of SciPy")
+@pytest.mark.parametrize("seed", range(5))
+def test_noisy_data_give_what_scipy_finds(ledger, seed):
+    torch.manual_seed(seed)
+    loss = noisy(PowerLaw(0.3, 20.0, 1.2).predict(SIZES), 0.01)
+    ours = fit_power_law(SIZES, loss)
+
+    def log_law(x, exponent, log_a, log_e):
+        return np.logaddexp(log_a - exponent * np.log(x), log_e)
+
+    theirs, _ = curve_fit(log_law, SIZES, loss.log(), p0=(0.4, 3.5, 0.0), xtol=1e-14, ftol=1e-14)
+    expected = torch.tensor([theirs[0], math.exp(theirs[1]), math.exp(theirs[2])])
+    ledger.compare(constants(ours) / expected, torch.ones(3), within=1e-4)
+    straight = fit_power_law(SIZES, loss, irreducible=False)
+    slope, level = np.polyfit(SIZES.log(), loss.log(), 1)
+    ledger.compare(
+        constants(straight)[:2], torch.tensor([-slope, math.exp(level)]).double(), within=1e-9
+    )
+
+
+def test_a_straight_line_leaves_nothing_irreducible():
+    law = PowerLaw(0.2, 9.0)
+    assert fit_power_law(SIZES, law.predict(SIZES)).irreducible < 1e-4
+    assert fit_power_law(SIZES, law.predict(SIZES), irreducible=False).irreducible == 0
+
+
+@pytest.mark.verifies("course_lib.scaling.bootstrap_power_law", against="known constants, 40 times")
+@pytest.mark.verifies("course_lib.scaling.PowerLawIntervals", against="`np.quantile`")
+@pytest.mark.verifies("course_lib.scaling.Interval", against="`np.quantile`")
+def test_intervals_hold_the_true_exponent_about_as_often_as_they_say(ledger):
+    law, inside = PowerLaw(0.3, 20.0), 0
+    for trial in range(40):
+        loss = noisy(law.predict(SIZES), 0.02, 8)  # eight runs of each size
+        found = bootstrap_power_law(
+            SIZES, loss, irreducible=False, samples=200, level=0.9, seed=trial
+        )
+        assert isinstance(found, PowerLawIntervals) and isinstance(found.exponent, Interval)
+        inside += found.exponent.low <= 0.3 <= found.exponent.high
+        values = [one.exponent for one in found.laws]
+        assert np.allclose(found.exponent, np.quantile(values, [0.05, 0.95]))
+    assert (
+        28 <= inside <= 40
+    )  # 36 expected of exact intervals; resampling few runs gives narrower ones
+    ledger.holds()
+
+
+def test_the_bootstrap_resamples_runs_or_points():
+    loss = noisy(PowerLaw(0.3, 20.0, 1.2).predict(SIZES), 0.003, 3)
+    runs = bootstrap_power_law(SIZES, loss, samples=50)
+    same = bootstrap_power_law(SIZES, loss, samples=50)
+    other = bootstrap_power_law(SIZES, loss, samples=50, seed=1)
+    assert runs == same and runs != other and len(runs.laws) == 50
+    means = loss[:, 0].clone()
+    constant = bootstrap_power_law(SIZES, means[:, None].expand(-1, 3), samples=5)
+    assert math.isclose(*constant.exponent, rel_tol=1e-9), "equal runs leave nothing to resample"
+    points = bootstrap_power_law(SIZES, means, samples=50)
+    low, high = points.exponent
+    assert low < fit_power_law(SIZES, means).exponent < high
+    few = bootstrap_power_law(SIZES[:3], means[:3], samples=20)
+    assert all(math.isfinite(end) for interval in few[:3] for end in interval)
+
+
+@pytest.mark.verifies(
+    "course_lib.scaling.fit_loss_surface", against="the constants behind the data"
+)
+@pytest.mark.verifies("course_lib.scaling.LossSurface", against="published constants")
+@pytest.mark.parametrize("surface", [HOFFMANN, BESIROGLU])
+def test_published_surfaces_are_found_again(ledger, surface):
+    found = fit_loss_surface(*GRID, surface.predict(*GRID))
+    ours, theirs = (
+        torch.tensor(list(vars(one).values()), dtype=torch.float64) for one in (found, surface)
+    )
+    ledger.compare(ours / theirs, torch.ones(5), within=1e-3)
+
+
+@pytest.mark.verifies("course_lib.scaling.fit_loss_surface", against="SciPy's Nelder-Mead")
+def test_noisy_runs_give_the_lowest_huber_loss(ledger):
+    loss = noisy(BESIROGLU.predict(*GRID), 0.005)
+    found = fit_loss_surface(*GRID, loss)
+    log_N, log_D, log_loss = (v.log().numpy() for v in (*GRID, loss))
+
+    def huber(theta):
+        e, a, alpha, b, beta = theta
+        terms = [np.full_like(log_N, e), a - alpha * log_N, b - beta * log_D]
+        error = np.abs(np.logaddexp.reduce(terms) - log_loss)
+        return np.where(error < 1e-3, error**2 / 2, 1e-3 * (error - 5e-4)).sum() * 1e3
+
+    def theta(surface):
+        e, a, alpha, b, beta = vars(surface).values()
+        return np.array([math.log(e), math.log(a), alpha, math.log(b), beta])
+
+    options = {"maxiter": 20_000, "maxfev": 20_000, "xatol": 1e-10, "fatol": 1e-12}
+    starts = [theta(found), theta(BESIROGLU), theta(HOFFMANN)]
+    theirs = min(minimize(huber, s, method="Nelder-Mead", options=options).fun for s in starts)
+    assert huber(theta(found)) <= theirs * 1.01
+    assert huber(theta(found)) < huber(theta(BESIROGLU))
+    ledger.holds()
+
+
+def test_one_bad_run_moves_the_huber_fit_less_than_least_squares():
+    loss = noisy(BESIROGLU.predict(*GRID), 0.001)
+    loss[3] *= 1.5
+    robust, squares = fit_loss_surface(*GRID, loss), fit_loss_surface(*GRID, loss, delta=10.0)
+    assert abs(robust.a - BESIROGLU.a) < 0.02 < abs(squares.a - BESIROGLU.a)
+
+
+@pytest.mark.verifies("course_lib.scaling.LossSurface", against="a search over sizes")
+@pytest.mark.verifies("course_lib.scaling.Allocation", against="a search over sizes")
+@pytest.mark.parametrize("surface", [HOFFMANN, BESIROGLU])
+@pytest.mark.parametrize("flops", [1e15, 5.76e23])
+def test_the_optimal_size_is_what_a_search_finds(ledger, surface, flops):
+    sizes = torch.logspace(4, 13, 200_001, dtype=torch.float64)
+    losses = surface.predict(sizes, flops / 6 / sizes)
+    best = surface.optimal(flops)
+    assert isinstance(best, Allocation)
+    assert best.parameters == pytest.approx(sizes[losses.argmin()].item(), rel=1e-3)
+    assert best.parameters * best.tokens * 6 == pytest.approx(flops)
+    assert best.loss == pytest.approx(losses.min().item(), abs=1e-9)
+    larger = surface.optimal(10 * flops)
+    assert math.log10(larger.parameters / best.parameters) == pytest.approx(surface.a)
+    assert math.log10(larger.tokens / best.tokens) == pytest.approx(surface.b)
+    counted = surface.optimal(flops, flops_per_parameter=8.0)
+    assert counted.parameters * counted.tokens * 8 == pytest.approx(flops)
+    ledger.holds()
+
+
+@pytest.mark.verifies("course_lib.scaling.LossSurface", against="Hoffmann et al. (2022)")
+def test_published_predictions(ledger):
+    """Gopher's compute, 5.76e23 FLOPs, spent on Chinchilla: 70 billion parameters, 1.4 trillion tokens."""
+    assert HOFFMANN.a == pytest.approx(0.46, abs=0.01) and HOFFMANN.b == pytest.approx(
+        0.54, abs=0.01
+    )
+    assert HOFFMANN.predict(70e9, 1.4e12) < HOFFMANN.predict(280e9, 300e9)  # Chinchilla, Gopher
+    again = BESIROGLU.optimal(5.76e23)
+    assert 60e9 < again.parameters < 80e9 and 15 < again.tokens / again.parameters < 25
+    ledger.holds()
+
+
+@pytest.mark.verifies("course_lib.scaling.isoflop_minimum", against="`np.polyfit`")
+@pytest.mark.verifies("course_lib.scaling.IsoflopMinimum", against="`np.polyfit`")
+def test_the_bottom_of_an_isoflop_curve(ledger):
+    sizes = torch.logspace(7, 9, 6, dtype=torch.float64)
+    loss = 2.2 + 0.1 * (sizes / 8e7).log() ** 2
+    found = isoflop_minimum(sizes, loss)
+    assert isinstance(found, IsoflopMinimum) and found.interpolated
+    assert found.parameters == pytest.approx(8e7) and found.loss == pytest.approx(2.2)
+    drawn = loss + 0.05 * torch.rand(6, dtype=torch.float64)
+    a, b, c = np.polyfit(sizes.log(), drawn, 2)
+    ours = isoflop_minimum(sizes.tolist(), drawn.tolist())
+    assert math.log(ours.parameters) == pytest.approx(-b / (2 * a), abs=1e-6)
+    assert ours.loss == pytest.approx(c - b * b / (4 * a), abs=1e-6)
+    assert not isoflop_minimum(sizes[3:], loss[3:]).interpolated
+    ledger.holds()
+
+
+def test_bad_input_is_named():
+    good = [1e3, 1e4, 1e5, 1e6]
+    loss = [3.0, 2.5, 2.2, 2.1]
+    for call, words in (
+        (lambda: fit_power_law(good[:2], loss[:2]), "2 distinct values; .* at least 3"),
+        (lambda: fit_power_law([1e3] * 4, loss, irreducible=False), "1 distinct value;"),
+        (lambda: fit_power_law(good, [3.0, 2.5, 0.0, 2.1]), "loss holds 0 as element 2"),
+        (lambda: fit_power_law(good, [3.0, -2.5, 2.2, 2.1]), "loss holds -2.5 as element 1"),
+        (lambda: fit_power_law(good, [3.0, 2.5, 2.2, math.nan]), "loss holds nan as element 3"),
+        (lambda: fit_power_law([0.0, *good[1:]], loss), "x holds 0 as element 0"),
+        (lambda: fit_power_law(good, loss[:3]), "x has 4 points but loss has 3"),
+        (lambda: fit_power_law("1e3", loss), "x is a str"),
+        (lambda: bootstrap_power_law(good, [[v] for v in loss]), "two runs or more"),
+        (lambda: bootstrap_power_law(good, loss, level=1.5), "level=1.5 must be below 1"),
+        (lambda: fit_loss_surface(good, good, loss), "4 distinct pairs"),
+        (
+            lambda: fit_loss_surface([1e3] * 6, good + good[:2], loss + loss[:2]),
+            "parameters holds 1",
+        ),
+        (lambda: HOFFMANN.optimal(-1.0), "flops=-1"),
+        (lambda: HOFFMANN.predict([1e3, 1e4], [1e3, 1e4, 1e5]), "must broadcast"),
+        (lambda: PowerLaw(0.3, 1.0).predict([1.0, math.inf]), "x holds inf as element 1"),
+        (lambda: isoflop_minimum(good, [1.0, 2.0, 2.0, 1.0]), "no minimum"),
+        (lambda: isoflop_minimum(good[:2], loss[:2]), "a parabola needs at least 3"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()

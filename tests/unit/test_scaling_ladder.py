@@ -1,0 +1,184 @@
+"""The recorded ladder: what was recorded, how it is read, and one short training."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from course_lib.data import docstring_text
+from course_lib.experiments import scaling_ladder
+from course_lib.experiments.scaling_ladder import (
+    BATCH,
+    LENGTH,
+    RATIOS,
+    SEEDS,
+    SIZES,
+    LadderPoint,
+    best_lr,
+    fit_points,
+    held_out_loss,
+    isoflop_curve,
+    isoflop_minima,
+    ladder_config,
+    next_byte_loss,
+    pairs,
+    recorded,
+    recorded_points,
+    recorded_surface,
+    small_ladder,
+    train_size,
+    training_batches,
+)
+from course_lib.scaling import LossSurface
+from course_lib.transformer import DecoderOnly
+
+SURFACE = LossSurface(0.9, 60.0, 0.35, 400.0, 0.4)
+
+
+def drawn_points():
+    """Points that lie on a known surface."""
+    points = []
+    for k in range(6):
+        size, parameters = list(SIZES)[k], 3000 * 2**k
+        for j in range(9):
+            tokens = 2 ** (15 + j)
+            loss = SURFACE.predict(parameters, tokens)
+            points.append(LadderPoint(size, parameters, tokens, 0.01, (loss, loss, loss)))
+    return points
+
+
+def test_the_record_says_which_text_it_was_made_with():
+    text = docstring_text()
+    said = recorded()["text"]
+    assert said.keys() == {"versions", "sha256"} and "PyTorch" in recorded()["machine"]
+    if said["versions"] == text.versions:
+        assert said["sha256"] == text.sha256
+
+
+def test_the_best_learning_rate_of_each_point_lies_between_two_worse_ones():
+    points = recorded_points()
+    assert len({point.size for point in points}) >= 8
+    compute = [point.counted_flops for point in points]
+    assert max(compute) / min(compute) >= 1000
+    for point in points:
+        rates = recorded()["runs"][point.size][str(point.tokens)]
+        first = {float(lr): math.inf if one[0] is None else one[0] for lr, one in rates.items()}
+        assert len(point.losses) == SEEDS and point.lr == best_lr(point.size, point.tokens)
+        assert first[point.lr] == min(first.values())
+        assert min(first) < point.lr < max(first)
+        assert {2 * point.lr, point.lr / 2} <= first.keys()
+        model = DecoderOnly(ladder_config(point.size))
+        assert point.parameters == sum(p.numel() for p in model.parameters())
+        assert point.flops == 6 * point.parameters * point.tokens
+        outside = (model.embedding.token_embedding, model.lm_head)
+        assert point.without_embeddings == point.parameters - sum(m.weight.numel() for m in outside)
+
+
+def test_larger_models_and_more_tokens_have_lower_losses():
+    points = {(p.size, p.tokens): p.loss for p in recorded_points()}
+    for size in SIZES:
+        own = [
+            loss for (one, _), loss in sorted(points.items(), key=lambda i: i[0][1]) if one == size
+        ]
+        assert own == sorted(own, reverse=True)
+
+
+def test_the_recorded_surface_is_close_to_the_points():
+    surface = recorded_surface()
+    assert 0 < surface.a < 1 and surface.irreducible < min(p.loss for p in recorded_points())
+    for point in scaling_ladder.fitted_points():
+        assert surface.predict(point.parameters, point.tokens) == pytest.approx(point.loss, rel=0.1)
+
+
+def test_pairs_come_in_order_of_their_compute_and_keep_to_the_ratios():
+    found = pairs(1e12)
+    count = {
+        size: sum(p.numel() for p in DecoderOnly(ladder_config(size)).parameters())
+        for size in SIZES
+    }
+    flops = [6 * count[size] * tokens for size, tokens in found]
+    first = len({size for size, _ in found})
+    assert [size for size, _ in found[:first]] == [one for one in SIZES if one != "128x4"]
+    for part in (flops[:first], flops[first:]):
+        assert part == sorted(part) and part[-1] <= 1e12
+    assert len(set(found)) == len(found)
+    assert all(RATIOS[0] <= tokens / count[size] <= RATIOS[1] for size, tokens in found)
+    assert set(pairs(1e11)) < set(found)
+
+
+def test_points_on_a_surface_give_it_back():
+    found = fit_points(drawn_points())
+    for name, value in vars(SURFACE).items():
+        assert getattr(found, name) == pytest.approx(value, rel=1e-3)
+
+
+def test_isoflop_curves_are_read_between_the_points():
+    points = drawn_points()
+    for flops in (3e9, 2e10, 1e11):
+        curve = isoflop_curve(points, flops)
+        assert len(curve) >= 4
+        for parameters, loss in curve:
+            assert loss == pytest.approx(
+                SURFACE.predict(parameters, flops / 6 / parameters), rel=3e-3
+            )
+    minima = isoflop_minima(points, [2e10, 1e11, 1e20])
+    assert 1e20 not in minima, "no size was trained with so much"
+    for flops, minimum in minima.items():
+        assert minimum.parameters == pytest.approx(SURFACE.optimal(flops).parameters, rel=0.25)
+
+
+def test_the_text_is_read_once_before_it_is_read_again():
+    batches, seen = training_batches(3), set()
+    text = bytes(docstring_text().training.tolist())
+    for _ in range(20):
+        windows = next(batches)
+        assert windows.shape == (BATCH, LENGTH + 1) and windows.dtype == torch.int64
+        assert all(bytes(window.tolist()) in text for window in windows[:2])
+        seen.update(tuple(window.tolist()) for window in windows)
+    assert len(seen) > 19 * BATCH
+    assert torch.equal(next(training_batches(3)), next(training_batches(3)))
+    assert not torch.equal(next(training_batches(3)), next(training_batches(4)))
+
+
+def test_the_loss_is_that_of_the_next_byte():
+    model, windows = DecoderOnly(ladder_config("8x1")), next(training_batches(0))
+    log_p = F.log_softmax(model(windows[:, :-1]), dim=-1)
+    by_hand = -sum(log_p[b, t, windows[b, t + 1]] for b in range(BATCH) for t in range(LENGTH))
+    assert next_byte_loss(model, windows).item() == pytest.approx(
+        by_hand.item() / BATCH / LENGTH, rel=1e-5
+    )
+    assert held_out_loss(model) == held_out_loss(model)
+
+
+def test_a_short_training_lowers_the_loss_and_one_with_a_huge_learning_rate_does_not():
+    torch.manual_seed(0)
+    before = held_out_loss(DecoderOnly(ladder_config("8x1")))
+    short = train_size("8x1", 20 * LENGTH * BATCH, 0.06)
+    assert 2.5 < short < before - 0.5
+    assert train_size("8x1", 20 * LENGTH * BATCH, 0.06) == short
+    assert train_size("8x1", 20 * LENGTH * BATCH, 1e4) > short + 1
+
+
+def test_the_small_ladder_takes_the_recorded_learning_rates(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        scaling_ladder, "train_size", lambda *given, seed: asked.append((*given, seed)) or 2.0
+    )
+    points = small_ladder(("8x1", "16x1"), 2**16, seed=7)
+    assert asked == [(s, 2**16, best_lr(s, 2**16), 7) for s in ("8x1", "16x1")]
+    assert [(p.size, p.tokens, p.losses) for p in points] == [
+        ("8x1", 2**16, (2.0,)),
+        ("16x1", 2**16, (2.0,)),
+    ]
+
+
+def test_bad_input_is_named():
+    for call, words in (
+        (lambda: ladder_config("9x9"), "size='9x9' is unknown"),
+        (lambda: train_size("8x1", 100, 0.1), "tokens=100 is below 2048"),
+        (lambda: train_size("8x1", 2048, 0.0), "lr=0 is not"),
+        (lambda: best_lr("8x1", 77), "tokens=77 is not recorded for size '8x1'; 32768"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
