@@ -35,7 +35,6 @@ from tests.helpers.efficient import (
 )
 from tests.helpers.tensors import DTYPES, HALVES
 
-QUADRATIC = {"against": "its quadratic form, every weight held"}
 MAPS = {"elu + 1": elu_plus_one, "relu": F.relu, "exp": torch.exp}
 
 
@@ -58,7 +57,9 @@ def test_elu_plus_one(ledger):
     ledger.compare(elu_plus_one(x), features(x), within=1e-15)
 
 
-@pytest.mark.verifies("course_lib.efficient.linear_attention", **QUADRATIC)
+@pytest.mark.verifies(
+    "course_lib.efficient.linear_attention", against="its quadratic form, every weight held"
+)
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("length", [*LENGTHS, 64, 200])
@@ -74,7 +75,9 @@ def test_linear_attention_equals_its_quadratic_form(ledger, dtype, length, causa
     )
 
 
-@pytest.mark.verifies("course_lib.efficient.linear_attention", **QUADRATIC)
+@pytest.mark.verifies(
+    "course_lib.efficient.linear_attention", against="its quadratic form, every weight held"
+)
 @pytest.mark.parametrize("feature_map", MAPS.values(), ids=MAPS)
 def test_linear_attention_with_other_features_and_lengths(ledger, feature_map):
     compare(
@@ -102,12 +105,15 @@ def test_causal_linear_attention_equals_prefix_sums(ledger, length):
     compare(ledger, lambda q, k, v: linear_attention(q, k, v, causal=True), loop, leaves)
 
 
-RECURRENT = {"against": "its quadratic form, token by token"}
-
-
-@pytest.mark.verifies("course_lib.efficient.linear_attention_step", **RECURRENT)
-@pytest.mark.verifies("course_lib.efficient.linear_attention_state", **RECURRENT)
-@pytest.mark.verifies("course_lib.efficient.LinearAttentionState", **RECURRENT)
+@pytest.mark.verifies(
+    "course_lib.efficient.linear_attention_step", against="its quadratic form, token by token"
+)
+@pytest.mark.verifies(
+    "course_lib.efficient.linear_attention_state", against="its quadratic form, token by token"
+)
+@pytest.mark.verifies(
+    "course_lib.efficient.LinearAttentionState", against="its quadratic form, token by token"
+)
 @pytest.mark.parametrize("prompt", [0, 1, 5])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_recurrent_form_equals_the_quadratic_one(ledger, dtype, prompt):
@@ -277,7 +283,9 @@ def test_orthogonal_samples_have_a_smaller_variance():
     assert orthogonal < 0.95 * independent
 
 
-@pytest.mark.verifies("course_lib.efficient.performer_attention", **QUADRATIC)
+@pytest.mark.verifies(
+    "course_lib.efficient.performer_attention", against="its quadratic form, every weight held"
+)
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("scale", [None, 0.2, -0.2])
