@@ -111,7 +111,7 @@ def _ranges(block: int) -> tuple[tuple[int, int], tuple[int, int]]:
     )
 
 
-def _tint(inside: bool, query: int) -> tuple[str, float]:
+def _tint(inside: bool | np.bool_, query: int) -> tuple[str, float]:
     return ("main" if query // WINDOW % 2 else "second", 0.6) if inside else ("data", 0.0)
 
 
