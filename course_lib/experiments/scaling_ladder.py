@@ -62,7 +62,7 @@ LENGTH, BATCH = 64, 16
 #: Training tokens of a run: 32 steps, 64, 128 …
 TOKENS = tuple(LENGTH * BATCH * 2**k for k in range(5, 13))
 #: Training tokens per parameter, at least and at most: the best sizes of all budgets lie between.
-RATIOS = (0.5, 128)
+RATIOS = (0.5, 400)
 #: Fits use runs of this many tokens, 128 steps, and more: shorter ones end before the loss falls as a power.
 FITTED_FROM = 2**17
 SEEDS = 3

@@ -149,7 +149,8 @@ class Explorer(ipywidgets.VBox):
         try:
             for name, value in self._start.items():
                 control = self.controls[name]
-                if getattr(control, "max", value) < value:
+                is_log = isinstance(control, ipywidgets.FloatLogSlider)  # its max is an exponent
+                if not is_log and getattr(control, "max", value) < value:
                     control.max = value
                 control.value = value
         finally:

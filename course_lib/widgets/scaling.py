@@ -16,8 +16,10 @@ from course_lib.widgets.code import recreatable
 from course_lib.widgets.explorer import Explorer, short, whole_steps
 from course_lib.widgets.live_figure import LiveFigure
 
-#: Powers of ten of the budgets, powers of two of the sizes relative to the best, and the slider's steps.
-BUDGETS, SIZES, STEP = (9, 15), (-4, 4), 0.25
+#: Powers of ten of the budgets, and the step of their slider.
+BUDGETS, STEP = (9, 14), 0.25
+#: Sizes as multiples of the best one.
+SIZES = tuple(2.0**k for k in range(-4, 5))
 _GRID = 161
 
 
@@ -30,19 +32,22 @@ def scaling_explorer(
     Args:
         surface: a fitted `LossSurface`; the recorded one of `course_lib.experiments.scaling_ladder` where left
             out.
-        flops: the budget $C = 6 N D$, from 1e9 to 1e15.
-        relative_size: the size of the model as a multiple of the best one for this budget, from 1/16 to 16.
+        flops: the budget $C = 6 N D$, from 1e9 to 1e14.
+        relative_size: the size of the model as a multiple of the best one for this budget, one of `SIZES`: 1/16,
+            1/8, …, 16.
 
     Raises:
-        ValueError: for what is no surface, and for a budget or a size outside these ranges.
+        ValueError: for what is no surface, a budget outside this range, and another size.
     """
     if surface is not None:
         check_surface(surface)
-    require_positive(flops=flops, relative_size=relative_size)
+    require_positive(flops=flops)
     if not 10.0 ** BUDGETS[0] <= flops <= 10.0 ** BUDGETS[1]:
         raise ValueError(f"flops={flops:g} must be from 1e{BUDGETS[0]} to 1e{BUDGETS[1]}")
-    if not 2.0 ** SIZES[0] <= relative_size <= 2.0 ** SIZES[1]:
-        raise ValueError(f"relative_size={relative_size:g} must be from 1/16 to 16")
+    if relative_size not in SIZES:
+        raise ValueError(
+            f"relative_size={relative_size!r} must be one of {', '.join(f'{one:g}' for one in SIZES)}"
+        )
     measured = None if surface else max(point.flops for point in recorded_points())
     surface = surface or recorded_surface()
     budgets = np.logspace(*BUDGETS, _GRID)
@@ -118,14 +123,10 @@ def scaling_explorer(
             description="budget",
             readout_format=".2e",
         ),
-        "relative_size": ipywidgets.FloatLogSlider(
-            value=2 ** whole_steps(math.log2(relative_size), STEP),
-            base=2,
-            min=SIZES[0],
-            max=SIZES[1],
-            step=STEP,
+        "relative_size": ipywidgets.SelectionSlider(
+            value=float(relative_size),
+            options=[(f"{short(one)} ×", one) for one in SIZES],
             description="size",
-            readout_format=".2f",
         ),
     }
     return Explorer("Scaling", controls, live, update, name="scaling")

@@ -48,7 +48,7 @@ def test_every_control_shows_what_course_lib_computes(explorer):
     steps = (
         (lambda: explorer.press("budget", "ArrowRight", times=2), {"flops": 10**12.5}),
         (
-            lambda: explorer.press("size", "ArrowRight", times=4),
+            lambda: explorer.press("size", "ArrowRight"),
             {"flops": 10**12.5, "relative_size": 2.0},
         ),
         (lambda: explorer.press("budget", "Home"), {"flops": 1e9, "relative_size": 2.0}),
