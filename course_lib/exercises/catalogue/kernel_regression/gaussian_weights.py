@@ -176,6 +176,18 @@ EXERCISE = Exercise(
             "squared.",
         ),
         Mistake(
+            "not_summed",
+            lambda q, k, h: torch.softmax(-(_scaled(q, k, h) ** 2) / 2, dim=-1),
+            "Your result has the shape (query, key, d), with a softmax over the components. Sum the squares over the "
+            "components first, dim=-1, then take the softmax over the keys.",
+        ),
+        Mistake(
+            "not_summed_over_keys",
+            lambda q, k, h: torch.softmax(-(_scaled(q, k, h) ** 2) / 2, dim=1),
+            "Your result has the shape (query, key, d), one weight per component. Sum the squares over the components, "
+            "dim=-1, before the softmax.",
+        ),
+        Mistake(
             "component_by_component",
             lambda q, k, h: torch.softmax(-(_scaled(q, k, h) ** 2) / 2, dim=1).prod(dim=-1),
             "You normalise each component on its own, so the product does not sum to 1. Sum the squares over the components "

@@ -33,6 +33,18 @@ def _exchanged_norms(q, k, h):
     return -(q_norm - 2 * q @ k.mT + k_norm) / (2 * h**2)
 
 
+def _norms_in_columns(q, k, h):
+    """Raises unless there are as many keys as queries, as theirs does."""
+    squares = q.square().sum(-1, keepdim=True) - 2 * q @ k.mT + k.square().sum(-1, keepdim=True)
+    return -squares / (2 * h**2)
+
+
+def _norms_in_rows(q, k, h):
+    """Raises unless there are as many keys as queries, as theirs does."""
+    q_norm, k_norm = q.square().sum(-1)[..., None, :], k.square().sum(-1)[..., None, :]
+    return -(q_norm - 2 * q @ k.mT + k_norm) / (2 * h**2)
+
+
 def _changed(q, k, h, *, sign=1.0, factor=1.0, power=2, finish=lambda scores: scores):
     return finish(sign * factor * _scores(q, k, 1.0) / h**power)
 
@@ -127,6 +139,17 @@ EXERCISE = Exercise(
             _exchanged_norms,
             "The two norms are on each other's axes. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to the columns, "
             "[..., None, :].",
+        ),
+        Mistake(
+            "norms_in_columns",
+            _norms_in_columns,
+            "Both norms are columns, so the two axes do not match. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to the "
+            "columns, [..., None, :].",
+        ),
+        Mistake(
+            "norms_in_rows",
+            _norms_in_rows,
+            "Both norms lie along the keys. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to the columns, [..., None, :].",
         ),
         *(
             Mistake(

@@ -93,8 +93,8 @@ EXERCISE = Exercise(
         Mistake(
             "large_negative",
             lambda a, n, v: torch.softmax(a.masked_fill(~_mask(a, n), -1e9), dim=-1) @ v,
-            "-1e9 is not minus infinity: a fully masked row becomes uniform over the keys that are masked. Its "
-            "weights must all be 0.",
+            "A sequence of length 0 gets equal weights for its padding, because all its masked scores are equal (-1e9, or 0 "
+            "where you filled the whole row). Its weights must all be 0: set them to 0 after the softmax.",
         ),
         Mistake(
             "no_maximum",

@@ -84,8 +84,8 @@ EXERCISE = Exercise(
         Mistake(
             "large_negative",
             lambda *a: masked_attention(*a, fill=-1e9),
-            "-1e9 is not minus infinity: a fully masked query gets equal weights, and so the mean of masked values. "
-            "Its output must be all zeros.",
+            "A fully masked query gets equal weights, and so the mean of masked values, because all its scores are equal "
+            "(-1e9, or 0 where you filled the whole row). Set its weights to 0 after the softmax.",
         ),
         Mistake(
             "scores_to_zero",

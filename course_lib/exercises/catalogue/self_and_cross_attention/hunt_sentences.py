@@ -110,8 +110,8 @@ EXERCISE = Exercise(
             lambda q, k, v, p: masked_attention(
                 q, k, v, ~p[:, None, :], fill=torch.finfo(q.dtype).min
             ),
-            "A very low number is not minus infinity: a sentence of nothing but padding gets the mean "
-            "of its padding. It must give zeros.",
+            "A sentence of nothing but padding gets the mean of its padding, because all its scores are equal (a very low "
+            "number, or 0 where you filled the whole row). It must give zeros: set its weights to 0 after the softmax.",
         ),
         Mistake(
             "scores_to_zero",

@@ -67,6 +67,11 @@ EXERCISE = Exercise(
             memory=torch.tensor([[[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]]]),
             lengths=torch.tensor([2]),
         ),
+        Case(  # padding is zero, as in the notebook
+            state=torch.tensor([[1.0, -1.0]]),
+            memory=torch.tensor([[[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]]),
+            lengths=torch.tensor([2]),
+        ),
         Case(
             state=random_tensor(3, 4, seed=48),
             memory=random_tensor(3, 5, 4, seed=49),
@@ -83,6 +88,11 @@ EXERCISE = Exercise(
             "scores_to_zero",
             _scores_times_mask,
             "A score of 0 does not mask anything: exp(0) is 1, so padding still gets weight. Masked scores must be -inf.",
+        ),
+        Mistake(
+            "zeros_masked",
+            lambda s, m, n: _masked(s, m, (s[:, None, :] @ m.mT)[:, 0] != 0),
+            "You look for zeros to find padding. Its hidden states need not be zero; lengths says where padding begins.",
         ),
         Mistake(
             "after_the_softmax",
