@@ -158,6 +158,13 @@ def test_noisy_runs_give_the_lowest_huber_loss(ledger):
     ledger.holds()
 
 
+def test_a_start_near_the_minimum_gives_the_same_minimum():
+    loss = noisy(BESIROGLU.predict(*GRID), 0.005)
+    found, again = fit_loss_surface(*GRID, loss), fit_loss_surface(*GRID, loss, start=BESIROGLU)
+    assert again.a == pytest.approx(found.a, abs=0.01)
+    assert again.irreducible == pytest.approx(found.irreducible, abs=0.02)
+
+
 def test_one_bad_run_moves_the_huber_fit_less_than_least_squares():
     loss = noisy(BESIROGLU.predict(*GRID), 0.001)
     loss[3] *= 1.5
@@ -233,6 +240,7 @@ def test_bad_input_is_named():
             lambda: fit_loss_surface([1e3] * 6, good + good[:2], loss + loss[:2]),
             "parameters holds 1",
         ),
+        (lambda: fit_loss_surface(good * 2, good * 2, loss * 2, start=1.0), "start is a float"),
         (lambda: HOFFMANN.optimal(-1.0), "flops=-1"),
         (lambda: HOFFMANN.predict([1e3, 1e4], [1e3, 1e4, 1e5]), "must broadcast"),
         (lambda: PowerLaw(0.3, 1.0).predict([1.0, math.inf]), "x holds inf as element 1"),
