@@ -272,14 +272,17 @@ def resampled_surfaces(
 ) -> list[LossSurface]:
     """Fit the surface again to points drawn with replacement, each with seeds drawn with replacement.
 
-    The spread of their exponents is the bootstrap interval; draws with fewer than three sizes or numbers of tokens
-    are drawn anew.
+    The spread of their exponents is the bootstrap interval. Draws with fewer than six different points, or fewer
+    than three sizes or numbers of tokens, are drawn anew.
     """
     draw, start = random.Random(seed), fit_points(points, embeddings=embeddings)
     surfaces: list[LossSurface] = []
     while len(surfaces) < samples:
         drawn = draw.choices(points, k=len(points))
-        if min(len({p.size for p in drawn}), len({p.tokens for p in drawn})) < 3:
+        if (
+            len(set(drawn)) < 6
+            or min(len({p.size for p in drawn}), len({p.tokens for p in drawn})) < 3
+        ):
             continue
         losses = [sum(draw.choices(p.losses, k=len(p.losses))) / len(p.losses) for p in drawn]
         sizes = [p.parameters if embeddings else p.without_embeddings for p in drawn]
