@@ -262,7 +262,7 @@ def recorded_surface(*, embeddings: bool = True) -> LossSurface:
 
 
 def recorded_intervals(*, embeddings: bool = True) -> dict[str, Interval]:
-    """Return 90 % bootstrap intervals of the `fitted_points`: of the exponents of the surface, and of a and E."""
+    """Return 90 % intervals from seed to seed: of the exponents of the recorded surface, and of a and E."""
     intervals = recorded()["fits"][_name(embeddings)]["intervals"]
     return {name: Interval(*ends) for name, ends in intervals.items()}
 
@@ -270,23 +270,17 @@ def recorded_intervals(*, embeddings: bool = True) -> dict[str, Interval]:
 def resampled_surfaces(
     points: list[LadderPoint], *, embeddings: bool = True, samples: int = 100, seed: int = 0
 ) -> list[LossSurface]:
-    """Fit the surface again to points drawn with replacement, each with seeds drawn with replacement.
+    """Fit the surface again and again, to the means of seeds drawn with replacement at every point.
 
-    The spread of their exponents is the bootstrap interval. Draws with fewer than six different points, or fewer
-    than three sizes or numbers of tokens, are drawn anew.
+    The spread of their exponents is the bootstrap interval from seed to seed. Which points are fitted can matter
+    more than which seeds.
     """
     draw, start = random.Random(seed), fit_points(points, embeddings=embeddings)
-    surfaces: list[LossSurface] = []
-    while len(surfaces) < samples:
-        drawn = draw.choices(points, k=len(points))
-        if (
-            len(set(drawn)) < 6
-            or min(len({p.size for p in drawn}), len({p.tokens for p in drawn})) < 3
-        ):
-            continue
-        losses = [sum(draw.choices(p.losses, k=len(p.losses))) / len(p.losses) for p in drawn]
-        sizes = [p.parameters if embeddings else p.without_embeddings for p in drawn]
-        surfaces.append(fit_loss_surface(sizes, [p.tokens for p in drawn], losses, start=start))
+    sizes = [p.parameters if embeddings else p.without_embeddings for p in points]
+    surfaces = []
+    for _ in range(samples):
+        losses = [sum(draw.choices(p.losses, k=len(p.losses))) / len(p.losses) for p in points]
+        surfaces.append(fit_loss_surface(sizes, [p.tokens for p in points], losses, start=start))
     return surfaces
 
 

@@ -145,6 +145,11 @@ def fit_loss_surface(
         starts = [_parameters_of(start, centres)]
     found = min((_minimise(theta, data, delta) for theta in starts), key=lambda pair: pair[0])[1]
     log_a, alpha, log_b, beta, log_e = found.tolist()
+    if not max(abs(alpha * centres[0].item()), abs(beta * centres[1].item())) < 600:
+        raise ValueError(
+            f"parameters, tokens and loss do not determine a surface: its exponents came out as {alpha:.3g} "
+            f"and {beta:.3g}; more runs over a wider range are needed"
+        )
     return LossSurface(
         irreducible=math.exp(log_e),
         size_coefficient=math.exp(log_a + alpha * centres[0].item()),

@@ -165,6 +165,18 @@ def test_a_start_near_the_minimum_gives_the_same_minimum():
     assert again.irreducible == pytest.approx(found.irreducible, abs=0.02)
 
 
+def test_runs_that_determine_no_surface_are_refused_or_give_a_finite_one():
+    tokens = torch.tensor([1e9, 1.01e9, 1.02e9, 1e9, 1.01e9, 1.02e9], dtype=torch.float64)
+    sizes = torch.tensor([1e7, 1e7, 2e7, 2e7, 4e7, 4e7], dtype=torch.float64)
+    loss = torch.tensor([5.0, 2.0, 1.9, 4.0, 1.8, 1.7], dtype=torch.float64)
+    try:
+        found = fit_loss_surface(sizes, tokens, loss)
+    except ValueError as error:
+        assert "do not determine a surface" in str(error)
+    else:
+        assert all(math.isfinite(value) for value in vars(found).values())
+
+
 def test_one_bad_run_moves_the_huber_fit_less_than_least_squares():
     loss = noisy(BESIROGLU.predict(*GRID), 0.001)
     loss[3] *= 1.5
