@@ -8,10 +8,10 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 from course_lib.checks import scaling as checks
+from course_lib.scaling.power_law import Numbers
 from course_lib.validation import validated
 
 
@@ -64,7 +64,7 @@ class LossSurface:
 
     @validated(checks.surface_predict)
     def predict(
-        self, parameters: ArrayLike | Tensor, tokens: ArrayLike | Tensor
+        self, parameters: float | Numbers, tokens: float | Numbers
     ) -> float | Float[Tensor, "*points"]:
         """Return the loss: a number for two numbers, else a tensor of the shape that both broadcast to.
 
@@ -104,9 +104,9 @@ class LossSurface:
 
 @validated(checks.fit_loss_surface)
 def fit_loss_surface(
-    parameters: ArrayLike | Tensor,
-    tokens: ArrayLike | Tensor,
-    loss: ArrayLike | Tensor,
+    parameters: Numbers,
+    tokens: Numbers,
+    loss: Numbers,
     *,
     delta: float = 1e-3,
     start: LossSurface | None = None,
@@ -226,7 +226,7 @@ class IsoflopMinimum(NamedTuple):
 
 
 @validated(checks.isoflop_minimum)
-def isoflop_minimum(parameters: ArrayLike | Tensor, loss: ArrayLike | Tensor) -> IsoflopMinimum:
+def isoflop_minimum(parameters: Numbers, loss: Numbers) -> IsoflopMinimum:
     r"""Fit a parabola in $\log N$ to the losses of models that were trained with the same compute.
 
     Args:
