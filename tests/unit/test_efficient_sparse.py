@@ -18,10 +18,18 @@ from tests.helpers.attention import COLLECTS
 from tests.helpers.efficient import BATCH, LENGTHS, compare, dense, padding, pairs, triple
 from tests.helpers.tensors import DTYPES, HALVES
 
-AGAINST = {"against": "PyTorch `F.scaled_dot_product_attention` with a mask made pair by pair"}
-WINDOW = pytest.mark.verifies("course_lib.efficient.sliding_window_attention", **AGAINST)
-BLOCK = pytest.mark.verifies("course_lib.efficient.block_attention", **AGAINST)
-LONGFORMER = pytest.mark.verifies("course_lib.efficient.longformer_attention", **AGAINST)
+WINDOW = pytest.mark.verifies(
+    "course_lib.efficient.sliding_window_attention",
+    against="PyTorch `F.scaled_dot_product_attention` with a mask made pair by pair",
+)
+BLOCK = pytest.mark.verifies(
+    "course_lib.efficient.block_attention",
+    against="PyTorch `F.scaled_dot_product_attention` with a mask made pair by pair",
+)
+LONGFORMER = pytest.mark.verifies(
+    "course_lib.efficient.longformer_attention",
+    against="PyTorch `F.scaled_dot_product_attention` with a mask made pair by pair",
+)
 
 
 def window_mask(length, window, causal):
