@@ -208,7 +208,8 @@ def _describe_difference(
 ) -> Report:
     if actual.error is not None:
         details = (*_error_lines(actual.error, attempt), *details)
-        return _failed(exercise, "exception", {"came": error_text(actual.error)}, details)
+        came = error_text(actual.error).removesuffix(".")  # the sentence has its own
+        return _failed(exercise, "exception", {"came": came}, details)
     found = difference(actual.output, expected.output)
     if found is None:
         return _failed(exercise, "changed_input", {"argument": actual.changed}, details)

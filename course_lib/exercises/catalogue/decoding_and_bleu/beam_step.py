@@ -46,6 +46,12 @@ def _best_of_each_sorted(scores, log_p, beam_size):
     return torch.stack([parent, token[parent]])
 
 
+def _best_of_each_topk(scores, log_p, beam_size):
+    best, token = (scores[:, None] + log_p).max(-1)
+    parent = best.topk(beam_size).indices  # raises if there are fewer rows
+    return torch.stack([parent, token[parent]])
+
+
 EXERCISE = Exercise(
     name="beam_step",
     notebook="09_decoding_and_bleu",
@@ -209,6 +215,12 @@ EXERCISE = Exercise(
             "parents_are_flat_indices",
             partial(_beam_step, split=lambda best, rows, vocabulary: [best, best % vocabulary]),
             "The tokens are right, but your parents are indices of the flattened tensor: best // vocabulary.",
+        ),
+        Mistake(
+            "best_of_each_topk",
+            _best_of_each_topk,
+            "You extend each row by its own best token, the best first. Several candidates may extend one row, and in the first "
+            "step, with one row, all do. Flatten, and take the best of all together.",
         ),
     ),
     hints=(

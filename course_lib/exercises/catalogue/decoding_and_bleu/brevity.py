@@ -27,7 +27,7 @@ EXERCISE = Exercise(
         ),
         Case(  # the first system generated nothing
             candidate_length=torch.tensor([0, 100, 90, 57, 300]),
-            reference_length=torch.tensor([7, 101, 60, 80, 299]),
+            reference_length=torch.tensor([7, 101, 60, 95, 299]),
         ),
     ),
     mistakes=(
@@ -170,6 +170,12 @@ EXERCISE = Exercise(
             lambda c, r: (1 + (c - r) / c).clamp(max=1.0),
             "The exponential is missing: you add 1 to the exponent instead, which is negative for very short candidates. "
             "exp(1 - r/c).",
+        ),
+        Mistake(
+            "one_for_all_systems_repeated",
+            lambda c, r: torch.exp(1 - r.sum() / c.sum()).clamp(max=1.0).expand(c.shape),
+            "You add up the lengths of all systems, so all get the same factor. Each system has its own; the lengths are those of "
+            "a corpus already.",
         ),
     ),
     hints=(

@@ -175,6 +175,12 @@ EXERCISE = Exercise(
             ),
             "The right tokens are kept, but you take the softmax of probabilities. Divide them by their sum.",
         ),
+        Mistake(
+            "nan_to_zero",
+            lambda *a: _given(*a).nan_to_num(0.0),
+            "You replace NaN by 0, and then no token is left to sample. That hides the bug: why was nothing kept, and how much do "
+            "the kept tokens sum to in the other cases?",
+        ),
     ),
     hints=(
         "For p = 0.8, add up the original probabilities of the kept tokens. Nucleus sampling promises at least p.",

@@ -249,6 +249,23 @@ EXERCISE = Exercise(
             ),
             "You keep the most probable token only, whatever p is. Keep tokens until their probabilities sum to at least p.",
         ),
+        Mistake(
+            "kept_in_any_row",
+            partial(
+                _top_p,
+                back=lambda kept, order: (
+                    kept.scatter(-1, order, kept).any(0, keepdim=True).expand(kept.shape)
+                ),
+            ),
+            "order[before < p] joins the tokens of all rows, so a token that one row keeps is kept in every row. Bring the mask back "
+            "row by row: scatter(-1, order, before < p).",
+        ),
+        Mistake(
+            "crossing_dropped_nan_to_zero",
+            lambda logits, p: _top_p(logits, p, keep=keep_up_to_p).nan_to_num(0.0),
+            "You drop the token that crosses p, and where nothing is left you replace NaN by 0. Keep a token if those before it "
+            "sum to less than p, then at least one is kept.",
+        ),
     ),
     hints=(
         "Sort the probabilities, the largest first, and add up. Which tokens do you need to reach p?",

@@ -212,6 +212,16 @@ EXERCISE = Exercise(
             lambda *a: _decode(*a, root=a[1].shape[-1] ** 2),
             "You divide the scores by d_head. Divide by its square root.",
         ),
+        Mistake(
+            "value_by_W_k",
+            lambda x, key, value, W_q, W_k, W_v, W_o: _decode(x, key, value, W_q, W_k, W_k, W_o),
+            "The new token's value is projected with W_k. W_k gives its key, W_v its value.",
+        ),
+        Mistake(
+            "key_by_W_v",
+            lambda x, key, value, W_q, W_k, W_v, W_o: _decode(x, key, value, W_q, W_v, W_v, W_o),
+            "The new token's key is projected with W_v. W_k gives its key, W_v its value.",
+        ),
     ),
     hints=(
         "Which of the four projections must be computed for the new token, and which results are cached already?",

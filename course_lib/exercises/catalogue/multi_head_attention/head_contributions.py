@@ -23,6 +23,12 @@ def _masked_concatenation(heads, W_o):
     return torch.stack(alone, dim=1)
 
 
+def _merged_by_view(heads, W_o):
+    batch, num_heads, length, _ = heads.shape
+    alone = torch.eye(num_heads, dtype=heads.dtype)[:, :, None, None] * heads[:, None]
+    return alone.reshape(batch, num_heads, length, -1) @ W_o.mT
+
+
 def _rows(heads, W_o):
     return heads @ W_o.reshape(heads.shape[1], heads.shape[-1], -1)
 
@@ -103,6 +109,12 @@ EXERCISE = Exercise(
             "cumulative",
             lambda heads, W_o: _masked_concatenation(heads, W_o).cumsum(1),
             "You add up the terms from head to head. Each term is that of one head alone.",
+        ),
+        Mistake(
+            "merged_by_view",
+            _merged_by_view,
+            "You merge the heads without transposing back, so a row holds several positions of one head. First "
+            "transpose(1, 2), then merge the last two axes.",
         ),
     ),
     hints=(

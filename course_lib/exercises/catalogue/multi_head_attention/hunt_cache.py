@@ -164,6 +164,23 @@ EXERCISE = Exercise(
             lambda *a: _attend_with(*a, lambda new, total: ~_new_last(new, total), fill=None),
             "The mask is inverted: the queries attend only to keys that come after them, and the last one to none.",
         ),
+        Mistake(
+            "no_mask_with_a_cache",
+            lambda *a: _attend_with(
+                *a,
+                lambda new, total: _new_last(new, total) | (new < total),
+            ),
+            "As soon as keys are cached, nothing is masked. That is right for one new token; of several, none may attend to those "
+            "after it. Keep the mask, and shift it by the number of cached keys.",
+        ),
+        Mistake(
+            "no_mask_for_one",
+            lambda *a: _attend_with(
+                *a, lambda new, total: _all_allowed(new, total).tril() | (new == 1)
+            ),
+            "Right for one new token. With several and a cache, your mask still has no offset: it must be shifted by the number of "
+            "cached keys.",
+        ),
     ),
     hints=(
         "With 7 keys and 2 queries, which positions do the queries have? Print the mask.",

@@ -112,6 +112,22 @@ EXERCISE = Exercise(
             ),
             "Every sequence gets the mask of the first one. The batch axis stays: allowed[:, None, None, :].",
         ),
+        Mistake(
+            "fully_masked_for_each_key",
+            lambda scores, allowed: (
+                _padded_softmax(scores, allowed, fill=0.0) * allowed[:, None, None, :]
+            ),
+            "The axes line up now. But fully_masked is True wherever a key is padding: those scores become 0, take part in the "
+            "softmax, and the remaining weights no longer sum to 1. A row is fully masked if no key is left: any(dim=-1).",
+        ),
+        Mistake(
+            "masks_of_all_in_turn",
+            lambda scores, allowed: softmax_where_allowed(
+                scores, allowed.repeat(scores.shape[1], 1).view(*scores.shape[:2], 1, -1)
+            ),
+            "repeat copies the whole batch in turn, so the heads of one sequence get the masks of several. Each row belongs to "
+            "all heads of its sequence: allowed[:, None, None, :] broadcasts it.",
+        ),
     ),
     hints=(
         "Use 3 sequences and 2 heads. Which error do you get?",

@@ -33,6 +33,13 @@ def _geometric_slopes(heads):
     return 2 ** (-8 * _head_numbers(heads) / heads)
 
 
+def _slopes_from_1(heads):
+    """The exponents begin at 0, so the first slope is 1; otherwise built as the right ones."""
+    below = 2 ** int(math.log2(heads))
+    more = 2 ** (-4 * torch.arange(2 * below) / below)[0::2]
+    return torch.cat([2 ** (-8 * torch.arange(below) / below), more[: heads - below]])
+
+
 def _distance(queries, keys):
     return relative_positions(queries, keys).abs()  # (query, key)
 
@@ -316,6 +323,12 @@ EXERCISE = Exercise(
             "log_distance",
             partial(_alibi, distance=lambda *n: torch.log1p(_distance(*n))),
             "Your bias grows with the logarithm of the distance. It is linear in it: slope · |i - j|.",
+        ),
+        Mistake(
+            "exponents_from_zero_for_any_heads",
+            partial(_alibi, slopes=_slopes_from_1),
+            "Your first slope is 1, because your exponents begin at 0. For n heads, n a power of two, they are -8/n, -16/n, …: "
+            "2 ** (-8 * (h + 1) / n), with h counted from 0.",
         ),
     ),
     hints=(

@@ -57,6 +57,11 @@ def _minus_first_half(x):
     return join_halves(-a, b)
 
 
+def _swapped_as_neighbours(x):
+    a, b = x.chunk(2, dim=-1)
+    return torch.stack([-b, a], dim=-1).flatten(-2)
+
+
 EXERCISE = Exercise(
     name="hunt_half",
     notebook="06_positional_encodings",
@@ -165,6 +170,18 @@ EXERCISE = Exercise(
                 + swap_halves(x) * repeat_all(_angles_of(x, p)).cos()
             ),
             "The angles are right now, but sine and cosine are exchanged: x · cos + rotated · sin, as before.",
+        ),
+        Mistake(
+            "joined_as_neighbours",
+            lambda x, p: rotate_each(x, repeat_each(_angles_of(x, p)), _swapped_as_neighbours),
+            "You join -b and a as neighbours now, in another order than x. Joining them as halves was right, and the bug is still "
+            "there.",
+        ),
+        Mistake(
+            "joined_as_neighbours_angles_right",
+            lambda x, p: rotate_each(x, repeat_all(_angles_of(x, p)), _swapped_as_neighbours),
+            "The angles are right now, but you join -b and a as neighbours, in another order than x. Joining them as halves was "
+            "right.",
         ),
     ),
     hints=(

@@ -42,15 +42,18 @@ def _given(query, key, value):
     return torch.softmax(scores, dim=-1) @ rotate(value)
 
 
-def _rotated_by(x, times, layout="interleaved"):
-    """Rotated by `times` the angle of its position."""
-    return rotate_by(x, rotation_angles(times * torch.arange(x.shape[-2]), x.shape[-1]), layout)
+def _rotated_by(x, times, layout="interleaved", first=0):
+    """Rotated by `times` the angle of its position, of which `first` is the first."""
+    positions = torch.arange(first, first + x.shape[-2])
+    return rotate_by(x, rotation_angles(times * positions, x.shape[-1]), layout)
 
 
-def _rotary_attention(query, key, value, *, q=1, k=1, v=0, out=0, root=None, layout="interleaved"):
+def _rotary_attention(
+    query, key, value, *, q=1, k=1, v=0, out=0, root=None, layout="interleaved", first=0
+):
     scores = _rotated_by(query, q, layout) @ _rotated_by(key, k, layout).mT
     weights = torch.softmax(scores / math.sqrt(query.shape[-1] if root is None else root), dim=-1)
-    return _rotated_by(weights @ _rotated_by(value, v), out)
+    return _rotated_by(weights @ _rotated_by(value, v, layout, first), out)
 
 
 def _reference(query, key, value):
@@ -156,6 +159,29 @@ EXERCISE = Exercise(
             "by_d",
             lambda *a: _rotary_attention(*a, root=a[0].shape[-1] ** 2),
             "The values are right now, but you divide the scores by d. Divide by √d.",
+        ),
+        Mistake(
+            "still_there_other_direction",
+            partial(_rotary_attention, q=-1, k=-1, v=-1),
+            "Everything is rotated in the other direction now. The function `rotate` was right, and the bug is still there: the "
+            "output depends on absolute positions.",
+        ),
+        Mistake(
+            "still_there_half_layout",
+            partial(_rotary_attention, v=1, layout="half"),
+            "You pair the first half of the components with the second now. The function `rotate` was right, and the bug is still "
+            "there: the output depends on absolute positions.",
+        ),
+        Mistake(
+            "still_there_positions_from_1",
+            partial(_rotary_attention, v=1, first=1),
+            "The positions begin at 1 now. That changes no offset, and the bug is still there: the output depends on absolute "
+            "positions.",
+        ),
+        Mistake(
+            "still_there_no_scale",
+            partial(_rotary_attention, v=1, root=1),
+            "The scale was right: divide the scores by √d. The bug is still there: the output depends on absolute positions.",
         ),
     ),
     hints=(

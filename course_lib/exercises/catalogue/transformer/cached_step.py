@@ -231,6 +231,12 @@ EXERCISE = Exercise(
             ),
             "You return the keys alone. Keys and values are stacked: (2, batch, length, d_head).",
         ),
+        Mistake(
+            "kept_tokens_again",
+            partial(_cached_step, new=lambda x, past: x[:, :past]),
+            "You project the tokens that are kept already, x[:, :past], and append them once more. The new ones come after them: "
+            "x[:, past:].",
+        ),
     ),
     hints=(
         "kept.shape[2] says how many tokens are done. Which are not?",

@@ -188,6 +188,12 @@ EXERCISE = Exercise(
             partial(_weights_of, dim=0),
             "The queries come from x now, but your softmax runs over the batch: each row must sum to 1, dim=-1.",
         ),
+        Mistake(
+            "given_and_turned",
+            lambda *a: _given(*a).mT,
+            "You transpose the weights at the end. That changes their shape and not the roles: the queries still come from memory, "
+            "and the mask lies along the target.",
+        ),
     ),
     hints=(
         "Give the target 3 tokens and the source 5. Which line raises an error, and with which shapes?",

@@ -40,10 +40,13 @@ def _attention(
     fill=-torch.inf,
     root=None,
     dim=-1,
+    after=False,
 ):
     new, seen = query.shape[1], key.shape[1]
     mask = torch.ones(new, seen, dtype=torch.bool).tril(shift(new, seen))
     scores = query @ key.mT / math.sqrt(query.shape[-1] if root is None else root)
+    if after:
+        return (torch.softmax(scores, dim=dim) * mask) @ value
     if masked(training):
         scores = scores.masked_fill(mask if invert else ~mask, fill)
     return torch.softmax(scores, dim=dim) @ value
@@ -161,6 +164,17 @@ EXERCISE = Exercise(
             "no_scale_in_validation",
             lambda q, k, v, training: _attention(q, k, v, training, root=None if training else 1),
             "Both modes are masked now, but in validation the scale is missing: divide the scores by √d.",
+        ),
+        Mistake(
+            "after_the_softmax",
+            partial(_attention, after=True),
+            "Both modes are masked now, but after the softmax, so the weights of a query no longer sum to 1. Mask the scores.",
+        ),
+        Mistake(
+            "after_the_softmax_in_validation",
+            lambda q, k, v, training: _attention(q, k, v, training, after=not training),
+            "In validation you mask after the softmax, so the weights of a query no longer sum to 1. Mask the scores, in both "
+            "modes.",
         ),
     ),
     hints=(

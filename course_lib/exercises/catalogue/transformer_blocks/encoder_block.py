@@ -323,6 +323,14 @@ EXERCISE = Exercise(
             "Whatever placement says, x itself is replaced by norm(x), so each residual connection starts after the norm. "
             '"pre" is x + sublayer(norm(x)), "post" is norm(x + sublayer(x)).',
         ),
+        *(
+            Mistake(
+                f"norms_exchanged_for_{name}",
+                lambda *a, name=name: _run_block(*a, norm_of=(1, 0) if a[-1] == name else (0, 1)),
+                f'For "{name}" the norms are exchanged: norms[0] belongs to the self-attention, norms[1] to the FFN.',
+            )
+            for name in ("pre", "post")
+        ),
     ),
     hints=(
         "Two sublayers, one after the other. Both have the same form; the form depends on placement.",

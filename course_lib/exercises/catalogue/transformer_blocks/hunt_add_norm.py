@@ -68,6 +68,13 @@ def _after_one_step(
         return forward(norm, x, change)
 
 
+_OTHER_FORMULAS = {
+    "norm_of_change": lambda norm, x, change: x + norm(change),
+    "norm_of_x": lambda norm, x, change: norm(x) + change,
+    "no_residual": lambda norm, x, change: norm(change),
+    "residual_after_the_norm_too": lambda norm, x, change: x + norm(x + change),
+}
+
 EXERCISE = Exercise(
     name="hunt_add_norm",
     notebook="07_transformer_blocks",
@@ -153,6 +160,15 @@ EXERCISE = Exercise(
             "pre_norm",
             partial(_after_one_step, forward=lambda norm, x, change: x + change + norm(x + change)),
             "It is trained now, but you add the sum once more after the norm. Post-norm ends with the norm.",
+        ),
+        *(
+            Mistake(
+                f"still_there_{name}",
+                partial(_after_one_step, forward=forward, trained=lambda norm: ()),
+                "You changed the formula, and it was right: normalise the sum x + change. After a step of training the layer "
+                "still returns the same output as before.",
+            )
+            for name, forward in _OTHER_FORMULAS.items()
         ),
     ),
     hints=(

@@ -81,6 +81,11 @@ def _with_bugs(x, *, bias, ddof, eps_at):
     return _scaled(standardise(x, 1e-5, ddof=ddof, eps_at=eps_at), bias=bias)
 
 
+def _root_of_std(x, *, bias, ddof):
+    centre = x - x.mean(-1, keepdim=True)
+    return _scaled(centre / (x.std(-1, keepdim=True, correction=ddof) + 1e-5).sqrt(), bias=bias)
+
+
 def _right(x):
     return standardise(x, 1e-5)
 
@@ -178,6 +183,20 @@ EXERCISE = Exercise(
             "bias_multiplied",
             lambda x: torch.stack([_right(x), 2 * (_right(x) + 1)]),
             "A new layer is right now. But with a trained bias it is not: the weight multiplies first, and then the bias is added.",
+        ),
+        *(
+            Mistake(
+                f"root_of_std: bias {bias:.0f}, ddof {ddof}",
+                partial(_root_of_std, bias=bias, ddof=ddof),
+                "You take the root of the standard deviation, which is a root already. eps belongs to the variance, and the root "
+                f"is taken of their sum{''.join(f'. Still wrong as well: {more}' for more in symptoms[:1])}"
+                f"{''.join(f'; {more}' for more in symptoms[1:])}.",
+            )
+            for bias, ddof in product((0.0, 1.0), (0, 1))
+            for symptoms in [
+                [_SYMPTOMS["bias"][1.0]] * bool(bias)
+                + ["it divides by d - 1, as .std() does unless told otherwise"] * ddof
+            ]
         ),
     ),
     hints=(
