@@ -37,6 +37,8 @@ MISTAKES = [
     for mistake in exercise.mistakes
 ]
 #: The module; the package's `progress` is the function.
+torch.broadcast_shapes((1,), (1,))  # imports SymPy the first time, which takes seconds on a busy machine
+
 progress_file = importlib.import_module("course_lib.exercises.progress")
 
 
