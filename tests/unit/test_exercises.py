@@ -36,9 +36,9 @@ MISTAKES = [
     for name, exercise in EXERCISES.items()
     for mistake in exercise.mistakes
 ]
-#: The module; the package's `progress` is the function.
-torch.broadcast_shapes((1,), (1,))  # imports SymPy the first time, which takes seconds on a busy machine
+torch.broadcast_shapes((1,), (1,))  # imports SymPy, which takes seconds on a busy machine
 
+#: The module; the package's `progress` is the function.
 progress_file = importlib.import_module("course_lib.exercises.progress")
 
 
