@@ -69,16 +69,16 @@ EXERCISE = Exercise(
             w=1,
         ),
         Case(
-            q=random_tensor(12, 4, seed=1),
-            k=random_tensor(12, 4, seed=2),
-            v=random_tensor(12, 2, seed=3),
-            w=3,
-        ),
-        Case(
             q=random_tensor(8, 3, seed=4),
             k=random_tensor(8, 3, seed=5),
             v=random_tensor(8, 5, seed=6),
             w=4,
+        ),
+        Case(
+            q=random_tensor(12, 4, seed=1),
+            k=random_tensor(12, 4, seed=2),
+            v=random_tensor(12, 2, seed=3),
+            w=3,
         ),
     ),
     mistakes=(

@@ -54,8 +54,8 @@ EXERCISE = Exercise(
             k=torch.tensor([2.0, 0.0]),
             v=torch.tensor([1.0, -1.0]),
         ),
-        _case(5, 4, 3, seed=10),
         _case(3, 3, 3, seed=20),
+        _case(5, 4, 3, seed=10),
     ),
     mistakes=(
         Mistake(

@@ -59,16 +59,16 @@ EXERCISE = Exercise(
             size=2,
         ),
         Case(
-            q=random_tensor(10, 4, seed=1),
-            k=random_tensor(10, 4, seed=2),
-            v=random_tensor(10, 4, seed=3),
-            size=4,
-        ),
-        Case(
             q=random_tensor(6, 5, seed=4),
             k=random_tensor(6, 5, seed=5),
             v=random_tensor(6, 5, seed=6),
             size=3,
+        ),
+        Case(
+            q=random_tensor(10, 4, seed=1),
+            k=random_tensor(10, 4, seed=2),
+            v=random_tensor(10, 4, seed=3),
+            size=4,
         ),
     ),
     mistakes=(
