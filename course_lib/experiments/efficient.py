@@ -79,6 +79,7 @@ ARMS: dict[str, dict] = {
     "Linformer": {"kinds": ("linformer", "linformer")},
     "linear, 16 features": {"kinds": ("linear", "linear"), "features": 16},
     "linear, 4 features": {"kinds": ("linear", "linear"), "features": 4},
+    "Performer, 64 features": {"kinds": ("performer", "performer"), "features": 64},
 }
 
 
