@@ -45,6 +45,16 @@ def test_milliseconds_is_the_time_of_one_call(ledger):
     ledger.holds()
 
 
+def test_processor_time_leaves_out_waiting():
+    def work():
+        sum(range(20_000))
+        time.sleep(0.02)
+
+    assert milliseconds(work, seconds=0.02, cpu=True) < 15 < milliseconds(work, seconds=0.02)
+    with pytest.raises(ValueError, match="measures one thread, and threads is 2"):
+        milliseconds(work, threads=2, cpu=True)
+
+
 def test_peak_memory_refuses_what_it_cannot_count():
     with pytest.raises(ValueError, match="sparse tensor"):
         peak_memory(lambda: torch.eye(3).to_sparse())
