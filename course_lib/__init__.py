@@ -60,6 +60,9 @@ LAYERS = {
         ),
         "bleu": Module("corpus BLEU, as sacreBLEU computes it", 9),
         "translator": Module("text in, text out: a model with its vocabularies", 3),
+        "pretrained": Module(
+            "SmolLM2-135M, a pre-trained language model, from an installed package", 13
+        ),
         "checkpoints": Module("trained models that ship with the course", 3),
     },
     "course": {
