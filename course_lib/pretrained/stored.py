@@ -1,5 +1,6 @@
 """Dequantised weights in the user's cache directory: a safetensors file that is either whole or not there."""
 
+import contextlib
 import json
 import os
 import warnings
@@ -49,4 +50,5 @@ def store(path: Path, weights: dict[str, Tensor], tokenizer: dict) -> None:
             stacklevel=4,
         )
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink()

@@ -18,7 +18,8 @@ class Tokenizer:
     """Text to token ids and back.
 
     Byte-level BPE: text is split into words and single digits, each is written as bytes, and pairs are merged in
-    the order in which training found them. Every text can be encoded, and decoding gives it back exactly.
+    the order in which training found them. Decoding gives the text back exactly, but for six control
+    characters (such as U+0004) and unassigned ones, whose bytes the vocabulary lacks: they are left out.
 
     Args:
         bpe: from `byte_level_bpe`.
