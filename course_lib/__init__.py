@@ -53,6 +53,9 @@ LAYERS = {
             "layer norm, feed-forward network, residual connection; encoder and decoder block", 7
         ),
         "transformer": Module("the encoder-decoder Transformer and a decoder-only model", 8),
+        "interpretability": Module(
+            "attention heads of a language model: scores and ablation; logit lens, surprisal", 13
+        ),
         "convert": Module("weights from and to PyTorch", 5),
         "training": Module("losses, learning-rate schedules, training loop, exact resume", 3),
         "decoding": Module(
