@@ -76,6 +76,12 @@ DIFFERENCES = {
     "work on a copy, or use operations without a trailing underscore.",
     "exception": "Your code raised {came}.",
     "time": "Stopped after {seconds:g} seconds. Is there an infinite loop?",
+    "exited": "Your code ended its Python process (exit code {code}), so it cannot be checked. exit(), quit() and "
+    "os._exit() do that. Your notebook is not affected.",
+    "crashed": "Your code crashed its Python process ({signal}). Possible causes: memory that a tensor no longer owns, or "
+    "recursion that is too deep. Your notebook is not affected.",
+    "killed": "Your code's Python process was killed. Possible causes: it used too much memory, or it sent the signal "
+    "itself. Your notebook is not affected.",
     "unreadable": "The value that your function returned raises an error when it is inspected: {came}",
     "interrupted": "You interrupted the check.",
 }

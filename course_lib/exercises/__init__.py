@@ -8,7 +8,9 @@ code that does not end.
     api         what a learner calls
     grading     from an attempt to a `Report`
     comparison  run a function on a case, and compare two outcomes
-    sandbox     time limit, and global state restored afterwards
+    process     a process of its own for each check, and what of an attempt can be sent there
+    zygote      the process that these are forked from
+    sandbox     without such a process: a time limit, and global state restored afterwards
     progress    the file of solved exercises (`course_lib.exercises.progress` is the function)
     exercise    `Exercise`, `Case`, `Mistake`
     catalogue   the exercises themselves

@@ -1,17 +1,20 @@
 """Grade an attempt: from a function to a `Report`."""
 
+import contextlib
 import dis
 import html
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from types import CodeType
+from types import FunctionType, MethodType
 
 import torch
 from torch import Tensor
 
 from course_lib import messages
+from course_lib.exercises import process
 from course_lib.exercises.catalogue import EXERCISES
 from course_lib.exercises.comparison import (
     Outcome,
@@ -75,37 +78,67 @@ class Report:
         )
 
 
-def grade(name: object, attempt: object, *, seconds: float = 5.0) -> Report:
+def grade(name: object, attempt: object, *, seconds: float = 5.0, isolated: bool = True) -> Report:
     """Compare an attempt with the reference of the exercise `name`. Never raises.
 
     Args:
         name: a key of `EXERCISES`.
         attempt: the learner's function; for anything else the report says what is needed.
         seconds: time limit for all cases together.
+        isolated: run it in a process of its own where that is possible (see `process`).
     """
     exercise = EXERCISES.get(name) if isinstance(name, str) else None
     if exercise is None:
         return Report(_shown_name(name), "new", unknown_exercise(name))
-    if attempt is ... or attempt is None:
+    if attempt is ... or attempt is None or _has_empty_body(attempt):
         return _not_attempted(exercise)
     if not _lock.acquire(blocking=False):
         return Report(exercise.name, "tried", messages.NESTED_CHECK)
     try:
+        if isolated and not _is_trivial(attempt):
+            with contextlib.suppress(process.Unavailable):
+                fields = process.run(exercise.name, attempt, seconds)
+                return Report(**fields | {"details": tuple(fields["details"])})
         with restored_global_state():
             return run_with_time_limit(seconds, lambda: _grade(exercise, attempt))
     except TimeLimitExceeded:
         return _failed(exercise, "time", {"seconds": seconds})
     except KeyboardInterrupt:
         return _failed(exercise, "interrupted", {})
+    except process.Ended as ended:
+        return _failed(exercise, *_how_it_ended(ended.code))
     except Exception as error:  # a return value that raises when it is inspected
-        return _failed(exercise, "unreadable", {"came": error_text(error)})
+        return _unreadable(exercise, error)
     finally:
         _lock.release()
 
 
+def grade_alone(exercise: Exercise, attempt: object) -> Report:
+    """Compare an attempt with the reference in a process that ends afterwards, without a time limit."""
+    with _lock:
+        try:
+            return _grade(exercise, attempt)
+        except KeyboardInterrupt:
+            return _failed(exercise, "interrupted", {})
+        except Exception as error:
+            return _unreadable(exercise, error)
+
+
+def _unreadable(exercise: Exercise, error: Exception) -> Report:
+    return _failed(exercise, "unreadable", {"came": error_text(error)})
+
+
+def _how_it_ended(code: int) -> tuple[str, dict[str, object]]:
+    """Return the kind of end (a key of `messages.DIFFERENCES`) with its format arguments."""
+    if code >= 0:
+        return "exited", {"code": code}
+    if code == -signal.SIGKILL:
+        return "killed", {}
+    name = signal.strsignal(-code) or "unknown signal"
+    return "crashed", {"signal": name.lower()}
+
+
 def _grade(exercise: Exercise, attempt: object) -> Report:
-    if _has_empty_body(attempt):
-        return _not_attempted(exercise)
     if not callable(attempt):
         attempt_type = f"a {type(attempt).__name__}"
         message = messages.NOT_A_FUNCTION.format(name=exercise.name, came=attempt_type)
@@ -258,11 +291,23 @@ def _not_attempted(exercise: Exercise) -> Report:
     return Report(exercise.name, "new", messages.NOT_ATTEMPTED)
 
 
+_IDLE = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
+_LOCAL = {"STORE_FAST", "LOAD_FAST", "POP_TOP", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST"}
+
+
 def _has_empty_body(function: object) -> bool:
     """Whether a function's body does nothing at all (only ..., pass or a docstring)."""
-    if not isinstance(getattr(function, "__code__", None), CodeType):
-        return False
-    instructions = list(dis.get_instructions(function))
-    idle = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
+    instructions = _instructions(function)
     constants = [one.argval for one in instructions if one.opname in ("LOAD_CONST", "RETURN_CONST")]
-    return all(one.opname in idle for one in instructions) and constants == [None]
+    return all(one.opname in _IDLE for one in instructions) and constants == [None]
+
+
+def _is_trivial(function: object) -> bool:
+    """Whether a function only sets names to constants, as most stubs do; it can do no harm."""
+    instructions = _instructions(function)
+    return bool(instructions) and {one.opname for one in instructions} <= _IDLE | _LOCAL
+
+
+def _instructions(function: object) -> list[dis.Instruction]:
+    is_function = isinstance(function, FunctionType | MethodType)
+    return list(dis.get_instructions(function)) if is_function else []

@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -59,22 +59,54 @@ def _stop_thread(thread: threading.Thread, timeout: float = 1.0) -> None:
         thread.join(0.01)
 
 
+def captured_state() -> dict[str, Any]:
+    """Return the global state that code can change, from random states to the working directory."""
+    return {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(),
+        "torch": torch.get_rng_state(),
+        "dtype": torch.get_default_dtype(),
+        "device": torch.get_default_device(),
+        "deterministic": torch.get_deterministic_debug_mode(),
+        "matmul": torch.get_float32_matmul_precision(),
+        "printing": (dict(vars(torch._tensor_str.PRINT_OPTS)), np.get_printoptions()),
+        "recursion": sys.getrecursionlimit(),
+        "directory": os.getcwd(),
+        "path": list(sys.path),
+    }
+
+
+def apply_state(state: dict[str, Any]) -> None:
+    """Set the global state to one that `captured_state` returned."""
+    random.setstate(state["python"])
+    np.random.set_state(state["numpy"])
+    torch.set_rng_state(state["torch"])
+    torch.set_default_dtype(state["dtype"])
+    if (
+        torch.get_default_device() != state["device"]
+    ):  # it costs time and torch.compile, if set at all
+        cpu = state["device"] == torch.device("cpu")
+        torch.set_default_device(None if cpu else state["device"])
+    torch.set_deterministic_debug_mode(state["deterministic"])
+    torch.set_float32_matmul_precision(state["matmul"])
+    vars(torch._tensor_str.PRINT_OPTS).update(state["printing"][0])
+    np.set_printoptions(**state["printing"][1])
+    sys.setrecursionlimit(state["recursion"])
+    os.chdir(state["directory"])
+    sys.path[:] = state["path"]
+
+
 @contextlib.contextmanager
 def restored_global_state() -> Iterator[None]:
-    """Restore the global state that code can change, from random states to the working directory.
+    """Restore the global state that code can change.
 
     Whether gradients are enabled is local to a thread, and `run_with_time_limit` starts a new one.
     """
-    python, numpy = random.getstate(), np.random.get_state()
-    dtype, device = torch.get_default_dtype(), torch.get_default_device()
-    directory, recursion_limit = os.getcwd(), sys.getrecursionlimit()
-    deterministic = torch.get_deterministic_debug_mode()
-    streams = sys.stdin, sys.stdout, sys.stderr
+    state, streams = captured_state(), (sys.stdin, sys.stdout, sys.stderr)
     with (
-        torch.random.fork_rng(),
+        torch.random.fork_rng(enabled=torch.cuda.is_initialized()),  # else it would initialise CUDA
         warnings.catch_warnings(),
         np.errstate(),
-        np.printoptions(),
         _exit_raises(),
     ):
         warnings.simplefilter("ignore")
@@ -82,16 +114,7 @@ def restored_global_state() -> Iterator[None]:
             yield
         finally:
             sys.stdin, sys.stdout, sys.stderr = streams
-            random.setstate(python)
-            np.random.set_state(numpy)
-            torch.set_default_dtype(dtype)
-            if (
-                torch.get_default_device() != device
-            ):  # it costs time and torch.compile, if set at all
-                torch.set_default_device(None if device == torch.device("cpu") else device)
-            torch.set_deterministic_debug_mode(deterministic)
-            sys.setrecursionlimit(recursion_limit)
-            os.chdir(directory)
+            apply_state(state)
 
 
 #: What code may replace functions of, by mistake (`torch.softmax = …`) or to try something.
@@ -152,9 +175,11 @@ def _exit_raises() -> Iterator[None]:
 
 
 class CapturedOutput(io.StringIO):
-    """Captured standard output: keeps the first thousand characters, cannot be closed."""
+    """Captured output: keeps the first characters, cannot be closed."""
 
-    limit = 1000
+    def __init__(self, limit: int = 1000) -> None:
+        super().__init__()
+        self.limit = limit
 
     def write(self, text: str) -> int:
         """Keep what still fits, without lone surrogates."""

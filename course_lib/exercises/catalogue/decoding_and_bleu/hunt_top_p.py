@@ -122,6 +122,4 @@ EXERCISE = Exercise(
         "A token is kept if those before it sum to less than p: order[ordered.cumsum(dim=0) - ordered < p].",
     ),
     given=_given,
-    # < for <= makes no difference: no sum here is p exactly
-    given_message="The bug is still there: the kept probabilities sum to less than p, with < as with <=.",
 )
