@@ -56,6 +56,9 @@ LAYERS = {
             "layer norm, feed-forward network, residual connection; encoder and decoder block", 7
         ),
         "transformer": Module("the encoder-decoder Transformer and a decoder-only model", 8),
+        "interpretability": Module(
+            "attention heads of a language model: scores and ablation; logit lens, surprisal", 13
+        ),
         "convert": Module("weights from and to PyTorch", 5),
         "training": Module("losses, learning-rate schedules, training loop, exact resume", 3),
         "decoding": Module(
@@ -64,6 +67,9 @@ LAYERS = {
         "bleu": Module("corpus BLEU, as sacreBLEU computes it", 9),
         "scaling": Module("parameters, FLOPs and bytes of a model; scaling laws of its loss", 11),
         "translator": Module("text in, text out: a model with its vocabularies", 3),
+        "pretrained": Module(
+            "SmolLM2-135M, a pre-trained language model, from an installed package", 13
+        ),
         "checkpoints": Module("trained models that ship with the course", 3),
     },
     "course": {

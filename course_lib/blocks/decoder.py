@@ -15,16 +15,17 @@ from course_lib.validation import validated
 class DecoderBlock(nn.Module):
     """Self-attention over the target so far, cross-attention to the encoder's output, then the FFN.
 
-    Each of the three sublayers has a residual connection and a layer normalisation. The weights of the
+    Each of the three sublayers has a residual connection and a normalisation. The weights of the
     cross-attention are (batch, heads, target, source).
 
     Args:
         d_model: the dimension of the vectors, of the target and of the memory.
         num_heads: of both attentions; divides `d_model`.
         d_ff: the number of hidden units of the FFN.
-        norm: "pre" or "post", see `Residual`.
+        norm, norm_type, norm_eps: see `Residual`.
         dropout: of attention weights, of the hidden units of the FFN, and of the output of each sublayer.
-        activation: of the FFN, "relu" or "gelu".
+        activation: of the FFN, one of `ACTIVATIONS`.
+        bias: whether the linear layers add one.
         num_kv_heads: the number of key/value heads; as many as query heads where left out.
         positions: an encoding inside self-attention.
 
@@ -41,19 +42,25 @@ class DecoderBlock(nn.Module):
         d_ff: int,
         *,
         norm: str = "pre",
+        norm_type: str = "layer",
+        norm_eps: float = 1e-5,
         dropout: float = 0.0,
         activation: str = "relu",
+        bias: bool = True,
         num_kv_heads: int | None = None,
         positions: AttentionPositions | None = None,
     ) -> None:
         super().__init__()
-        heads = {"num_kv_heads": num_kv_heads, "dropout": dropout}
+        heads = {"num_kv_heads": num_kv_heads, "dropout": dropout, "bias": bias}
+        norms = {"norm": norm, "norm_type": norm_type, "norm_eps": norm_eps, "dropout": dropout}
         self.self_attention = MultiHeadAttention(d_model, num_heads, positions=positions, **heads)
         self.cross_attention = MultiHeadAttention(d_model, num_heads, **heads)
-        self.feed_forward = FeedForward(d_model, d_ff, dropout=dropout, activation=activation)
-        self.self_attention_residual = Residual(d_model, norm=norm, dropout=dropout)
-        self.cross_attention_residual = Residual(d_model, norm=norm, dropout=dropout)
-        self.feed_forward_residual = Residual(d_model, norm=norm, dropout=dropout)
+        self.feed_forward = FeedForward(
+            d_model, d_ff, dropout=dropout, activation=activation, bias=bias
+        )
+        self.self_attention_residual = Residual(d_model, **norms)
+        self.cross_attention_residual = Residual(d_model, **norms)
+        self.feed_forward_residual = Residual(d_model, **norms)
 
     @validated(checks.decoder_block_forward)
     def forward(

@@ -15,16 +15,17 @@ from course_lib.validation import validated
 class EncoderBlock(nn.Module):
     """Self-attention mixes information across positions, then the FFN transforms each position independently.
 
-    Each of the two sublayers has a residual connection and a layer normalisation. With a causal mask, and a
+    Each of the two sublayers has a residual connection and a normalisation. With a causal mask, and a
     cache during generation, it is the block of a decoder-only model. (batch, length, d_model) → the same.
 
     Args:
         d_model: the dimension of the vectors.
         num_heads: of the attention; divides `d_model`.
         d_ff: the number of hidden units of the FFN.
-        norm: "pre" or "post", see `Residual`.
+        norm, norm_type, norm_eps: see `Residual`.
         dropout: of attention weights, of the hidden units of the FFN, and of the output of each sublayer.
-        activation: of the FFN, "relu" or "gelu".
+        activation: of the FFN, one of `ACTIVATIONS`.
+        bias: whether the linear layers add one.
         num_kv_heads: the number of key/value heads; as many as query heads where left out.
         positions: an encoding inside attention.
 
@@ -41,18 +42,29 @@ class EncoderBlock(nn.Module):
         d_ff: int,
         *,
         norm: str = "pre",
+        norm_type: str = "layer",
+        norm_eps: float = 1e-5,
         dropout: float = 0.0,
         activation: str = "relu",
+        bias: bool = True,
         num_kv_heads: int | None = None,
         positions: AttentionPositions | None = None,
     ) -> None:
         super().__init__()
         self.attention = MultiHeadAttention(
-            d_model, num_heads, num_kv_heads=num_kv_heads, dropout=dropout, positions=positions
+            d_model,
+            num_heads,
+            num_kv_heads=num_kv_heads,
+            dropout=dropout,
+            bias=bias,
+            positions=positions,
         )
-        self.feed_forward = FeedForward(d_model, d_ff, dropout=dropout, activation=activation)
-        self.attention_residual = Residual(d_model, norm=norm, dropout=dropout)
-        self.feed_forward_residual = Residual(d_model, norm=norm, dropout=dropout)
+        self.feed_forward = FeedForward(
+            d_model, d_ff, dropout=dropout, activation=activation, bias=bias
+        )
+        norms = {"norm": norm, "norm_type": norm_type, "norm_eps": norm_eps, "dropout": dropout}
+        self.attention_residual = Residual(d_model, **norms)
+        self.feed_forward_residual = Residual(d_model, **norms)
 
     @validated(checks.encoder_block_forward)
     def forward(

@@ -1,4 +1,4 @@
-"""The residual connection around a sublayer, and the placement of its layer normalisation."""
+"""The residual connection around a sublayer, and the placement of its normalisation."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,15 +7,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course_lib.blocks.dropout import Dropout
+from course_lib.blocks.norm import NORM_TYPES, make_norm
 from course_lib.checks import blocks as checks
 from course_lib.validation import validated
 
-#: Where the layer normalisation is: before the sublayer, inside the residual branch, or after the sum.
+#: Where the normalisation is: before the sublayer, inside the residual branch, or after the sum.
 NORMS = ("pre", "post")
 
 
 class Residual(nn.Module):
-    r"""A residual connection around a sublayer $f$, with layer normalisation ("Add & Norm" in the paper).
+    r"""A residual connection around a sublayer $f$, with a normalisation ("Add & Norm" in the paper).
 
     $$\text{pre:}\quad x + f(\mathrm{LN}(x)) \qquad\qquad \text{post:}\quad \mathrm{LN}(x + f(x))$$
 
@@ -25,6 +26,8 @@ class Residual(nn.Module):
     Args:
         d_model: the dimension of the vectors.
         norm: "pre" or "post".
+        norm_type: "layer" for layer normalisation, "rms" for RMSNorm, which takes the place of LN above.
+        norm_eps: its epsilon.
         dropout: of the sublayer's output, in training mode.
 
     Raises:
@@ -34,12 +37,20 @@ class Residual(nn.Module):
     Xiong et al. (2020), "On layer normalization in the Transformer architecture", for "pre".
     """
 
-    @validated(partial(checks.residual_init, NORMS))
-    def __init__(self, d_model: int, *, norm: str = "pre", dropout: float = 0.0) -> None:
+    @validated(partial(checks.residual_init, NORMS, NORM_TYPES))
+    def __init__(
+        self,
+        d_model: int,
+        *,
+        norm: str = "pre",
+        norm_type: str = "layer",
+        norm_eps: float = 1e-5,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.placement = norm
         self.dropout = Dropout(dropout)
-        self.norm = nn.LayerNorm(d_model)
+        self.norm = make_norm(norm_type, d_model, norm_eps)
 
     @validated(checks.residual_forward, calls_back=True)
     def forward(

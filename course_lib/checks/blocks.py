@@ -6,6 +6,7 @@ from course_lib.cache import BlockCache, CrossAttentionCache, KeyValueCache
 from course_lib.checks.multihead import multihead_forward
 from course_lib.validation import (
     require_axes,
+    require_bool,
     require_floating,
     require_one_of,
     require_positive,
@@ -15,6 +16,12 @@ from course_lib.validation import (
     require_size,
     require_whole,
 )
+
+
+def make_norm(norm_types, norm_type, d_model, eps=1e-5):
+    """One of `norm_types`, a dimension, and an eps above 0."""
+    require_one_of(norm_types, norm_type=norm_type)
+    layer_norm_init(None, d_model, eps)
 
 
 def layer_norm_init(self, d_model, eps=1e-5):
@@ -41,8 +48,11 @@ def dropout_forward(self, x):
     require_floating(x=x)
 
 
-def feed_forward_init(activations, self, d_model, d_ff, *, dropout=0.0, activation="relu"):
+def feed_forward_init(
+    activations, self, d_model, d_ff, *, dropout=0.0, activation="relu", bias=True
+):
     """Sizes, a probability, and one of `activations`."""
+    require_bool(bias=bias)
     require_whole(d_model=d_model, d_ff=d_ff)
     require_probability(dropout=dropout)
     require_one_of(activations, activation=activation)
@@ -57,9 +67,11 @@ def feed_forward_forward(self, x):
     require_size(d_model, f"the feed-forward network was made for {d_model}", x=x)
 
 
-def residual_init(norms, self, d_model, *, norm="pre", dropout=0.0):
-    """A dimension, one of `norms`, and a probability."""
-    require_whole(d_model=d_model)
+def residual_init(
+    norms, norm_types, self, d_model, *, norm="pre", norm_type="layer", norm_eps=1e-5, dropout=0.0
+):
+    """A dimension, one of `norms`, one of `norm_types`, and a probability."""
+    make_norm(norm_types, norm_type, d_model, norm_eps)
     require_one_of(norms, norm=norm)
     require_probability(dropout=dropout)
 

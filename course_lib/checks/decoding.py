@@ -55,6 +55,13 @@ def sample(
     greedy(model, source, max_length=max_length, bos_id=bos_id, eos_id=eos_id)
 
 
+def stream(model, source, *, logits_processors=None, max_length=50, bos_id=1, eos_id=2, seed=None):
+    """As `sample`; no logits processors for greedy decoding."""
+    processors = () if logits_processors is None else logits_processors
+    lengths = {"max_length": max_length, "bos_id": bos_id, "eos_id": eos_id}
+    sample(model, source, logits_processors=processors, seed=seed, **lengths)
+
+
 def beam_search(
     model, source, beam_size=4, length_penalty=1.0, *, max_length=50, bos_id=1, eos_id=2, callback=None
 ):  # fmt: skip

@@ -32,11 +32,16 @@ def relative_positions(query_length, key_length, device=None):
         )
 
 
-def make_positions(encodings, name, d_model, num_heads, *, max_length, bidirectional=True):
-    """A name among `encodings`, and heads that divide the model's dimension."""
+def make_positions(
+    encodings, name, d_model, num_heads, *, max_length, bidirectional=True, rope_theta=10000.0,
+    rope_layout="interleaved",
+):  # fmt: skip
+    """A name among `encodings`, heads that divide the model's dimension, and what RoPE needs."""
     require_one_of(encodings, positions=name)
     require_bool(bidirectional=bidirectional)
     require_divides(num_heads=num_heads, d_model=d_model)
+    require_positive(rope_theta=rope_theta)
+    require_one_of(LAYOUTS, rope_layout=rope_layout)
 
 
 def sinusoidal_table(length, d_model, base=10000.0, *, dtype=torch.float32):

@@ -3,13 +3,15 @@
 import torch
 from torch import Tensor
 
-from course_lib.blocks import ACTIVATIONS, NORMS
+from course_lib.blocks import ACTIVATIONS, NORM_TYPES, NORMS
 from course_lib.cache import ModelCache
 from course_lib.checks.multihead import require_same_memory
 from course_lib.positions import ENCODINGS, make_positions
 from course_lib.validation import (
+    require_bool,
     require_divides,
     require_one_of,
+    require_positive,
     require_probability,
     require_same_dtype_and_device_as,
     require_sequence,
@@ -32,12 +34,13 @@ def config(self):
     require_probability(dropout=self.dropout)
     require_one_of(NORMS, norm=self.norm)
     require_one_of(ENCODINGS, positions=self.positions)
+    require_one_of(NORM_TYPES, norm_type=self.norm_type)
+    require_positive(norm_eps=self.norm_eps)
     require_one_of(ACTIVATIONS, activation=self.activation)
-    for name, choices in (("final_norm", (None, True, False)), ("tie_embeddings", (True, False))):
-        if getattr(self, name) not in choices:
-            raise ValueError(
-                f"{name}={getattr(self, name)!r} must be one of {', '.join(map(repr, choices))}"
-            )
+    for name in ("tie_embeddings", "scale_embeddings", "bias"):
+        require_bool(**{name: getattr(self, name)})
+    if self.final_norm is not None:
+        require_bool(final_norm=self.final_norm)
     if self.source_vocabulary is not None:
         require_whole(source_vocabulary=self.source_vocabulary)
     require_whole(0, pad_id=self.pad_id)
@@ -53,8 +56,9 @@ def _require_encoding(config):
     try:
         with torch.device("meta"):  # neither memory nor random numbers are used
             make_positions(
-                config.positions, config.d_model, config.num_heads, max_length=config.max_length
-            )
+                config.positions, config.d_model, config.num_heads, max_length=config.max_length,
+                rope_theta=config.rope_theta, rope_layout=config.rope_layout,
+            )  # fmt: skip
     except ValueError as error:
         raise ValueError(
             f"positions={config.positions!r} does not fit d_model={config.d_model} and "
@@ -71,9 +75,10 @@ def model_init(self, config):
         )
 
 
-def token_embedding_init(self, vocabulary, d_model):
+def token_embedding_init(self, vocabulary, d_model, *, scale=True):
     """Sizes above 0."""
     require_whole(vocabulary=vocabulary, d_model=d_model)
+    require_bool(scale=scale)
 
 
 def token_embedding_forward(self, tokens):

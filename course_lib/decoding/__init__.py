@@ -2,10 +2,11 @@
 
 from course_lib.decoding.beam import Beams, BeamStep, beam_search
 from course_lib.decoding.greedy import greedy
-from course_lib.decoding.logits_processors import temperature, top_k, top_p
+from course_lib.decoding.logits_processors import LogitsProcessor, temperature, top_k, top_p
 from course_lib.decoding.protocol import DecodingState, IncrementalDecoder
 from course_lib.decoding.sampling import sample
 from course_lib.decoding.session import DecodingSession
+from course_lib.decoding.streaming import stream
 from course_lib.decoding.table_model import table_model
 
 __all__ = [
@@ -14,9 +15,11 @@ __all__ = [
     "DecodingSession",
     "DecodingState",
     "IncrementalDecoder",
+    "LogitsProcessor",
     "beam_search",
     "greedy",
     "sample",
+    "stream",
     "table_model",
     "temperature",
     "top_k",

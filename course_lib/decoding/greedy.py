@@ -1,13 +1,23 @@
 """Greedy decoding."""
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from course_lib.checks import decoding as checks
 from course_lib.decoding.protocol import IncrementalDecoder
 from course_lib.decoding.session import DecodingSession, generate
 from course_lib.validation import validated
+
+
+def most_probable(logits: Float[Tensor, "batch vocabulary"]) -> Int[Tensor, " batch"]:
+    """Return the most probable token of each distribution.
+
+    Raises:
+        ValueError: for logits that are no distribution.
+    """
+    checks.distribution(logits)
+    return logits.argmax(dim=-1)  # (batch,)
 
 
 @validated(checks.greedy, calls_back=True)
@@ -38,10 +48,6 @@ def greedy(
         ValueError: for a model that does not follow the protocol, a source that it refuses, numbers out
             of range, and logits that are no distribution.
     """
-
-    def most_probable(logits: Tensor) -> Tensor:
-        checks.distribution(logits)
-        return logits.argmax(dim=-1)  # (batch,)
 
     session = DecodingSession(model, source, bos_id=bos_id)
     return generate(session, most_probable, max_length=max_length, eos_id=eos_id)

@@ -1,6 +1,6 @@
 """Sampling: the next token is drawn from the model's distribution."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import torch
 from jaxtyping import Int
@@ -51,11 +51,19 @@ def sample(
     processors = list(logits_processors)
     session = DecodingSession(model, source, bos_id=bos_id)
     batch, device = len(session.logits), session.logits.device
-    generator = None if seed is None else torch.Generator(device).manual_seed(int(seed))
     session.reorder(torch.arange(batch, device=device).repeat_interleave(num_samples))
+    choose = sampler(processors, seed, device)
+    return generate(session, choose, max_length=max_length, eos_id=eos_id)
+
+
+def sampler(
+    processors: list[LogitsProcessor], seed: int | None, device: torch.device
+) -> Callable[[Tensor], Tensor]:
+    """Return a function from logits to one sampled token per row."""
+    generator = None if seed is None else torch.Generator(device).manual_seed(int(seed))
 
     def sample_token(logits: Tensor) -> Tensor:
         p = apply_processors(processors, logits).softmax(dim=-1)  # (rows, vocabulary)
         return torch.multinomial(p, 1, generator=generator)[:, 0]  # (rows,)
 
-    return generate(session, sample_token, max_length=max_length, eos_id=eos_id)
+    return sample_token

@@ -1,6 +1,6 @@
 """A model, its decoding state and the logits of the next token: what every decoding loop holds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from jaxtyping import Float, Int
@@ -69,14 +69,14 @@ class DecodingSession:
         return self.logits.float().log_softmax(dim=-1)
 
 
-def generate(
+def generated_tokens(
     session: DecodingSession,
     choose: Callable[[Tensor], Tensor],
     *,
     max_length: int,
     eos_id: int,
-) -> Int[Tensor, "batch target"]:
-    """Generate one token after another until every sequence has ended.
+) -> Iterator[Int[Tensor, " batch"]]:
+    """Yield one token per sequence after another until every sequence has ended.
 
     Args:
         session: after its prefill.
@@ -84,12 +84,23 @@ def generate(
         max_length: the maximum number of tokens, end token included.
         eos_id: the token that ends a sequence; padding follows it.
     """
-    generated = []
     ended = torch.zeros(len(session.logits), dtype=torch.bool, device=session.logits.device)
-    while True:
+    for count in range(1, max_length + 1):
         token = choose(session.logits).masked_fill(ended, session.model.pad_id)  # (batch,)
-        generated.append(token)
+        yield token
         ended = ended | (token == eos_id)
-        if len(generated) == max_length or ended.all():
-            return torch.stack(generated, dim=1)
+        if count == max_length or ended.all():
+            return
         session.step(token)
+
+
+def generate(
+    session: DecodingSession,
+    choose: Callable[[Tensor], Tensor],
+    *,
+    max_length: int,
+    eos_id: int,
+) -> Int[Tensor, "batch target"]:
+    """Return all `generated_tokens`."""
+    tokens = generated_tokens(session, choose, max_length=max_length, eos_id=eos_id)
+    return torch.stack(list(tokens), dim=1)

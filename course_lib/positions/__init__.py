@@ -32,6 +32,8 @@ class ModelSizes(NamedTuple):
     d_head: int
     max_length: int
     bidirectional: bool
+    rope_theta: float
+    rope_layout: str
 
 
 Encoding = EmbeddingPositions | AttentionPositions | None
@@ -44,7 +46,7 @@ REGISTRY: Mapping[str, Callable[[ModelSizes], Encoding]] = MappingProxyType(
         "learned": lambda m: LearnedPositions(m.max_length, m.d_model),
         "shaw": lambda m: ShawRelativePositions(m.d_head),
         "t5": lambda m: T5RelativeBias(m.num_heads, bidirectional=m.bidirectional),
-        "rotary": lambda m: RotaryPositions(m.d_head),
+        "rotary": lambda m: RotaryPositions(m.d_head, m.rope_theta, layout=m.rope_layout),
         "alibi": lambda m: AlibiBias(m.num_heads),
     }
 )
@@ -67,7 +69,14 @@ class Positions(NamedTuple):
 
 @validated(partial(checks.make_positions, ENCODINGS), calls_back=True)
 def make_positions(
-    name: str, d_model: int, num_heads: int, *, max_length: int, bidirectional: bool = True
+    name: str,
+    d_model: int,
+    num_heads: int,
+    *,
+    max_length: int,
+    bidirectional: bool = True,
+    rope_theta: float = 10000.0,
+    rope_layout: str = "interleaved",
 ) -> Positions:
     """Make the encoding called `name`.
 
@@ -76,11 +85,15 @@ def make_positions(
         d_model, num_heads: of the model.
         max_length: how many positions "learned" has.
         bidirectional: whether a token may attend to later ones; the buckets of "t5" depend on it.
+        rope_theta, rope_layout: `base` and `layout` of "rotary"; see `rotary`.
 
     Raises:
         ValueError: for an unknown name, and what the encoding itself refuses.
     """
-    sizes = ModelSizes(d_model, num_heads, d_model // num_heads, max_length, bidirectional)
+    d_head = d_model // num_heads
+    sizes = ModelSizes(
+        d_model, num_heads, d_head, max_length, bidirectional, rope_theta, rope_layout
+    )
     made = REGISTRY[name](sizes)
     kind = "embedding" if isinstance(made, EmbeddingPositions) else "attention"
     return Positions(**{kind: made})

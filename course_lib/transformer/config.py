@@ -21,18 +21,25 @@ class TransformerConfig:
         dropout: of attention weights, of the hidden units of the FFN, of the output of each sublayer, and of
             the embeddings; in training mode.
         norm: "post" as in the paper, or "pre"; see `course_lib.blocks.Residual`.
-        final_norm: whether a layer normalisation follows the last block; None for "where norm is pre".
+        norm_type: "layer" for layer normalisation as in the paper, or "rms" for RMSNorm.
+        norm_eps: the epsilon of the normalisations.
+        final_norm: whether a normalisation follows the last block; None for "where norm is pre".
         positions: one of `course_lib.positions.ENCODINGS`.
+        rope_theta: the base of the wavelengths of "rotary" positions.
+        rope_layout: which components "rotary" positions rotate together, "interleaved" or "half".
         max_length: the longest sequence for "learned" positions; the others have no limit.
+        scale_embeddings: whether token embeddings are multiplied by the square root of `d_model`.
         tie_embeddings: whether the output layer shares the matrix of the target embedding; with one
             vocabulary the source embedding shares it too.
-        activation: of the feed-forward networks, "relu" or "gelu".
+        activation: of the feed-forward networks, "relu", "gelu" or "swiglu".
+        bias: whether the linear layers of attention and feed-forward networks add one.
         pad_id: the token that fills up shorter sequences; no token attends to it.
 
     Raises:
         ValueError: for a configuration that cannot work; it names the field.
 
-    Source: Vaswani et al. (2017), table 3.
+    Source: Vaswani et al. (2017), table 3; Touvron et al. (2023), "LLaMA", section 2.2, for the choices of
+    current language models: norm "pre", norm_type "rms", positions "rotary", activation "swiglu", no biases.
     """
 
     target_vocabulary: int
@@ -45,11 +52,17 @@ class TransformerConfig:
     d_ff: int = 2048
     dropout: float = 0.1
     norm: str = "post"
+    norm_type: str = "layer"
+    norm_eps: float = 1e-5
     final_norm: bool | None = None
     positions: str = "sinusoidal"
+    rope_theta: float = 10000.0
+    rope_layout: str = "interleaved"
     max_length: int = 512
+    scale_embeddings: bool = True
     tie_embeddings: bool = False
     activation: str = "relu"
+    bias: bool = True
     pad_id: int = 0
 
     @validated(checks.config)
@@ -63,5 +76,5 @@ class TransformerConfig:
 
     @property
     def has_final_norm(self) -> bool:
-        """Whether a layer normalisation follows the last block."""
+        """Whether a normalisation follows the last block."""
         return self.norm == "pre" if self.final_norm is None else self.final_norm

@@ -13,7 +13,7 @@ from course_lib.validation import validated
 
 
 class TokenEmbedding(nn.Embedding):
-    r"""A learned vector per token, times $\sqrt{d_\text{model}}$.
+    r"""A learned vector per token, times $\sqrt{d_\text{model}}$ unless `scale` is False.
 
     $$E_t\, \sqrt{d_\text{model}}, \qquad E_{t,i} \sim \mathcal{N}(0,\ 1/d_\text{model}) \text{ at initialisation}$$
 
@@ -24,6 +24,7 @@ class TokenEmbedding(nn.Embedding):
     Args:
         vocabulary: the number of tokens.
         d_model: the dimension of an embedding.
+        scale: whether to multiply; GPT-2 and LLaMA do not.
 
     Raises:
         ValueError: for numbers below 1.
@@ -32,8 +33,9 @@ class TokenEmbedding(nn.Embedding):
     """
 
     @validated(checks.token_embedding_init)
-    def __init__(self, vocabulary: int, d_model: int) -> None:
+    def __init__(self, vocabulary: int, d_model: int, *, scale: bool = True) -> None:
         super().__init__(vocabulary, d_model)
+        self.factor = math.sqrt(d_model) if scale else 1.0
         nn.init.normal_(self.weight, std=d_model**-0.5)
 
     @validated(checks.token_embedding_forward)
@@ -43,7 +45,7 @@ class TokenEmbedding(nn.Embedding):
         Raises:
             ValueError: for what is not whole numbers of shape (batch, length) below `vocabulary`.
         """
-        return super().forward(tokens) * math.sqrt(self.embedding_dim)
+        return super().forward(tokens) * self.factor
 
 
 class InputEmbedding(nn.Module):
@@ -56,7 +58,9 @@ class InputEmbedding(nn.Module):
 
     def __init__(self, vocabulary: int, config: TransformerConfig) -> None:
         super().__init__()
-        self.token_embedding = TokenEmbedding(vocabulary, config.d_model)
+        self.token_embedding = TokenEmbedding(
+            vocabulary, config.d_model, scale=config.scale_embeddings
+        )
         self.positions = make_positions(
             config.positions, config.d_model, config.num_heads, max_length=config.max_length
         ).embedding

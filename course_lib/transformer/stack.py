@@ -3,7 +3,7 @@
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
-from course_lib.blocks import DecoderBlock, EncoderBlock
+from course_lib.blocks import DecoderBlock, EncoderBlock, make_norm
 from course_lib.cache import ModelCache
 from course_lib.masks import causal_mask, combine_masks, padding_mask_from_tokens
 from course_lib.positions import make_positions
@@ -30,12 +30,20 @@ def _blocks(
 ) -> nn.ModuleList:
     """Return blocks, each with an encoding of its own where that works inside attention."""
     sizes = (config.d_model, config.num_heads)
-    options = {"max_length": config.max_length, "bidirectional": not causal}
+    options = {
+        "max_length": config.max_length,
+        "bidirectional": not causal,
+        "rope_theta": config.rope_theta,
+        "rope_layout": config.rope_layout,
+    }
     return nn.ModuleList(
         block(
             *sizes,
             config.d_ff,
             norm=config.norm,
+            norm_type=config.norm_type,
+            norm_eps=config.norm_eps,
+            bias=config.bias,
             dropout=config.dropout,
             activation=config.activation,
             num_kv_heads=config.num_kv_heads,
@@ -46,8 +54,10 @@ def _blocks(
 
 
 def make_final_norm(config: TransformerConfig) -> nn.Module:
-    """Return the layer normalisation after the last block, or the identity where there is none."""
-    return nn.LayerNorm(config.d_model) if config.has_final_norm else nn.Identity()
+    """Return the normalisation after the last block, or the identity where there is none."""
+    if not config.has_final_norm:
+        return nn.Identity()
+    return make_norm(config.norm_type, config.d_model, config.norm_eps)
 
 
 def decoder_mask(

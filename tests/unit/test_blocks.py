@@ -236,13 +236,14 @@ def test_feed_forward_equals_pytorch(ledger, dtype, batch, activation):
 
 
 @pytest.mark.verifies("course_lib.blocks.ACTIVATIONS", against="their formulas and `math.erf`")
-def test_relu_and_gelu_equal_their_formulas(ledger):
+def test_activations_equal_their_formulas(ledger):
     x = torch.linspace(-6, 6, 97, dtype=torch.float64)
     gaussian = [u * (1 + math.erf(u / math.sqrt(2))) / 2 for u in x.tolist()]
     ramp = [max(0.0, u) for u in x.tolist()]
-    for name, wanted in (("gelu", gaussian), ("relu", ramp)):
+    gate = [u / (1 + math.exp(-u)) for u in x.tolist()]
+    for name, wanted in (("gelu", gaussian), ("relu", ramp), ("swiglu", gate)):
         ledger.compare(ACTIVATIONS[name](x), torch.tensor(wanted, dtype=x.dtype), within=1e-14)
-    assert set(ACTIVATIONS) == {"relu", "gelu"}
+    assert set(ACTIVATIONS) == {"relu", "gelu", "swiglu"}
 
 
 def test_feed_forward_dropout_acts_on_hidden_units_only():

@@ -1,0 +1,126 @@
+"""SmolLM2-135M-Instruct as a `DecoderOnly`: its configuration, and its weights under the names of this course."""
+
+import re
+import time
+from pathlib import Path
+
+import gguf
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from course_lib.checks import pretrained as checks
+from course_lib.pretrained.stored import cache_file, load, store
+from course_lib.pretrained.tokenizer import Tokenizer, read_tokenizer, tokenizer_from
+from course_lib.pretrained.weights_file import require_intact, weights_file
+from course_lib.transformer import DecoderOnly, TransformerConfig
+from course_lib.validation import validated
+
+#: The architecture of LLaMA (Touvron et al. 2023) with the sizes of SmolLM2-135M (Allal et al. 2025). Its own
+#: padding token also ends the turns of a chat, so padding is a reserved token that no text has.
+CONFIG = TransformerConfig(
+    target_vocabulary=49152,
+    d_model=576,
+    num_heads=9,
+    num_kv_heads=3,
+    decoder_layers=30,
+    d_ff=1536,
+    dropout=0.0,
+    norm="pre",
+    norm_type="rms",
+    norm_eps=1e-5,
+    positions="rotary",
+    rope_theta=100_000.0,
+    max_length=8192,
+    scale_embeddings=False,
+    tie_embeddings=True,
+    activation="swiglu",
+    bias=False,
+    pad_id=16,
+)
+
+#: GGUF's name of a tensor → the name in a `DecoderOnly`; N is the number of a block.
+NAMES = {
+    "token_embd": "embedding.token_embedding",
+    "output_norm": "norm",
+    "blk.N.attn_norm": "blocks.N.attention_residual.norm",
+    "blk.N.attn_q": "blocks.N.attention.q_proj",
+    "blk.N.attn_k": "blocks.N.attention.k_proj",
+    "blk.N.attn_v": "blocks.N.attention.v_proj",
+    "blk.N.attn_output": "blocks.N.attention.out_proj",
+    "blk.N.ffn_norm": "blocks.N.feed_forward_residual.norm",
+    "blk.N.ffn_gate": "blocks.N.feed_forward.gate_proj",
+    "blk.N.ffn_up": "blocks.N.feed_forward.up_proj",
+    "blk.N.ffn_down": "blocks.N.feed_forward.down_proj",
+}
+
+
+@validated(checks.load_smollm2)
+def load_smollm2(dtype: torch.dtype | None = torch.float32) -> tuple[DecoderOnly, Tokenizer]:
+    """Return the model, in evaluation mode, and its tokenizer.
+
+    The first call dequantises the weights and stores them in the user's cache directory; later calls load
+    them from there.
+
+    Args:
+        dtype: of the weights, float32 or bfloat16; None for the one in which this machine multiplies a matrix
+            by a vector faster, which is what generation spends its time on.
+
+    Raises:
+        FileNotFoundError: where the weights are not installed; the message says how to install them.
+        ValueError: for another dtype, and for a damaged file.
+
+    Source: Allal et al. (2025), "SmolLM2: when Smol goes big"; Apache-2.0.
+    """
+    path = weights_file()
+    with torch.device("meta"):
+        model = DecoderOnly(CONFIG)
+    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+    dtype = faster_dtype() if dtype is None else dtype
+    stored = cache_file(dtype)
+    weights, tokenizer = load(stored, shapes)
+    if weights is None:
+        require_intact(path)
+        weights = {name: weight.to(dtype) for name, weight in dequantised(path).items()}
+        tokenizer = read_tokenizer(path)
+        store(stored, weights, tokenizer)
+    model.load_state_dict(weights, strict=False, assign=True)
+    model.lm_head.weight = model.embedding.token_embedding.weight
+    return model.requires_grad_(False).eval(), tokenizer_from(tokenizer)
+
+
+def dequantised(path: Path) -> dict[str, Tensor]:
+    """Return all weights in float32, under the names of a `DecoderOnly`."""
+    weights = {}
+    for tensor in gguf.GGUFReader(path).tensors:
+        values = torch.from_numpy(gguf.dequantize(tensor.data, tensor.tensor_type).copy())
+        weights[our_name(tensor.name)] = values
+    return weights
+
+
+def our_name(gguf_name: str) -> str:
+    """Return the name in a `DecoderOnly` of a tensor of the GGUF file.
+
+    Raises:
+        ValueError: for a tensor that a LLaMA does not have.
+    """
+    name, _, kind = gguf_name.rpartition(".")
+    number = re.search(r"\d+", name)
+    known = NAMES.get(re.sub(r"\d+", "N", name))
+    if known is None or kind != "weight":
+        raise ValueError(f"{gguf_name!r} is no tensor of a LLaMA")
+    return known.replace("N", number[0] if number else "") + ".weight"
+
+
+def faster_dtype() -> torch.dtype:
+    """Return the dtype in which this machine multiplies the output matrix by a vector faster."""
+    seconds = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        matrix = torch.zeros(CONFIG.target_vocabulary, CONFIG.d_model, dtype=dtype)
+        runs = []
+        for _ in range(4):
+            start = time.perf_counter()
+            F.linear(matrix[:1], matrix)
+            runs.append(time.perf_counter() - start)
+        seconds[dtype] = min(runs)
+    return min(seconds, key=seconds.get)

@@ -1,0 +1,88 @@
+"""Text in, text out, piece by piece as it is generated."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+
+from course_lib.checks import pretrained as checks
+from course_lib.decoding import LogitsProcessor, stream
+from course_lib.pretrained.tokenizer import Tokenizer
+from course_lib.transformer import DecoderOnly
+from course_lib.validation import validated
+
+
+@validated(checks.continue_text, calls_back=True)
+def continue_text(
+    model: DecoderOnly,
+    tokenizer: Tokenizer,
+    text: str,
+    *,
+    logits_processors: Iterable[LogitsProcessor] | None = None,
+    max_length: int = 50,
+    seed: int | None = None,
+) -> Iterator[str]:
+    """Yield pieces of text that continue `text`, each as soon as it is generated. ::
+
+        for piece in continue_text(model, tokenizer, "The capital of France is"):
+            print(piece, end="")
+
+    Args:
+        model, tokenizer: from `load_smollm2`.
+        text: what to continue.
+        logits_processors: None for the most probable token each time; otherwise each token is sampled from the
+            distribution that they leave, such as `[lambda z: top_p(temperature(z, 0.8), 0.9)]`.
+        max_length: the maximum number of new tokens.
+        seed: makes samples reproducible.
+
+    Raises:
+        ValueError: for an empty text, and for one that with `max_length` more tokens exceeds the context
+            length that the model was trained with.
+    """
+    prompt = torch.tensor([tokenizer.encode(text)], device=model.lm_head.weight.device)
+    tokens = stream(
+        model,
+        prompt,
+        logits_processors=logits_processors,
+        max_length=max_length,
+        eos_id=tokenizer.eos_id,
+        seed=seed,
+    )
+    return _pieces(tokenizer, (token.item() for token in tokens))
+
+
+@validated(checks.chat, calls_back=True)
+def chat(
+    model: DecoderOnly,
+    tokenizer: Tokenizer,
+    messages: Sequence[dict[str, str]],
+    *,
+    logits_processors: Iterable[LogitsProcessor] | None = None,
+    max_length: int = 200,
+    seed: int | None = None,
+) -> Iterator[str]:
+    """Yield the answer to the last message of a chat, piece by piece: `continue_text` of the chat template.
+
+    Args:
+        messages: see `Tokenizer.apply_chat_template`.
+
+    Raises:
+        ValueError: as `Tokenizer.apply_chat_template` and `continue_text`.
+    """
+    text = tokenizer.apply_chat_template(messages)
+    options = {"logits_processors": logits_processors, "max_length": max_length, "seed": seed}
+    return continue_text(model, tokenizer, text, **options)
+
+
+def _pieces(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:
+    """Decode tokens as they come; a character whose bytes are spread over tokens waits for the last of them."""
+    waiting: list[int] = []
+    for i in ids:
+        if i == tokenizer.eos_id:
+            break
+        waiting.append(i)
+        piece = tokenizer.decode(waiting)
+        if not piece.endswith("\ufffd"):
+            yield piece
+            waiting.clear()
+    if waiting:
+        yield tokenizer.decode(waiting)

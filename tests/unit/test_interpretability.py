@@ -1,0 +1,169 @@
+"""Head scores against explicit loops, ablation against zeroed weights, the logit lens against Hugging Face."""
+
+import copy
+import itertools
+import math
+
+import pytest
+import torch
+
+from course_lib.interpretability import (
+    ablated_heads,
+    attention_weights,
+    first_token_score,
+    induction_score,
+    logit_lens,
+    previous_token_score,
+    repeated_tokens,
+    surprisal,
+)
+from course_lib.transformer import DecoderOnly, TransformerConfig
+from tests.helpers.llama import llama
+from tests.helpers.transformer import randomized
+
+HEADS, LAYERS, LENGTH = 4, 3, 13
+
+
+def model():
+    config = TransformerConfig(
+        target_vocabulary=19,
+        d_model=24,
+        num_heads=HEADS,
+        num_kv_heads=2,
+        decoder_layers=LAYERS,
+        d_ff=17,
+        dropout=0.0,
+        norm="pre",
+        norm_type="rms",
+        positions="rotary",
+        scale_embeddings=False,
+        activation="swiglu",
+        bias=False,
+    )
+    return randomized(DecoderOnly(config)).eval()
+
+
+def tokens(batch=1):
+    return torch.randint(1, 19, (batch, LENGTH))
+
+
+def some_weights():
+    return torch.rand(2, 3, LENGTH, LENGTH, dtype=torch.float64)
+
+
+@pytest.mark.verifies(
+    "course_lib.interpretability.attention_weights", against="Hugging Face `output_attentions`"
+)
+def test_attention_weights_equal_hugging_face(ledger):
+    ours, given = model(), tokens()
+    theirs = llama(ours, attn_implementation="eager")(given, output_attentions=True).attentions
+    found = attention_weights(ours, given)
+    assert found.shape == (LAYERS, HEADS, LENGTH, LENGTH)
+    ledger.compare(found, torch.stack(theirs)[:, 0], within=2e-6)
+
+
+@pytest.mark.verifies(
+    "course_lib.interpretability.previous_token_score", against="an explicit loop"
+)
+@pytest.mark.verifies("course_lib.interpretability.first_token_score", against="an explicit loop")
+@pytest.mark.verifies("course_lib.interpretability.induction_score", against="an explicit loop")
+def test_scores_equal_loops(ledger):
+    weights = some_weights()
+    for a, b in itertools.product(range(2), range(3)):
+        rows = weights[a, b].tolist()
+
+        def mean(numbers):
+            numbers = list(numbers)
+            return torch.tensor(sum(numbers) / len(numbers), dtype=torch.float64)
+
+        before = mean(rows[i][i - 1] for i in range(1, LENGTH))
+        ledger.compare(previous_token_score(weights)[a, b], before, within=1e-14)
+        sink = mean(rows[i][0] for i in range(4, LENGTH))
+        ledger.compare(first_token_score(weights, start=4)[a, b], sink, within=1e-14)
+        for period in (2, 5, LENGTH - 1):
+            after = mean(rows[i][i - period + 1] for i in range(period, LENGTH))
+            ledger.compare(induction_score(weights, period)[a, b], after, within=1e-14)
+
+
+@pytest.mark.verifies("course_lib.interpretability.repeated_tokens", against="properties")
+def test_repeated_tokens_repeat(ledger):
+    given = repeated_tokens(50, vocabulary=9, batch=3, first=4, seed=1)
+    assert given.shape == (3, 100) and given.min() == 4 and given.max() == 8
+    ledger.compare(given[:, 50:], given[:, :50], within=0)
+    assert not torch.equal(given, repeated_tokens(50, vocabulary=9, batch=3, first=4, seed=2))
+    assert not torch.equal(given[0], given[1])
+
+
+@pytest.mark.verifies(
+    "course_lib.interpretability.ablated_heads", against="columns of W^O set to zero"
+)
+@pytest.mark.parametrize("heads", [[(1, 2)], [(0, 0), (0, 3), (2, 1)], []])
+def test_ablated_heads_equal_zeroed_columns(ledger, heads):
+    ours, given = model(), tokens(2)
+    changed = copy.deepcopy(ours)
+    d = 24 // HEADS
+    for layer, head in heads:
+        for column in range(head * d, (head + 1) * d):
+            changed.blocks[layer].attention.out_proj.weight.data[:, column] = 0.0
+    before = ours(given)
+    with ablated_heads(ours, heads):
+        found = ours(given)
+    ledger.compare(found, changed(given), within=1e-12)
+    assert torch.equal(ours(given), before) and (not heads or not torch.allclose(found, before))
+
+
+def test_heads_come_back_after_an_error():
+    ours, given = model(), tokens()
+    before = ours(given)
+    with pytest.raises(RuntimeError), ablated_heads(ours, [(0, 0)]):
+        raise RuntimeError
+    assert torch.equal(ours(given), before)
+
+
+@pytest.mark.verifies(
+    "course_lib.interpretability.logit_lens", against="Hugging Face `output_hidden_states`"
+)
+@pytest.mark.parametrize("position", [-1, 0, 5])
+def test_the_logit_lens_equals_hugging_face(ledger, position):
+    ours, given = model(), tokens(2)
+    theirs = llama(ours)
+    states = theirs(given, output_hidden_states=True).hidden_states  # the last one is normalised
+    *streams, last = (state[:, position] for state in states)
+    wanted = [theirs.lm_head(theirs.model.norm(x)) for x in streams] + [theirs.lm_head(last)]
+    found = logit_lens(ours, given, position=position)
+    ledger.compare(found, torch.stack(wanted), within=2e-5)
+    ledger.compare(found[-1], ours(given)[:, position], within=1e-12)
+
+
+@pytest.mark.verifies("course_lib.interpretability.surprisal", against="an explicit loop")
+def test_surprisal_equals_a_loop(ledger):
+    ours, given = model(), tokens(2)
+    found = surprisal(ours, given)
+    assert found.shape == (2, LENGTH - 1)
+    for row, t in itertools.product(range(2), range(1, LENGTH)):
+        logits = ours(given[row : row + 1, :t])[0, -1].tolist()
+        p = math.exp(logits[given[row, t]]) / sum(map(math.exp, logits))
+        ledger.compare(found[row, t - 1], torch.tensor(-math.log2(p)), within=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda m, t: attention_weights(torch.nn.Linear(2, 2), t), "model is a Linear"),
+        (lambda m, t: attention_weights(m, t.repeat(2, 1)), "2 sequences; give one"),
+        (lambda m, t: previous_token_score(torch.rand(3, 4)), "as many queries as keys"),
+        (lambda m, t: previous_token_score(torch.rand(1, 1)), "before which there is none"),
+        (lambda m, t: first_token_score(torch.rand(5, 5)), "start=10 leaves no token"),
+        (lambda m, t: induction_score(torch.rand(5, 5), 5), "period=5 must be below"),
+        (lambda m, t: induction_score(torch.rand(5, 5), 1), "period=1 is below 2"),
+        (lambda m, t: repeated_tokens(3, vocabulary=4, first=4), "first=4 must be below"),
+        (lambda m, t: ablated_heads(m, [(3, 0)]), "holds layer 3; the model has layers 0 to 2"),
+        (lambda m, t: ablated_heads(m, [(0, 4)]), "holds head 4; the model has heads 0 to 3"),
+        (lambda m, t: ablated_heads(m, [3]), r"pairs \(layer, head\)"),
+        (lambda m, t: logit_lens(m, t, position=13), "outside the sequence of 13 tokens"),
+        (lambda m, t: surprisal(m, t[:, :1]), "the first one has none"),
+    ],
+)
+def test_bad_input_is_refused(without_annotations, call, says):
+    with pytest.raises(ValueError, match=says):
+        call(model(), tokens())

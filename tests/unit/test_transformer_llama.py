@@ -1,0 +1,145 @@
+"""`DecoderOnly` with the choices of LLaMA against Hugging Face's `LlamaForCausalLM`, and the parts it adds."""
+
+import pytest
+import torch
+from torch import nn
+
+from course_lib.blocks import NORM_TYPES, FeedForward, RMSNorm, make_norm
+from course_lib.decoding import greedy
+from course_lib.transformer import DecoderOnly, TransformerConfig
+from tests.helpers.llama import llama
+from tests.helpers.transformer import randomized
+
+LLAMA = {
+    "target_vocabulary": 41,
+    "d_model": 24,
+    "num_heads": 6,
+    "num_kv_heads": 2,
+    "decoder_layers": 3,
+    "d_ff": 31,
+    "dropout": 0.0,
+    "norm": "pre",
+    "norm_type": "rms",
+    "positions": "rotary",
+    "max_length": 64,
+    "scale_embeddings": False,
+    "activation": "swiglu",
+    "bias": False,
+    "pad_id": 3,
+}
+CHOICES = [
+    {"rope_layout": "interleaved", "rope_theta": 10000.0, "norm_eps": 1e-5},
+    {"rope_layout": "half", "rope_theta": 500.0, "norm_eps": 1e-2},
+    {"tie_embeddings": True, "num_kv_heads": 6},
+]
+
+
+def small(**choices):
+    return randomized(DecoderOnly(TransformerConfig(**(LLAMA | choices)))).eval()
+
+
+@pytest.mark.verifies(
+    "course_lib.transformer.DecoderOnly", against="Hugging Face `LlamaForCausalLM`"
+)
+@pytest.mark.parametrize("choices", CHOICES)
+def test_decoder_only_equals_llama(ledger, choices):
+    model = small(**choices)
+    theirs = llama(model, attn_implementation="sdpa")
+    tokens = torch.randint(4, 41, (2, 13))
+    # RoPE's angles and RMSNorm are computed in float32 there, whatever the dtype.
+    ledger.compare(model(tokens), theirs(tokens).logits, within=2e-5)
+
+
+@pytest.mark.parametrize("choices", CHOICES)
+def test_greedy_continues_as_llama_generates(choices):
+    model = small(**choices)
+    theirs = llama(model)
+    prompt = torch.randint(4, 41, (3, 7))
+    given = torch.ones_like(prompt)
+    wanted = theirs.generate(prompt, attention_mask=given, max_new_tokens=20, do_sample=False)
+    found = greedy(model, prompt, max_length=20, eos_id=2)
+    assert torch.equal(found, wanted[:, 7 : 7 + found.shape[1]])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rope_theta": 10.0},
+        {"rope_layout": "half"},
+        {"norm_eps": 0.5},
+        {"scale_embeddings": True},
+        {"norm_type": "layer"},
+        {"activation": "relu"},
+        {"bias": True},
+    ],
+)
+def test_every_choice_matters(change):
+    """Each field of the configuration changes the logits, so none is silently ignored."""
+    model = small()
+    other = DecoderOnly(TransformerConfig(**(LLAMA | change))).double().eval()
+    other.load_state_dict(model.state_dict(), strict=False)
+    for name, parameter in other.named_parameters():
+        if name.endswith("bias"):
+            nn.init.ones_(parameter)
+    tokens = torch.randint(4, 41, (2, 13))
+    assert (model(tokens) - other(tokens)).abs().max() > 1e-3
+
+
+def test_without_biases_no_linear_layer_has_one():
+    linear = [m for m in small().modules() if isinstance(m, nn.Linear)]
+    assert len(linear) == 3 * 7 + 1 and all(layer.bias is None for layer in linear)
+
+
+@pytest.mark.verifies("course_lib.blocks.RMSNorm", against="PyTorch `nn.RMSNorm`")
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("eps", [1e-5, 0.3])
+def test_rms_norm_equals_pytorch(ledger, eps, dtype):
+    ours, theirs = RMSNorm(7, eps).to(dtype), nn.RMSNorm(7, eps).double()
+    ours.weight.data = torch.randn(7).to(dtype)
+    theirs.weight.data = ours.weight.data.double()
+    x = torch.randn(2, 3, 7).to(dtype).requires_grad_()
+    double = x.detach().double().requires_grad_()
+    within = {torch.float64: 1e-14, torch.float32: 2e-6, torch.bfloat16: 3e-2}[dtype]
+    ledger.compare(ours(x), theirs(double), within=within)
+    if dtype != torch.bfloat16:
+        weights = torch.randn(2, 3, 7, dtype=torch.float64)
+        (ours(x).double() * weights).sum().backward()
+        (theirs(double) * weights).sum().backward()
+        assert (
+            (x.grad.double() - double.grad).abs().max() < 1e-4 if dtype == torch.float32 else 1e-13
+        )
+
+
+@pytest.mark.verifies("course_lib.blocks.make_norm", against="PyTorch `nn.LayerNorm`, `nn.RMSNorm`")
+@pytest.mark.verifies(
+    "course_lib.blocks.NORM_TYPES", against="PyTorch `nn.LayerNorm`, `nn.RMSNorm`"
+)
+def test_make_norm_makes_pytorchs_layers(ledger):
+    x = torch.randn(5, 6, dtype=torch.float64)
+    wanted = {"layer": nn.LayerNorm(6, eps=0.2).double(), "rms": nn.RMSNorm(6, eps=0.2).double()}
+    assert set(NORM_TYPES) == set(wanted)
+    for name, theirs in wanted.items():
+        ledger.compare(make_norm(name, 6, 0.2).double()(x), theirs(x), within=1e-15)
+
+
+@pytest.mark.verifies("course_lib.blocks.FeedForward", against="Hugging Face `LlamaMLP`")
+def test_swiglu_equals_llama(ledger):
+    from transformers.models.llama import modeling_llama
+
+    theirs = modeling_llama.LlamaMLP(
+        modeling_llama.LlamaConfig(hidden_size=6, intermediate_size=9, num_attention_heads=2)
+    )
+    theirs = randomized(theirs)
+    ours = FeedForward(6, 9, activation="swiglu", bias=False).double()
+    ours.load_state_dict(theirs.state_dict())
+    x = torch.randn(2, 5, 6, dtype=torch.float64)
+    ledger.compare(ours(x), theirs(x), within=1e-14)
+
+
+def test_unknown_choices_are_refused(without_annotations):
+    with pytest.raises(ValueError, match="norm_type='rmsnorm' is unknown"):
+        TransformerConfig(**(LLAMA | {"norm_type": "rmsnorm"}))
+    with pytest.raises(ValueError, match="rope_theta=0 is not a finite number above 0"):
+        TransformerConfig(**(LLAMA | {"rope_theta": 0}))
+    with pytest.raises(ValueError, match="bias=1 is a int; it must be True or False"):
+        TransformerConfig(**(LLAMA | {"bias": 1}))
