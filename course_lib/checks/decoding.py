@@ -1,7 +1,7 @@
 """Checks of `course_lib.decoding`."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from numbers import Real
 
 from torch import Tensor
@@ -46,8 +46,8 @@ def sample(
     if seed is not None:
         require_whole(0, seed=seed)
     several = isinstance(logits_processors, Iterable)
-    listed = logits_processors if isinstance(logits_processors, Sequence) else ()
-    if not several or not all(map(callable, listed)):
+    once = isinstance(logits_processors, Iterator)  # which can be read only once
+    if not several or not (once or all(map(callable, logits_processors))):
         raise ValueError(
             f"logits_processors={logits_processors!r} must be a list of functions from logits to logits, "
             f"e.g. [lambda z: top_k(z, 10)]"

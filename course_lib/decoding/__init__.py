@@ -2,7 +2,7 @@
 
 from course_lib.decoding.beam import Beams, BeamStep, beam_search
 from course_lib.decoding.greedy import greedy
-from course_lib.decoding.logits_processors import LogitsProcessor, temperature, top_k, top_p
+from course_lib.decoding.logits_processors import temperature, top_k, top_p
 from course_lib.decoding.protocol import DecodingState, IncrementalDecoder
 from course_lib.decoding.sampling import sample
 from course_lib.decoding.session import DecodingSession
@@ -15,7 +15,6 @@ __all__ = [
     "DecodingSession",
     "DecodingState",
     "IncrementalDecoder",
-    "LogitsProcessor",
     "beam_search",
     "greedy",
     "sample",

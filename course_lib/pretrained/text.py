@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import torch
 
 from course_lib.checks import pretrained as checks
-from course_lib.decoding import LogitsProcessor, stream
+from course_lib.decoding import stream
+from course_lib.decoding.logits_processors import LogitsProcessor
 from course_lib.pretrained.tokenizer import Tokenizer
 from course_lib.transformer import DecoderOnly
 from course_lib.validation import validated

@@ -16,6 +16,7 @@ from course_lib import (
     decoding,
     efficient,
     inspection,
+    interpretability,
     masks,
     multihead,
     pooling,
@@ -298,6 +299,9 @@ def calls() -> dict[str, Callable[[], Call]]:
     # --- 7 and 8: blocks, models, cache ----------------------------------------------------------
     add("LayerNorm", blocks.LayerNorm, d_model=6, eps=1e-5)
     module("LayerNorm.forward", lambda: blocks.LayerNorm(6), x=lambda: x(2, 4, 6))
+    add("RMSNorm", blocks.RMSNorm, d_model=6, eps=1e-5)
+    module("RMSNorm.forward", lambda: blocks.RMSNorm(6), x=lambda: x(2, 4, 6))
+    add("make_norm", blocks.make_norm, norm_type="rms", d_model=6, eps=1e-5)
     add("Dropout", blocks.Dropout, p=0.3)
     module("Dropout.forward", lambda: blocks.Dropout(0.3), x=lambda: x(2, 4, 6))
     add("FeedForward", blocks.FeedForward, d_model=6, d_ff=7, dropout=0.0, activation="gelu")
@@ -310,7 +314,9 @@ def calls() -> dict[str, Callable[[], Call]]:
     module("DecoderBlock.forward", lambda: blocks.DecoderBlock(**BLOCK), x=lambda: x(2, 4, 12),
            memory=lambda: x(2, 5, 12), mask=lambda: masks.causal_mask(4),
            memory_mask=lambda: masks.padding_mask(torch.tensor([3, 5])))  # fmt: skip
-    add("TransformerConfig", transformer.TransformerConfig, **SIZES)
+    add("TransformerConfig", transformer.TransformerConfig, **SIZES, norm_type="rms", norm_eps=1e-6,
+        positions="rotary", rope_theta=1000.0, rope_layout="half", scale_embeddings=False,
+        activation="swiglu", bias=False)  # fmt: skip
     module("Transformer.forward", model, source=lambda: tokens(11, 2, 5),
            target=lambda: tokens(9, 2, 4))  # fmt: skip
     module("DecoderOnly.forward", lambda: model(transformer.DecoderOnly),
@@ -320,6 +326,17 @@ def calls() -> dict[str, Callable[[], Call]]:
     made["KeyValueCache.update"] = lambda: Call(
         cache.KeyValueCache().update, {"key": x(2, 3, 4, 6), "value": x(2, 3, 4, 6)}
     )
+
+    one = {"model": lambda: model(transformer.DecoderOnly), "tokens": lambda: tokens(9, 1, 4)}
+    add("attention_weights", interpretability.attention_weights, **one)
+    add("logit_lens", interpretability.logit_lens, **one, position=2)
+    add("surprisal", interpretability.surprisal, **one)
+    weights = {"weights": lambda: x(2, 5, 5).softmax(-1)}
+    add("previous_token_score", interpretability.previous_token_score, **weights)
+    add("first_token_score", interpretability.first_token_score, **weights, start=2)
+    add("induction_score", interpretability.induction_score, **weights, period=3)
+    add("repeated_tokens", interpretability.repeated_tokens, period=3, vocabulary=9, batch=2, first=1,
+        seed=0)  # fmt: skip
 
     # --- 8 and 9: training, decoding, evaluation, data -------------------------------------------
     logits = {"logits": lambda: x(2, 4, 9), "target": lambda: tokens(9, 2, 5)}
@@ -338,6 +355,8 @@ def calls() -> dict[str, Callable[[], Call]]:
     for name, build in (("Transformer", model), ("Seq2Seq", seq2seq)):
         add(f"greedy, {name}", decoding.greedy, model=build, **decode)
         add(f"sample, {name}", decoding.sample, model=build, **decode, seed=0)
+        add(f"stream, {name}", lambda **given: list(decoding.stream(**given)), model=build, **decode,
+            logits_processors=(), seed=0)  # fmt: skip
         add(f"beam_search, {name}", decoding.beam_search, model=build, **decode, beam_size=2,
             length_penalty=0.6)  # fmt: skip
     add("temperature", decoding.temperature, logits=lambda: x(2, 9), t=0.7)

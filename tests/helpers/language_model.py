@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from course_lib.pretrained import load_smollm2
-from course_lib.pretrained.weights_file import is_installed
+from course_lib.pretrained.weights_file import INSTALL, is_installed
 
 needs_model = pytest.mark.skipif(
-    not is_installed(), reason="the language model is not installed; `make test` installs it"
+    not is_installed(), reason=f"the language model is not installed: {INSTALL}"
 )
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch import nn
 
-from course_lib.decoding import greedy, sample, temperature, top_k, top_p
+from course_lib.decoding import greedy, sample, stream, temperature, top_k, top_p
 from course_lib.transformer import DecoderOnly, Transformer
 from tests.helpers.decoding import (
     BOS,
@@ -125,6 +125,47 @@ def test_sample_equals_hugging_face(ledger, made, several):
         ends |= {line.index(EOS) if EOS in line else -1 for line in ours.tolist()}
     assert len(ends) > 2
     ledger.holds()
+
+
+@pytest.mark.verifies(
+    "course_lib.decoding.stream", against="Hugging Face `generate`, greedy and the same draws"
+)
+@pytest.mark.parametrize("made", MODELS)
+def test_streamed_tokens_equal_hugging_face(ledger, made):
+    for seed in range(3):
+        one = leaning(model(made, seed=seed, target_vocabulary=20), 0.25, eos=1.5).float()
+        source = source_for(made, 0, 0, 0, vocabulary=20)
+        start, rest = source, {}
+        if made is Transformer:
+            start, rest = torch.full((3, 1), BOS), {"source": source}
+        options = {
+            "attention_mask": torch.ones_like(start),
+            "max_new_tokens": 8,
+            "use_cache": False,
+        }
+        for processors, theirs in (
+            (None, {"do_sample": False}),
+            ([lambda z: top_k(z, 9)], {"do_sample": True, "top_k": 9}),
+        ):
+            torch.manual_seed(7)
+            wanted = wrapper()(one).generate(start, **options, **theirs, **rest)[
+                :, start.shape[1] :
+            ]
+            torch.manual_seed(7)
+            found = list(stream(one, source, logits_processors=processors, max_length=8))
+            assert all(token.shape == (3,) for token in found)
+            ledger.compare(torch.stack(found, dim=1), wanted, within=0)
+
+
+def test_stream_yields_each_token_before_the_next_is_computed():
+    one = leaning(model(DecoderOnly), 0.25)
+    steps = []
+    one.register_forward_hook(lambda *_: steps.append(len(steps)))
+    tokens = stream(one, source_for(DecoderOnly, 0), max_length=5, eos_id=TARGETS - 1)
+    next(tokens)
+    before = len(steps)
+    next(tokens)
+    assert (before, len(steps)) == (1, 2)
 
 
 @pytest.mark.parametrize("made", MODELS)
