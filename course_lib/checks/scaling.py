@@ -56,11 +56,11 @@ def predict(self, x):
     _points("x", x)
 
 
-def surface(surface):
+def surface(given, name="surface"):
     """A fitted surface."""
-    if type(surface).__name__ != "LossSurface":
+    if type(given).__name__ != "LossSurface":
         raise ValueError(
-            f"surface is a {type(surface).__name__}; it must be a LossSurface, as fit_loss_surface returns"
+            f"{name} is a {type(given).__name__}; it must be a LossSurface, as fit_loss_surface returns"
         )
 
 
@@ -114,9 +114,11 @@ def bootstrap_power_law(x, loss, *, irreducible=True, samples=1000, level=0.95, 
     _require_distinct(3 if irreducible else 2, "a power law with these parameters", x=points)
 
 
-def fit_loss_surface(parameters, tokens, loss, *, delta=1e-3):
+def fit_loss_surface(parameters, tokens, loss, *, delta=1e-3, start=None):
     """Enough runs, of several sizes and numbers of tokens."""
     require_positive(delta=delta)
+    if start is not None:
+        surface(start, "start")
     given = {"parameters": parameters, "tokens": tokens, "loss": loss}
     points = {name: _points(name, values, 1) for name, values in given.items()}
     _require_equal_number(**points)

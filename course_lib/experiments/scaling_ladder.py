@@ -9,13 +9,14 @@ ones, and seeds 1 and 2 train with the best::
 
 trains all pairs up to $2 \cdot 10^{12}$ FLOPs per run and records every run beside this file; runs that are
 recorded already are skipped, so the command can be stopped and started again. `--workers 2` trains two models at
-once, `--flops 1e11` stops at smaller runs, `--device cuda` trains on a GPU, `--tiny` tries the whole command
-within a minute and records nothing.
+once, `--flops 1e11` stops at smaller runs, `--device cuda` trains on a GPU, `--fit` only fits what is recorded, `--tiny`
+tries the training within a minute and records nothing.
 """
 
 import argparse
 import math
 import platform
+import random
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -25,14 +26,16 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.data import BYTE_VOCABULARY, docstring_text, text_windows
-from course_lib.experiments.record import read, write
+from course_lib.experiments.record import read, rounded, write
 from course_lib.scaling import (
+    Interval,
     IsoflopMinimum,
     LossSurface,
     fit_loss_surface,
@@ -63,8 +66,8 @@ LENGTH, BATCH = 64, 16
 TOKENS = tuple(LENGTH * BATCH * 2**k for k in range(5, 13))
 #: Training tokens per parameter, at least and at most: the best sizes of all budgets lie between.
 RATIOS = (0.5, 400)
-#: Fits use runs of this many tokens, 128 steps, and more: shorter ones end before the loss falls as a power.
-FITTED_FROM = 2**17
+#: Fits use runs of this many tokens, 512 steps, and more: shorter ones end before the loss falls as a power.
+FITTED_FROM = 2**19
 SEEDS = 3
 #: Share of the steps in which the learning rate rises.
 WARMUP = 0.1
@@ -157,7 +160,8 @@ def recorded() -> dict[str, Any]:
     """Return the record.
 
     "runs": size → tokens → learning rate → a loss per seed, in order, null where training diverged; the keys
-    are strings. "text": versions and checksum of the text. "machine": what it was recorded on.
+    are strings. "text": versions and checksum of the text. "machine": what it was recorded on. "fits": the
+    surface with and without embeddings, and bootstrap intervals.
     """
     return read(RECORD)
 
@@ -227,7 +231,7 @@ def best_lr(size: str, tokens: int) -> float:
     require_one_of(recorded()["runs"], size=size)
     rates = recorded()["runs"][size].get(str(tokens))
     if rates is None:
-        known = ", ".join(recorded()["runs"][size])
+        known = ", ".join(sorted(recorded()["runs"][size], key=int))
         raise ValueError(f"tokens={tokens} is not recorded for size {size!r}; {known} are")
     return _best(rates)
 
@@ -247,10 +251,37 @@ def fitted_points() -> list[LadderPoint]:
     return [point for point in recorded_points() if point.tokens >= FITTED_FROM]
 
 
+def _name(embeddings: bool) -> str:
+    return "with embeddings" if embeddings else "without embeddings"
+
+
 @cache
 def recorded_surface(*, embeddings: bool = True) -> LossSurface:
     """Return the loss surface fitted to the `fitted_points`."""
-    return fit_points(fitted_points(), embeddings=embeddings)
+    return LossSurface(**recorded()["fits"][_name(embeddings)]["surface"])
+
+
+def recorded_intervals(*, embeddings: bool = True) -> dict[str, Interval]:
+    """Return 90 % intervals from seed to seed: of the exponents of the recorded surface, and of a and E."""
+    intervals = recorded()["fits"][_name(embeddings)]["intervals"]
+    return {name: Interval(*ends) for name, ends in intervals.items()}
+
+
+def resampled_surfaces(
+    points: list[LadderPoint], *, embeddings: bool = True, samples: int = 100, seed: int = 0
+) -> list[LossSurface]:
+    """Fit the surface again and again, to the means of seeds drawn with replacement at every point.
+
+    The spread of their exponents is the bootstrap interval from seed to seed. Which points are fitted can matter
+    more than which seeds.
+    """
+    draw, start = random.Random(seed), fit_points(points, embeddings=embeddings)
+    sizes = [p.parameters if embeddings else p.without_embeddings for p in points]
+    surfaces = []
+    for _ in range(samples):
+        losses = [sum(draw.choices(p.losses, k=len(p.losses))) / len(p.losses) for p in points]
+        surfaces.append(fit_loss_surface(sizes, [p.tokens for p in points], losses, start=start))
+    return surfaces
 
 
 def isoflop_curve(
@@ -375,14 +406,37 @@ def pairs(largest_run: float = LARGEST_RUN) -> list[tuple[str, int]]:
     return [pair for pair in ordered if flops[pair] <= largest_run]
 
 
+def _fits(points: list[LadderPoint]) -> dict[str, Any]:
+    """Fit the surface with and without embeddings, and resample it."""
+    fits = {}
+    for embeddings in (True, False):
+        surfaces = resampled_surfaces(points, embeddings=embeddings)
+        intervals = {}
+        for name in ("irreducible", "size_exponent", "token_exponent", "a"):
+            values = [getattr(surface, name) for surface in surfaces]
+            intervals[name] = np.quantile(values, [0.05, 0.95]).tolist()
+        surface = vars(fit_points(points, embeddings=embeddings))
+        fits[_name(embeddings)] = {"surface": surface, "intervals": intervals}
+    return rounded(fits, ".5g")
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Train what is not recorded yet."""
+    """Train what is not recorded yet, and fit the surface to everything that is."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flops", type=float, default=LARGEST_RUN)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--fit", action="store_true", help="only fit what is recorded")
     options = parser.parse_args(arguments)
+    if not options.fit:
+        _train(options)
+    if not options.tiny:
+        recorded.cache_clear()
+        write(RECORD, recorded() | {"fits": _fits(fitted_points())}, indent=None)
+
+
+def _train(options: argparse.Namespace) -> None:
     todo = pairs(1.2e9 if options.tiny else options.flops)
     context = get_context("spawn")
     with (

@@ -1,16 +1,19 @@
 """Power laws: fitted to losses, with intervals."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 from course_lib.checks import scaling as checks
 from course_lib.validation import validated
+
+#: What holds one number per point.
+Numbers = Sequence | np.ndarray | Tensor
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class PowerLaw:
     irreducible: float = 0.0
 
     @validated(checks.predict)
-    def predict(self, x: ArrayLike | Tensor) -> float | Float[Tensor, "*points"]:
+    def predict(self, x: float | Numbers) -> float | Float[Tensor, "*points"]:
         """Return the loss at x: a number for a number, else a tensor.
 
         Raises:
@@ -63,9 +66,7 @@ class PowerLawIntervals(NamedTuple):
 
 
 @validated(checks.fit_power_law)
-def fit_power_law(
-    x: ArrayLike | Tensor, loss: ArrayLike | Tensor, *, irreducible: bool = True
-) -> PowerLaw:
+def fit_power_law(x: Numbers, loss: Numbers, *, irreducible: bool = True) -> PowerLaw:
     r"""Fit $L = E + A x^{-\alpha}$ by least squares of the logarithm of the loss.
 
     $$\min_{A, \alpha, E \ge 0}\ \sum_i \Big(\log L_i - \log\big(E + A\, x_i^{-\alpha}\big)\Big)^2$$
@@ -91,8 +92,8 @@ def fit_power_law(
 
 @validated(checks.bootstrap_power_law)
 def bootstrap_power_law(
-    x: ArrayLike | Tensor,
-    loss: ArrayLike | Tensor,
+    x: Numbers,
+    loss: Numbers,
     *,
     irreducible: bool = True,
     samples: int = 1000,

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 from course_lib.checks import scaling as checks
+from course_lib.scaling.power_law import Numbers
 from course_lib.validation import validated
 
 
@@ -64,7 +64,7 @@ class LossSurface:
 
     @validated(checks.surface_predict)
     def predict(
-        self, parameters: ArrayLike | Tensor, tokens: ArrayLike | Tensor
+        self, parameters: float | Numbers, tokens: float | Numbers
     ) -> float | Float[Tensor, "*points"]:
         """Return the loss: a number for two numbers, else a tensor of the shape that both broadcast to.
 
@@ -104,11 +104,12 @@ class LossSurface:
 
 @validated(checks.fit_loss_surface)
 def fit_loss_surface(
-    parameters: ArrayLike | Tensor,
-    tokens: ArrayLike | Tensor,
-    loss: ArrayLike | Tensor,
+    parameters: Numbers,
+    tokens: Numbers,
+    loss: Numbers,
     *,
     delta: float = 1e-3,
+    start: LossSurface | None = None,
 ) -> LossSurface:
     r"""Fit $L(N, D) = E + A N^{-\alpha} + B D^{-\beta}$ to all runs at once, as Hoffmann et al. do.
 
@@ -124,10 +125,11 @@ def fit_loss_surface(
         tokens: $D$ of every run.
         loss: the loss of every run.
         delta: $\delta$ of the Huber loss; a large one gives least squares.
+        start: a surface to start from instead of the grid, which is faster for resampled runs.
 
     Raises:
         ValueError: for fewer than five distinct pairs, fewer than three distinct sizes or tokens, unequal numbers
-            of points, and values that are not finite and above 0.
+            of points, values that are not finite and above 0, and a start that is no surface.
 
     Source: Hoffmann et al. (2022), section 3.3; Besiroglu et al. (2024), "Chinchilla scaling: a replication
     attempt", for the sum.
@@ -137,9 +139,17 @@ def fit_loss_surface(
     )
     centres = log_N.mean(), log_D.mean()
     data = log_N - centres[0], log_D - centres[1], log_loss
-    starts = sorted(_starts(data), key=lambda start: _error(start, data, delta).item())[:4]
-    found = min((_minimise(start, data, delta) for start in starts), key=lambda pair: pair[0])[1]
+    if start is None:
+        starts = sorted(_starts(data), key=lambda theta: _error(theta, data, delta).item())[:4]
+    else:
+        starts = [_parameters_of(start, centres)]
+    found = min((_minimise(theta, data, delta) for theta in starts), key=lambda pair: pair[0])[1]
     log_a, alpha, log_b, beta, log_e = found.tolist()
+    if not max(abs(alpha * centres[0].item()), abs(beta * centres[1].item())) < 600:
+        raise ValueError(
+            f"parameters, tokens and loss do not determine a surface: its exponents came out as {alpha:.3g} "
+            f"and {beta:.3g}; more runs over a wider range are needed"
+        )
     return LossSurface(
         irreducible=math.exp(log_e),
         size_coefficient=math.exp(log_a + alpha * centres[0].item()),
@@ -150,6 +160,15 @@ def fit_loss_surface(
 
 
 _Data = tuple[Tensor, Tensor, Tensor]
+
+
+def _parameters_of(surface: LossSurface, centres: tuple[Tensor, Tensor]) -> Tensor:
+    """Return (log A, α, log B, β, log E) of a surface, for centred logarithms of N and D."""
+    alpha, beta = surface.size_exponent, surface.token_exponent
+    log_a = math.log(surface.size_coefficient) - alpha * centres[0].item()
+    log_b = math.log(surface.token_coefficient) - beta * centres[1].item()
+    log_e = math.log(max(surface.irreducible, 1e-12))
+    return torch.tensor([log_a, alpha, log_b, beta, log_e], dtype=torch.float64)
 
 
 def _starts(data: _Data) -> list[Tensor]:
@@ -207,7 +226,7 @@ class IsoflopMinimum(NamedTuple):
 
 
 @validated(checks.isoflop_minimum)
-def isoflop_minimum(parameters: ArrayLike | Tensor, loss: ArrayLike | Tensor) -> IsoflopMinimum:
+def isoflop_minimum(parameters: Numbers, loss: Numbers) -> IsoflopMinimum:
     r"""Fit a parabola in $\log N$ to the losses of models that were trained with the same compute.
 
     Args:

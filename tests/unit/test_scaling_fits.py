@@ -158,6 +158,25 @@ def test_noisy_runs_give_the_lowest_huber_loss(ledger):
     ledger.holds()
 
 
+def test_a_start_near_the_minimum_gives_the_same_minimum():
+    loss = noisy(BESIROGLU.predict(*GRID), 0.005)
+    found, again = fit_loss_surface(*GRID, loss), fit_loss_surface(*GRID, loss, start=BESIROGLU)
+    assert again.a == pytest.approx(found.a, abs=0.01)
+    assert again.irreducible == pytest.approx(found.irreducible, abs=0.02)
+
+
+def test_runs_that_determine_no_surface_are_refused_or_give_a_finite_one():
+    tokens = torch.tensor([1e9, 1.01e9, 1.02e9, 1e9, 1.01e9, 1.02e9], dtype=torch.float64)
+    sizes = torch.tensor([1e7, 1e7, 2e7, 2e7, 4e7, 4e7], dtype=torch.float64)
+    loss = torch.tensor([5.0, 2.0, 1.9, 4.0, 1.8, 1.7], dtype=torch.float64)
+    try:
+        found = fit_loss_surface(sizes, tokens, loss)
+    except ValueError as error:
+        assert "do not determine a surface" in str(error)
+    else:
+        assert all(math.isfinite(value) for value in vars(found).values())
+
+
 def test_one_bad_run_moves_the_huber_fit_less_than_least_squares():
     loss = noisy(BESIROGLU.predict(*GRID), 0.001)
     loss[3] *= 1.5
@@ -233,6 +252,7 @@ def test_bad_input_is_named():
             lambda: fit_loss_surface([1e3] * 6, good + good[:2], loss + loss[:2]),
             "parameters holds 1",
         ),
+        (lambda: fit_loss_surface(good * 2, good * 2, loss * 2, start=1.0), "start is a float"),
         (lambda: HOFFMANN.optimal(-1.0), "flops=-1"),
         (lambda: HOFFMANN.predict([1e3, 1e4], [1e3, 1e4, 1e5]), "must broadcast"),
         (lambda: PowerLaw(0.3, 1.0).predict([1.0, math.inf]), "x holds inf as element 1"),
