@@ -73,7 +73,7 @@ def scaling_explorer(
             log_x=True,
             y_limits=limits,
         )
-        left.legend(loc="upper right")
+        left.legend(loc="upper center")
         frontier = LinesPanel(
             right,
             budgets,
