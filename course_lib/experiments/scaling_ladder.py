@@ -66,8 +66,8 @@ LENGTH, BATCH = 64, 16
 TOKENS = tuple(LENGTH * BATCH * 2**k for k in range(5, 13))
 #: Training tokens per parameter, at least and at most: the best sizes of all budgets lie between.
 RATIOS = (0.5, 400)
-#: Fits use runs of this many tokens, 256 steps, and more. With shorter ones the sum of powers does not fit; from
-#: 512 steps on it fits better, but then leaving out one size moves E and a across most of their range.
+#: Fits use runs of this many tokens, 256 steps, and more. The first steps follow no power law; with fewer runs, one
+#: size decides about the exponents. Half or twice as many tokens give other exponents.
 FITTED_FROM = 2**18
 SEEDS = 3
 #: Share of the steps in which the learning rate rises.
@@ -162,7 +162,7 @@ def recorded() -> dict[str, Any]:
 
     "runs": size → tokens → learning rate → a loss per seed, in order, null where training diverged; the keys
     are strings. "text": versions and checksum of the text. "machine": what it was recorded on. "fits": the
-    surface with and without embeddings, and bootstrap intervals.
+    surface with and without embeddings, bootstrap intervals, and the surface without one size at a time.
     """
     return read(RECORD)
 
@@ -248,7 +248,7 @@ def fit_points(points: list[LadderPoint], *, embeddings: bool = True) -> LossSur
 
 
 def fitted_points() -> list[LadderPoint]:
-    """Return the recorded points with enough steps for a sum of powers: `FITTED_FROM` tokens or more."""
+    """Return the recorded points with enough steps for a power law: `FITTED_FROM` tokens or more."""
     return [point for point in recorded_points() if point.tokens >= FITTED_FROM]
 
 
@@ -266,6 +266,16 @@ def recorded_intervals(*, embeddings: bool = True) -> dict[str, Interval]:
     """Return 90 % intervals from seed to seed: of the exponents of the recorded surface, and of a and E."""
     intervals = recorded()["fits"][_name(embeddings)]["intervals"]
     return {name: Interval(*ends) for name, ends in intervals.items()}
+
+
+def surfaces_without_one_size(*, embeddings: bool = True) -> dict[str, LossSurface]:
+    """Return, for every size, the recorded surface that is fitted to the points of the other sizes.
+
+    Where these differ by more than the intervals from seed to seed, the form of the law or the choice of sizes
+    decides about an exponent, and more seeds would not help.
+    """
+    fits = recorded()["fits"][_name(embeddings)]["without one size"]
+    return {size: LossSurface(**surface) for size, surface in fits.items()}
 
 
 def resampled_surfaces(
@@ -416,8 +426,14 @@ def _fits(points: list[LadderPoint]) -> dict[str, Any]:
         for name in ("irreducible", "size_exponent", "token_exponent", "a"):
             values = [getattr(surface, name) for surface in surfaces]
             intervals[name] = np.quantile(values, [0.05, 0.95]).tolist()
-        surface = vars(fit_points(points, embeddings=embeddings))
-        fits[_name(embeddings)] = {"surface": surface, "intervals": intervals}
+        fits[_name(embeddings)] = {
+            "surface": vars(fit_points(points, embeddings=embeddings)),
+            "intervals": intervals,
+            "without one size": {
+                size: vars(fit_points([p for p in points if p.size != size], embeddings=embeddings))
+                for size in {point.size: None for point in points}
+            },
+        }
     return rounded(fits, ".5g")
 
 

@@ -29,6 +29,7 @@ from course_lib.experiments.scaling_ladder import (
     recorded_surface,
     resampled_surfaces,
     small_ladder,
+    surfaces_without_one_size,
     train_size,
     training_batches,
 )
@@ -102,6 +103,14 @@ def test_the_recorded_fits_are_those_of_the_recorded_points(embeddings):
     assert intervals.keys() == {"irreducible", "size_exponent", "token_exponent", "a"}
     for name, (low, high) in intervals.items():
         assert low <= high and low - 0.1 <= getattr(surface, name) <= high + 0.1
+
+
+def test_the_surfaces_without_one_size_are_those_of_the_others():
+    found, points = surfaces_without_one_size(), scaling_ladder.fitted_points()
+    assert found.keys() == {point.size for point in points}
+    size = points[-1].size
+    again = fit_points([point for point in points if point.size != size])
+    assert found[size].a == pytest.approx(again.a, abs=0.02)
 
 
 def test_resampled_surfaces_scatter_around_the_fit():
