@@ -45,7 +45,7 @@ def sample(
     require_whole(num_samples=num_samples)
     if seed is not None:
         require_whole(0, seed=seed)
-    several = isinstance(logits_processors, Iterable)
+    several = isinstance(logits_processors, Iterable) and not isinstance(logits_processors, Tensor)
     once = isinstance(logits_processors, Iterator)  # which can be read only once
     if not several or not (once or all(map(callable, logits_processors))):
         raise ValueError(
