@@ -472,7 +472,7 @@ def require_one_of(allowed: Iterable[str], **choices: str) -> None:
     allowed = list(allowed)
     for name, choice in choices.items():
         if not isinstance(choice, str) or choice not in allowed:
-            near = get_close_matches(str(choice), allowed, n=1)
+            near = get_close_matches(str(choice).lower(), allowed, n=1)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(
                 f"{name}={choice!r} is unknown; it must be one of "

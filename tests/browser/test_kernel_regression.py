@@ -143,7 +143,7 @@ def test_a_right_answer_is_confirmed_and_an_endless_loop_does_not_kill_the_kerne
         "    return torch.softmax(scores, dim=-1) @ values"
     )
     ran.edit_and_run(stub, attempt.format(answer))
-    assert "Correct on all 2 cases" in ran.output(stub)
+    assert "Correct on all 3 cases" in ran.output(stub)
     ran.edit_and_run(stub, attempt.format("while True: pass"), timeout=20)
     assert "Stopped after 5 seconds" in ran.output(stub)
     ran.edit_and_run(stub, attempt.format("exit()"))

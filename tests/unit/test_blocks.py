@@ -730,7 +730,7 @@ AS_TORCH = (12, 3, 7)
         (lambda: FeedForward(0, 4), r"d_model=0 is below 1"),
         (lambda: FeedForward(4, 0), r"d_ff=0 is below 1"),
         (lambda: FeedForward(4, 4, dropout=1.0), r"dropout=1\.0 must be"),
-        (lambda: FeedForward(4, 4, activation="Gelu"), r"activation='Gelu' is unknown; it must be one of 'relu', 'gelu'\."),
+        (lambda: FeedForward(4, 4, activation="Gelu"), r"activation='Gelu' is unknown; it must be one of 'relu', 'gelu', 'swiglu'\. Did you mean 'gelu'"),
         (lambda: FeedForward(4, 5)(X), r"x has shape .* dimension 12; the feed-forward network was made for 4"),
         (lambda: FeedForward(12, 5)(X.double()), r"x has dtype float64, but the parameters of the ffn have float32; .*ffn\.to\(x\.dtype\)"),
         (lambda: FeedForward(12, 5)(X.to("meta")), r"x has device meta, but the parameters of the ffn have cpu"),

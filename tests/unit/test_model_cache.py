@@ -283,6 +283,16 @@ def test_reordered_kv_cache_equals_decoding_from_the_start(ledger, positions, ro
     ledger.compare(ours, alone(anew)[:, TARGET:], within=1e-10)
 
 
+def test_a_state_reorders_the_memory_too_unless_the_sources_are_the_same():
+    model, (source, _) = randomized(Transformer(sized())), source_and_target()
+    rows = torch.tensor([1, 0])
+    for options, moved in (({}, True), ({"same_sources": True}, False)):
+        _, state = model.prefill(source, bos_id=1)
+        before = state.memory.vectors
+        state.reorder(rows, **options)
+        assert torch.equal(state.memory.vectors, before[rows] if moved else before)
+
+
 def test_reordering_an_empty_kv_cache_changes_nothing():
     for cache in (KeyValueCache(), CrossAttentionCache(), DecoderOnly(sized()).new_cache()):
         cache.reorder(torch.tensor([0, 5]))

@@ -69,11 +69,13 @@ def test_noisy_data_give_what_scipy_finds(ledger, seed):
     def log_law(x, exponent, log_a, log_e):
         return np.logaddexp(log_a - exponent * np.log(x), log_e)
 
-    theirs, _ = curve_fit(log_law, SIZES, loss.log(), p0=(0.4, 3.5, 0.0), xtol=1e-14, ftol=1e-14)
+    theirs, _ = curve_fit(
+        log_law, SIZES.numpy(), loss.log().numpy(), p0=(0.4, 3.5, 0.0), xtol=1e-14, ftol=1e-14
+    )
     expected = torch.tensor([theirs[0], math.exp(theirs[1]), math.exp(theirs[2])])
     ledger.compare(constants(ours) / expected, torch.ones(3), within=1e-4)
     straight = fit_power_law(SIZES, loss, irreducible=False)
-    slope, level = np.polyfit(SIZES.log(), loss.log(), 1)
+    slope, level = np.polyfit(SIZES.log().numpy(), loss.log().numpy(), 1)
     ledger.compare(
         constants(straight)[:2], torch.tensor([-slope, math.exp(level)]).double(), within=1e-9
     )
