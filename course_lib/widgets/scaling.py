@@ -54,7 +54,7 @@ def scaling_explorer(
     best = np.array([surface.optimal(budget).loss for budget in budgets])
     sizes = np.geomspace(
         surface.optimal(budgets[0]).parameters / 4,
-        surface.optimal(budgets[-1]).parameters * 4,
+        surface.optimal(budgets[-1]).parameters * 3,
         _GRID,
     )
     top = surface.irreducible + 1.6 * (best[0] - surface.irreducible)
@@ -73,7 +73,7 @@ def scaling_explorer(
             log_x=True,
             y_limits=limits,
         )
-        left.legend(loc="upper center")
+        left.legend(loc="lower left")
         frontier = LinesPanel(
             right,
             budgets,
