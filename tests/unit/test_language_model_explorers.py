@@ -120,6 +120,7 @@ def test_stop_and_another_text_end_a_run_in_a_notebook(pair):
         assert explorer._words.value.count(f"{stopped} tokens") == 1
         assert (generate.disabled, one.disabled, stop.disabled) == (False, False, True)
         generate.click()
+        await asyncio.sleep(0.01)  # it has begun anew
         while len(explorer._continuation.generated) < 3:
             await asyncio.sleep(0.001)
         explorer.controls["text"].value = LONGER
