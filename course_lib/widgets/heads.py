@@ -68,7 +68,7 @@ def heads_explorer(
     score: str = "previous token",
     layer: int = 0,
     head: int = 0,
-    query: int = 10,
+    query: int = 17,
     title: str = "Heads of a language model",
     approximate: bool = False,
 ) -> Explorer:
