@@ -65,7 +65,7 @@ def _read(model: DecoderOnly, tokenizer: Tokenizer, text: str) -> _Lens:
 def logit_lens_explorer(
     model: DecoderOnly,
     tokenizer: Tokenizer,
-    text: str = "The Eiffel Tower stands in the city of",
+    text: str = "The capital of Japan is the city of",
     *,
     position: int = 63,
     title: str = "Logit lens",
