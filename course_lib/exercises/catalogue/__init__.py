@@ -32,6 +32,7 @@ NOTEBOOKS = (
     "transformer_blocks",
     "transformer",
     "decoding_and_bleu",
+    "language_model",
 )
 
 
