@@ -22,6 +22,7 @@ __all__ = [
     "logit_lens",
     "previous_token_score",
     "repeated_tokens",
+    "residual_streams",
     "surprisal",
 ]
 
@@ -154,6 +155,25 @@ def _zeroing(attention, heads: list[int]):
 # --- what each block would predict -----------------------------------------------------------
 
 
+@validated(checks.residual_streams)
+@torch.no_grad()
+def residual_streams(
+    model: DecoderOnly, tokens: Int[Tensor, "batch length"]
+) -> Float[Tensor, "depth batch length d_model"]:
+    """Return the vectors of all tokens before the first block and after each.
+
+    Raises:
+        ValueError: for another kind of model, and tokens that it refuses.
+    """
+    streams: list[Tensor] = []
+    with contextlib.ExitStack() as hooks:
+        for part in (model.embedding, *model.blocks):
+            hook = part.register_forward_hook(lambda _, __, x: streams.append(x))
+            hooks.callback(hook.remove)
+        model(tokens)
+    return torch.stack(streams)
+
+
 @validated(checks.logit_lens)
 @torch.no_grad()
 def logit_lens(
@@ -174,13 +194,7 @@ def logit_lens(
 
     Source: nostalgebraist (2020), "Interpreting GPT: the logit lens".
     """
-    streams: list[Tensor] = []
-    with contextlib.ExitStack() as hooks:
-        for part in (model.embedding, *model.blocks):
-            hook = part.register_forward_hook(lambda _, __, x: streams.append(x[:, position]))
-            hooks.callback(hook.remove)
-        model(tokens)
-    return model.lm_head(model.norm(torch.stack(streams)))
+    return model.lm_head(model.norm(residual_streams(model, tokens)[:, :, position]))
 
 
 @validated(checks.surprisal)

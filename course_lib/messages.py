@@ -19,6 +19,10 @@ PICTURE = {
 }
 RESET = "Reset"
 PICTURE_HELP = "Point at the picture to read exact values. By keyboard: ← → move, ↑ ↓ change row or panel, Esc ends."
+PICTURE_CHOOSE = (
+    "Point at the picture to read exact values; click a cell to open it. By keyboard: the arrow keys move from "
+    "cell to cell and open them, Esc ends."
+)
 CANNOT_DRAW = (
     "This setting cannot be drawn: {reason}. The picture still shows the last one that could."
 )
@@ -30,6 +34,13 @@ TOO_LONG = "the text has {length} characters; at most {most} can be shown"
 WROTE_TOO_MUCH = "the model generated {length} tokens; at most {most} can be shown, so give the Translator max_length={most}"
 NO_DATE = "which is not a date"
 TOO_MANY_TOKENS = "layer {layer!r} has {length} tokens; at most {most} can be shown"
+TOO_FEW_TOKENS = "the text has {length} tokens; at least 2 are needed"
+TEXT_OF_TOO_MANY_TOKENS = "the text has {length} tokens; at most {most} can be shown"
+NOTHING_OCCURS_TWICE = "no token of the text occurs twice, so there is nothing to copy"
+GENERATE = "Generate"
+NEXT_TOKEN = "Next token"
+STOP = "Stop"
+GENERATED_TEXT = "the text and its continuation"
 TRAINING = "step {step} of {steps}, loss {loss}, {left} s left"
 TRAINING_HERE = "The training loss appears here while the model trains."
 TRAINED = "Training loss, {steps} steps"

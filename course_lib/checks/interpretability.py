@@ -74,6 +74,11 @@ def ablated_heads(model, heads):
                 )
 
 
+def residual_streams(model, tokens):
+    """A decoder-only model, and tokens."""
+    _require_input(model, tokens)
+
+
 def logit_lens(model, tokens, *, position=-1):
     """A position of the tokens."""
     _require_input(model, tokens)

@@ -7,6 +7,7 @@ pointer.
 
 from course_lib.plots.alignment import AlignmentPanel
 from course_lib.plots.bars import BarsPanel
+from course_lib.plots.cell_map import CellMapPanel
 from course_lib.plots.diagrams import (
     alignment_diagram,
     attention_diagram,
@@ -52,6 +53,7 @@ __all__ = [
     "STYLE",
     "AlignmentPanel",
     "BarsPanel",
+    "CellMapPanel",
     "FitPanel",
     "GridPanel",
     "HeadsPanel",

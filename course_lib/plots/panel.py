@@ -16,7 +16,11 @@ class Panel:
         artists: redrawn after every `update`, in this order; what is in neither list never changes.
         static_artists: artists that rarely change. They are cached in the background, below `artists`,
             and redrawn only when `static_state` changes.
+        chooses: for a panel with cells, the names of the controls of an explorer that the row and the column of
+            a cell set when it is clicked or moved to by keyboard; None for one that sets nothing.
     """
+
+    chooses: tuple[str | None, str | None] = (None, None)
 
     def __init__(self, axes: Axes) -> None:
         self.axes = axes
@@ -58,7 +62,7 @@ class Panel:
         self, weights: np.ndarray, box: list[float], rows: list[str], columns: list[str]
     ) -> dict:
         """Exact values as float32 bytes; the axis labels name rows and columns."""
-        return {
+        region = {
             "kind": "grid",
             "box": box,
             "shape": list(weights.shape),
@@ -68,11 +72,20 @@ class Panel:
             "rows": rows,
             "columns": columns,
         }
+        return region | ({"chooses": list(self.chooses)} if any(self.chooses) else {})
 
     def _box(self) -> list[float]:
         """Left, top, right, bottom of the Axes as fractions of the figure, measured from the top left."""
         box = self.axes.get_position()
         return rounded([box.x0, 1 - box.y1, box.x1, 1 - box.y0])
+
+    def _unit_box(self) -> list[float]:
+        """The box of 0 to 1 on both axes, for a map with words or a colour bar beside it."""
+        left, top, right, bottom = self._box()
+        (low, high), (down, up) = self.axes.get_xlim(), self.axes.get_ylim()
+        x = [left + (right - left) * (edge - low) / (high - low) for edge in (0, 1)]
+        y = [top + (bottom - top) * (edge - up) / (down - up) for edge in (0, 1)]
+        return [x[0], y[0], x[1], y[1]]
 
 
 def _span(numbers: np.ndarray) -> str:

@@ -93,16 +93,8 @@ class TokenMapPanel(Panel):
         if not self.axes.get_visible():
             return None
         return self._hover_grid(
-            self.weights, self._map_box(), numbered(self.queries), numbered(self.keys)
+            self.weights, self._unit_box(), numbered(self.queries), numbered(self.keys)
         ) | {"row_name": "query", "column_name": "key"}
-
-    def _map_box(self) -> list[float]:
-        """The box of the map alone, without the tokens."""
-        left, top, right, bottom = self._box()
-        (low, high), (down, up) = self.axes.get_xlim(), self.axes.get_ylim()
-        x = [left + (right - left) * (edge - low) / (high - low) for edge in (0, 1)]
-        y = [top + (bottom - top) * (edge - up) / (down - up) for edge in (0, 1)]
-        return [x[0], y[0], x[1], y[1]]
 
 
 def numbered(tokens: Sequence[str]) -> list[str]:

@@ -1,11 +1,12 @@
 """Many short texts in one artist."""
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
-from matplotlib.font_manager import FontProperties
+from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.path import Path
 from matplotlib.textpath import TextToPath
 from matplotlib.transforms import IdentityTransform, Transform
@@ -70,6 +71,17 @@ class Words(PathCollection):
         self.set_paths([_aligned_outline(*each) for each in zip(self.words, *options, strict=True)])
         self.set_offsets(np.asarray(positions, dtype=float).reshape(count, 2))
         self.set_facecolor(colour if isinstance(colour, str) else list(colour))
+
+
+def drawable(text: str) -> str:
+    """Replace characters that the font lacks, which would be drawn as warnings, by □."""
+    known = _characters()
+    return "".join(one if ord(one) in known else "□" for one in text)
+
+
+@cache
+def _characters() -> frozenset[int]:
+    return frozenset(get_font(findfont(_FONT)).get_charmap())
 
 
 def width(word: str, size: float) -> float:

@@ -18,8 +18,11 @@ from course_lib.widgets.bleu import bleu_explorer
 from course_lib.widgets.dates import date_explorer
 from course_lib.widgets.depth import depth_explorer
 from course_lib.widgets.explorer import Explorer
+from course_lib.widgets.generation import generation_explorer
+from course_lib.widgets.heads import heads_explorer
 from course_lib.widgets.kernel_regression import kernel_regression_explorer
 from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.logit_lens import logit_lens_explorer
 from course_lib.widgets.loss_picture import LossPicture
 from course_lib.widgets.masks import mask_explorer
 from course_lib.widgets.next_token import NextTokens, next_token_explorer
@@ -43,7 +46,10 @@ __all__ = [
     "bleu_explorer",
     "date_explorer",
     "depth_explorer",
+    "generation_explorer",
+    "heads_explorer",
     "kernel_regression_explorer",
+    "logit_lens_explorer",
     "mask_explorer",
     "next_token_explorer",
     "reshape_explorer",

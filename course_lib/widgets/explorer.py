@@ -111,6 +111,9 @@ class Explorer(ipywidgets.VBox):
         )
         super().__init__([row, self.picture, self._words])
         self.picture.shown_in = self.model_id
+        self.picture.observe(
+            lambda change: self.choose(**change["new"]["controls"]), names="chosen"
+        )
         self.add_class("course-explorer")
         self._tell(self.summary)
 
@@ -145,9 +148,13 @@ class Explorer(ipywidgets.VBox):
     def reset(self) -> None:
         """Reset every control to its initial value."""
         self._chosen.clear()
+        self.choose(**self._start)
+
+    def choose(self, **values: object) -> None:
+        """Set several controls by name, and draw once."""
         self._quiet = True
         try:
-            for name, value in self._start.items():
+            for name, value in values.items():
                 control = self.controls[name]
                 if getattr(control, "max", value) < value:
                     control.max = value

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import ipywidgets
 import matplotlib
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor
 
 from course_lib import decoding
@@ -82,15 +83,8 @@ def next_token_explorer(
         ValueError: for a source of another kind, a missing or needless text, logits that are not one row
             per position and one column per token, or exclude every token, and numbers out of range.
     """
-    require_whole(0, position=position, top_k=top_k)
-    require_positive(temperature=temperature, top_p=top_p)
-    for name, number, most in (
-        ("temperature", temperature, _HOTTEST),
-        ("top_k", top_k, _MOST_KEPT),
-        ("top_p", top_p, 1),
-    ):
-        if number > most:
-            raise ValueError(f"{name}={number} must be at most {most:g}")
+    require_whole(0, position=position)
+    require_processors(temperature, top_k, top_p)
     read = _reader(source, text)
     first = read(text)
     last = len(first.logits) - 1
@@ -99,15 +93,7 @@ def next_token_explorer(
 
     with matplotlib.rc_context(STYLE):
         fig, axes = figure(10.4, 4.5)
-        bars = BarsPanel(
-            axes,
-            _BARS,
-            root=True,
-            headed=True,
-            x_label="probability (square-root scale)",
-            title="pale: model, filled: after filtering, hatched: filtered out",
-            names=("token", "probability after filtering", "before"),
-        )
+        bars = distribution_panel(axes, _BARS)
         live = LiveFigure(fig, [bars])
 
     def update(
@@ -116,39 +102,20 @@ def next_token_explorer(
         tokens, logits, generated = read(text)
         position = min(position, len(logits) - 1)
         prefix = " ".join(generated[:position])
-        z = logits[position]  # (vocabulary,)
-        before = z.softmax(dim=-1)
-        z = decoding.temperature(z, temperature)
-        z = decoding.top_k(z, top_k) if top_k else z
-        z = decoding.top_p(z, top_p)
-        after = z.softmax(dim=-1)
-        most = before.argsort(descending=True, stable=True)[:_BARS]
-        names, removed = [tokens[n] for n in most.tolist()], z[most].isneginf()
-        bars.update(
-            names,
-            after[most].numpy(),
-            before=before[most].numpy(),
-            removed=removed.numpy(),
-            heading=" ".join(["generated:", *generated[:position], "…"]),
-            notes=[
-                f"{probability(b)} → {'removed' if gone else probability(a)}"
-                for b, a, gone in zip(
-                    *(x.tolist() for x in (before[most], after[most], removed)), strict=True
-                )
-            ],
-        )
-        was, now = before[most[0]].item(), after[most[0]].item()
         facts = {"text": repr(text)} if text is not None else {}
-        return facts | {
-            "generated": f"{position} token{'s' * (position > 1)}, {prefix!r}"
-            if position
-            else "nothing yet",
-            "logits processors": f"temperature {temperature:g}, top-k {top_k or 'off'}, "
-            f"top-p {'off' if top_p == 1 else format(top_p, 'g')}",
-            "most probable": f"{names[0]!r}, {probability(was)} before, {probability(now)} after",
-            "entropy": f"{entropy(before):.3f} nats before, {entropy(after):.3f} after",
-            "left": f"{int((~z.isneginf()).sum())} of {len(tokens)} tokens",
-        }
+        facts["generated"] = f"{position} token{'s' * (position > 1)}, {prefix!r}"
+        if not position:
+            facts["generated"] = "nothing yet"
+        return facts | show_distribution(
+            bars,
+            lambda ids: [tokens[n] for n in ids],
+            logits[position],
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            heading=" ".join(["generated:", *generated[:position], "…"]),
+            count=_BARS,
+        )
 
     def limits(text: str | None = None, **_) -> dict[str, int]:
         tokens, logits, _ = read(text)
@@ -161,13 +128,7 @@ def next_token_explorer(
         controls["position"] = ipywidgets.IntSlider(
             position, min=0, max=max(last, 1), description="position"
         )
-    controls |= {
-        "temperature": ipywidgets.FloatSlider(
-            temperature, min=0.05, max=_HOTTEST, step=0.05, description="temperature"
-        ),
-        "top_k": ipywidgets.IntSlider(top_k, min=0, max=_MOST_KEPT, description="top-k, 0: all"),
-        "top_p": ipywidgets.FloatSlider(top_p, min=0.01, max=1, step=0.01, description="top-p"),
-    }
+    controls |= processor_controls(temperature, top_k, top_p)
     return Explorer(
         title,
         controls,
@@ -177,6 +138,99 @@ def next_token_explorer(
         approximate=approximate,
         limits=limits,
     )
+
+
+def distribution_panel(axes: Axes, count: int) -> BarsPanel:
+    """Return bars for the most probable tokens, before and after logits processors."""
+    return BarsPanel(
+        axes,
+        count,
+        root=True,
+        headed=True,
+        x_label="probability (square-root scale)",
+        title="pale: model, filled: after filtering, hatched: filtered out",
+        names=("token", "probability after filtering", "before"),
+    )
+
+
+def filtered(logits: Tensor, *, temperature: float, top_k: int, top_p: float) -> Tensor:
+    """Apply temperature, top-k and top-p in this order; a top-k of 0 keeps all."""
+    z = decoding.temperature(logits, temperature)
+    z = decoding.top_k(z, top_k) if top_k else z
+    return decoding.top_p(z, top_p) if top_p < 1 else z
+
+
+def show_distribution(
+    bars: BarsPanel,
+    names: Callable[[list[int]], list[str]],
+    logits: Tensor,
+    *,
+    temperature: float,
+    top_k: int,
+    top_p: float,
+    heading: str,
+    count: int,
+) -> dict[str, str]:
+    """Draw the most probable tokens before and after the logits processors; return the facts.
+
+    Args:
+        bars: where.
+        names: from ids of tokens to their names.
+        logits: (vocabulary,).
+        temperature, top_k, top_p: as for `filtered`.
+        heading: above the bars.
+        count: how many tokens.
+    """
+    before = logits.softmax(dim=-1)
+    z = filtered(logits, temperature=temperature, top_k=top_k, top_p=top_p)
+    after = z.softmax(dim=-1)
+    most = before.argsort(descending=True, stable=True)[:count]
+    called, removed = names(most.tolist()), z[most].isneginf()
+    bars.update(
+        called,
+        after[most].numpy(),
+        before=before[most].numpy(),
+        removed=removed.numpy(),
+        heading=heading,
+        notes=[
+            f"{probability(b)} → {'removed' if gone else probability(a)}"
+            for b, a, gone in zip(
+                *(x.tolist() for x in (before[most], after[most], removed)), strict=True
+            )
+        ],
+    )
+    was, now = before[most[0]].item(), after[most[0]].item()
+    return {
+        "logits processors": f"temperature {temperature:g}, top-k {top_k or 'off'}, "
+        f"top-p {'off' if top_p == 1 else format(top_p, 'g')}",
+        "most probable": f"{called[0]!r}, {probability(was)} before, {probability(now)} after",
+        "entropy": f"{entropy(before):.3f} nats before, {entropy(after):.3f} after",
+        "left": f"{int((~z.isneginf()).sum())} of {len(logits)} tokens",
+    }
+
+
+def processor_controls(temperature: float, top_k: int, top_p: float) -> dict:
+    """Return the sliders of the logits processors, by name."""
+    return {
+        "temperature": ipywidgets.FloatSlider(
+            temperature, min=0.05, max=_HOTTEST, step=0.05, description="temperature"
+        ),
+        "top_k": ipywidgets.IntSlider(top_k, min=0, max=_MOST_KEPT, description="top-k, 0: all"),
+        "top_p": ipywidgets.FloatSlider(top_p, min=0.01, max=1, step=0.01, description="top-p"),
+    }
+
+
+def require_processors(temperature: float, top_k: int, top_p: float) -> None:
+    """Raise unless the sliders reach these numbers."""
+    require_whole(0, top_k=top_k)
+    require_positive(temperature=temperature, top_p=top_p)
+    for name, number, most in (
+        ("temperature", temperature, _HOTTEST),
+        ("top_k", top_k, _MOST_KEPT),
+        ("top_p", top_p, 1),
+    ):
+        if number > most:
+            raise ValueError(f"{name}={number} must be at most {most:g}")
 
 
 def _reader(source: object, text: str | None) -> Callable[[str | None], NextTokens]:

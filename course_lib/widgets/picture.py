@@ -47,6 +47,8 @@ class Picture(anywidget.AnyWidget):
     words = traitlets.Dict().tag(sync=True)
     cuts = traitlets.List().tag(sync=True)
     live = traitlets.Bool().tag(sync=True)
+    #: the cell chosen in the browser: the controls that it sets, and how many were chosen before
+    chosen = traitlets.Dict().tag(sync=True)
     #: a line of code that recreates what is shown; empty if there is none
     code = traitlets.Unicode().tag(sync=True)
     #: the id of the widget that is displayed: this one, or the one that holds it
@@ -63,6 +65,9 @@ class Picture(anywidget.AnyWidget):
     ) -> None:
         self.figure, self.approximate = figure, approximate
         hover = figure.hover()
+        how = messages.PICTURE_HELP if hover else ""
+        if any("chooses" in region for region in hover):
+            how = messages.PICTURE_CHOOSE
         super().__init__(
             png=figure.png(),
             summary=summary,
@@ -72,7 +77,7 @@ class Picture(anywidget.AnyWidget):
             name=name,
             cuts=figure.cuts,
             live=live,
-            words=messages.PICTURE | {"help": messages.PICTURE_HELP if hover else ""},
+            words=messages.PICTURE | {"help": how},
         )
         self.shown_in = self.model_id
         self.on_msg(self._answer)

@@ -15,6 +15,7 @@ from course_lib.interpretability import (
     logit_lens,
     previous_token_score,
     repeated_tokens,
+    residual_streams,
     surprisal,
 )
 from course_lib.transformer import DecoderOnly, TransformerConfig
@@ -118,6 +119,17 @@ def test_heads_come_back_after_an_error():
     with pytest.raises(RuntimeError), ablated_heads(ours, [(0, 0)]):
         raise RuntimeError
     assert torch.equal(ours(given), before)
+
+
+@pytest.mark.verifies(
+    "course_lib.interpretability.residual_streams", against="Hugging Face `output_hidden_states`"
+)
+def test_residual_streams_equal_hugging_face(ledger):
+    ours, given = model(), tokens(2)
+    *streams, _ = llama(ours)(given, output_hidden_states=True).hidden_states
+    found = residual_streams(ours, given)
+    ledger.compare(found[:-1], torch.stack(streams), within=2e-5)
+    ledger.compare(ours.lm_head(ours.norm(found[-1])), ours(given), within=1e-12)
 
 
 @pytest.mark.verifies(

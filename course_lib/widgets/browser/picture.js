@@ -43,11 +43,21 @@ const makePointer = (stage, strips, model) => {
   };
   const lookAt = (found) => {
     spot = found;
+    stage.classList.toggle("course-picture-chooses", Boolean(spot?.region.chooses));
     mark.hidden = tip.hidden = !spot;
     if (!spot) return (tip.textContent = "");
     const { text, mark: box } = describe(spot);
     if (tip.textContent !== text) tip.textContent = text;
     place(box);
+  };
+  // Set the controls that the row and the column of the spot stand for.
+  const choose = () => {
+    const { chooses: names, first = [0, 0] } = spot?.region ?? {};
+    if (!names) return;
+    const places = [spot.row + first[0], spot.column + first[1]];
+    const controls = names.map((name, n) => [name, places[n]]).filter(([name]) => name);
+    model.set("chosen", { controls: Object.fromEntries(controls), before: (model.get("chosen").before ?? -1) + 1 });
+    model.save_changes();
   };
   stage.onpointermove = (event) => {
     const strip = strips.find(({ sheet }) => sheet.parentNode.contains(event.target));
@@ -56,6 +66,10 @@ const makePointer = (stage, strips, model) => {
     const [x, y] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
     lookAt(locate(model.get("hover"), x, y));
   };
+  stage.onclick = (event) => {
+    stage.onpointermove(event);
+    choose();
+  };
   stage.onpointerleave = stage.onblur = () => lookAt(null);
   stage.onkeydown = (event) => {
     const arrow = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
@@ -63,8 +77,9 @@ const makePointer = (stage, strips, model) => {
     if (arrow && regions.length) {
       event.preventDefault();
       const [rows, columns] = sizeOf(regions[0]);
-      const middle = { region: regions[0], column: Math.floor(columns / 2), row: Math.floor(rows / 2) };
-      lookAt(spot ? step(regions, spot, arrow) : middle);
+      const [row, column] = regions[0].at ?? [Math.floor(rows / 2), Math.floor(columns / 2)];
+      lookAt(spot ? step(regions, spot, arrow) : { region: regions[0], column, row });
+      choose();
     } else if (event.key === "Escape" && spot) {
       event.stopPropagation(); // a second Escape leaves the picture
       lookAt(null);

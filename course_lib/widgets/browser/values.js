@@ -56,9 +56,17 @@ const describe = ({ region, column, row }) => {
   return { text, mark: place((scale(x) - low) / (high - low), 0, 0, 1) };
 };
 
-// Where an arrow key leads: along a line or over a map; up and down on a line go to the next panel.
+// Where an arrow key leads: along a line or over a map; up and down on a line go to the next panel, and so do left and
+// right from the edge of a map.
 const step = (regions, spot, [right, down]) => {
   const [rows, columns] = sizeOf(spot.region);
+  const beyond = spot.region.kind === "grid" && (spot.column + right < 0 || spot.column + right >= columns);
+  const next = beyond ? regions[regions.indexOf(spot.region) + right] : null;
+  if (next?.kind === "grid") {
+    const [nextRows, nextColumns] = sizeOf(next);
+    const row = Math.min(nextRows - 1, Math.floor(((spot.row + 0.5) / rows) * nextRows));
+    return { region: next, column: right > 0 ? 0 : nextColumns - 1, row };
+  }
   if (down && rows === 1) {
     const region = regions[clamp(regions.indexOf(spot.region) + down, 0, regions.length - 1)];
     return region === spot.region ? spot : { region, column: Math.floor(sizeOf(region)[1] / 2), row: 0 };

@@ -1,0 +1,174 @@
+"""The heads explorer: every head of a language model with a score, and the attention of the one chosen."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import ipywidgets
+import matplotlib
+import torch
+from torch import Tensor
+
+from course_lib import messages
+from course_lib.inspection import entropy, mean_distance, weights_version
+from course_lib.interpretability import attention_weights, first_token_score, previous_token_score
+from course_lib.plots import CellMapPanel, TokenMapPanel, figure
+from course_lib.plots.style import STYLE
+from course_lib.pretrained import Tokenizer
+from course_lib.transformer import DecoderOnly
+from course_lib.validation import require_one_of, require_whole
+from course_lib.widgets.code import recreatable
+from course_lib.widgets.explorer import Explorer
+from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.token_names import read_tokens, token_names
+
+_MOST_TOKENS = 256
+_FROM = 10  # position from which attention to the first token counts, in a text that is long enough
+
+
+def induction(weights: Tensor, tokens: Tensor) -> Tensor:
+    """Return the mean weight on tokens that followed an earlier occurrence of the query's token.
+
+    `weights` (…, query, key), `tokens` (query,); the mean is over the queries whose token occurred before, and
+    NaN where there is none. For tokens that repeat once it is `course_lib.interpretability.induction_score`.
+    """
+    followed = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)  # (query, key)
+    followed[:, 1:] = (tokens[:, None] == tokens[:-1]).tril(
+        -2
+    )  # key j for the token at j − 1 < i − 1
+    again = followed.any(dim=-1)  # (query,)
+    return (weights * followed).sum(dim=-1)[..., again].mean(dim=-1)
+
+
+SCORES = {
+    "previous token": lambda weights, _: previous_token_score(weights),
+    "first token": lambda weights, tokens: first_token_score(
+        weights, start=min(_FROM, len(tokens) - 1)
+    ),
+    "induction": induction,
+    "entropy": lambda weights, _: entropy(weights).mean(-1),
+    "distance": lambda weights, _: mean_distance(weights),
+}
+_UNITS = {"entropy": " nats", "distance": " positions"}
+
+
+class _Reading(NamedTuple):
+    """A text as the model reads it: names of tokens, weights (layer, head, query, key), name → (layer, head)."""
+
+    names: list[str]
+    weights: Tensor
+    scores: dict[str, Tensor]
+
+
+@recreatable
+def heads_explorer(
+    model: DecoderOnly,
+    tokenizer: Tokenizer,
+    text: str = "Zora Quill plays the cello. Her brother sings. Zora Quill plays the",
+    *,
+    score: str = "previous token",
+    layer: int = 0,
+    head: int = 0,
+    query: int = 10,
+    title: str = "Heads of a language model",
+    approximate: bool = False,
+) -> Explorer:
+    """Score every head of a model on a text; click a cell, or move to it, to see what that head attends to.
+
+    The scores, each a mean over the queries of the text: the weight on the token before; on the first token, from
+    position 10 on; on the token that followed the previous occurrence of the query's token (induction); the
+    entropy in nats; the distance in positions. The text is read again only when it changes.
+
+    Args:
+        model, tokenizer: from `load_smollm2`.
+        text: initial content of the text box, of 2 to 256 tokens.
+        score: "previous token", "first token", "induction", "entropy" or "distance".
+        layer, head, query: initial values of the controls; at most the last token is shown.
+        title: the first words of the summary.
+        approximate: as for `Explorer`.
+
+    Raises:
+        ValueError: for another kind of model, a text of too few or too many tokens, an unknown score, layer or
+            head.
+    """
+    require_one_of(SCORES, score=score)
+    require_whole(0, layer=layer, head=head, query=query)
+
+    @lru_cache(maxsize=1)  # moving to another head does not read the text again
+    def read_once(text: str, version: int) -> _Reading:
+        tokens = read_tokens(model, tokenizer, text, most=_MOST_TOKENS)
+        weights = attention_weights(model, tokens).float().cpu()
+        scores = {name: measure(weights, tokens[0].cpu()) for name, measure in SCORES.items()}
+        return _Reading(token_names(tokenizer, tokens[0].tolist()), weights, scores)
+
+    def read(text: str) -> _Reading:
+        return read_once(text, weights_version(model))
+
+    layers, heads, length, _ = read(text).weights.shape
+    for name, number, count in (("layer", layer, layers), ("head", head, heads)):
+        if number >= count:
+            raise ValueError(f"{name}={number} must be below {count}")
+
+    with matplotlib.rc_context(STYLE):
+        fig, (left, right) = figure(10.4, 5.6, columns=2, width_ratios=(1, 1.7))
+        cells = CellMapPanel(
+            left,
+            title="score of each head",
+            x_label="head",
+            y_label="layer",
+            bar="score",
+            chooses=("layer", "head"),
+        )
+        map_ = TokenMapPanel(right, title="the head's weights: rows attend to columns")
+        map_.chooses = ("query", None)
+        live = LiveFigure(fig, [cells, map_])
+
+    def update(text: str, score: str, layer: int, head: int, query: int) -> dict[str, str]:
+        names, weights, scores = read(text)
+        mine, row, values = weights[layer, head], min(query, len(names) - 1), scores[score]
+        known = values.nan_to_num(0.0)
+        best = divmod(known.argmax().item(), heads)
+        cells.update(
+            values,
+            [str(n) for n in range(layers)],
+            [str(n) for n in range(heads)],
+            cell=(layer, head),
+            largest=max(known.max().item(), 1e-6),
+        )
+        brightest = max(weights[layer].max().item(), 1e-6)
+        map_.update(mine, names, names, row=row, brightest=brightest)
+        of_all = (
+            f"{score}, mean {known.mean():.2f}, largest {known[best]:.2f} "
+            f"(layer {best[0]}, head {best[1]})"
+        )
+        if values.isnan().any():
+            of_all = messages.NOTHING_OCCURS_TWICE
+        own = ", ".join(
+            f"{name} {scores[name][layer, head]:.2f}{_UNITS.get(name, '')}"
+            for name in SCORES
+            if not scores[name].isnan().any()
+        )
+        largest = mine[row].argsort(descending=True, stable=True)[:3].tolist()
+        return {
+            "text": f"{text!r}, {len(names)} tokens",
+            "score": of_all,
+            "layer": f"{layer}, head {head}: {own}",
+            "query": f"{row} {names[row]}",
+            "attends to": ", ".join(f"{n} {names[n]} ({mine[row, n]:.2f})" for n in largest),
+        }
+
+    def limits(text: str, **_) -> dict[str, int]:
+        last = len(read(text).names) - 1
+        return {"layer": layers - 1, "head": heads - 1, "query": last}
+
+    controls = {
+        "text": ipywidgets.Text(value=text, description="text"),
+        "score": ipywidgets.Dropdown(value=score, options=[*SCORES], description="score"),
+        "layer": ipywidgets.IntSlider(layer, min=0, max=max(layers - 1, 1), description="layer"),
+        "head": ipywidgets.IntSlider(head, min=0, max=max(heads - 1, 1), description="head"),
+        "query": ipywidgets.IntSlider(
+            query, min=0, max=max(length - 1, query, 1), description="query"
+        ),
+    }
+    return Explorer(
+        title, controls, live, update, name="heads", approximate=approximate, limits=limits
+    )

@@ -1,0 +1,375 @@
+"""The explorers of notebook 13 on a small random model: what is drawn is what is computed independently."""
+
+import asyncio
+import random
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from course_lib.decoding import stream, temperature, top_k, top_p
+from course_lib.inspection import record_attention
+from course_lib.interpretability import induction_score, logit_lens
+from course_lib.plots import CellMapPanel, figure
+from course_lib.widgets import generation_explorer, heads_explorer, logit_lens_explorer
+from course_lib.widgets.heads import induction
+from course_lib.widgets.token_names import token_name
+from tests.helpers.explorers import move, moved_at_random
+from tests.helpers.tiny_language_model import CONTEXT, HEADS, LAYERS, tiny_language_model
+
+TEXT, LONGER = "once upon a time", "a cat. the cat. a cat"
+FACTORIES = [generation_explorer, heads_explorer, logit_lens_explorer]
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return tiny_language_model()
+
+
+def fact(explorer, name):
+    return re.search(rf"^  {name} (.*)$", explorer.summary, re.MULTILINE)[1]
+
+
+def by_stream(pair, text, **choices):
+    """The ids that `stream` samples."""
+    model, tokenizer = pair
+    count, seed = choices.get("length", 40), choices.get("seed", 0)
+
+    def processed(z):
+        z = temperature(z, choices.get("temperature", 1.0))
+        z = top_k(z, choices["top_k"]) if "top_k" in choices else z
+        return top_p(z, choices.get("top_p", 1.0))
+
+    prompt = torch.tensor([tokenizer.encode(text)])
+    tokens = stream(
+        model, prompt, logits_processors=[processed], max_length=count, eos_id=0, seed=seed
+    )
+    return [token.item() for token in tokens]
+
+
+# --- generation ------------------------------------------------------------------------------
+
+
+def test_before_generating_the_next_token_after_the_text_is_shown(pair):
+    model, tokenizer = pair
+    explorer = generation_explorer(model, tokenizer, TEXT)
+    p = model(torch.tensor([tokenizer.encode(TEXT)]))[0, -1].softmax(-1)
+    (bars,) = explorer.picture.figure.panels
+    most = p.argsort(descending=True)[:10].tolist()
+    assert bars.names == [token_name(tokenizer.decode([i])) for i in most]
+    assert np.allclose(bars.before, p[most].detach(), atol=1e-6)
+    assert fact(explorer, "generated") == "nothing yet"
+    assert fact(explorer, "left") == f"{len(tokenizer)} of {len(tokenizer)} tokens"
+
+
+@pytest.mark.parametrize(
+    "choices", [{}, {"seed": 7, "length": 12}, {"temperature": 0.6, "top_k": 5, "top_p": 0.8}]
+)
+def test_the_generated_text_is_that_of_stream(pair, choices):
+    explorer = generation_explorer(*pair, TEXT, **choices)
+    wanted = by_stream(pair, TEXT, **choices)
+    for _ in range(2):  # the same again
+        explorer.generate()
+        assert explorer._continuation.generated == wanted
+    ended = wanted[-1] == 0
+    text = pair[1].decode(wanted[:-1] if ended else wanted)
+    assert fact(explorer, "generated").startswith(f"{len(wanted)} tokens, {text!r}")
+    assert f"<b>{text}</b>" in explorer._written.value
+
+
+def test_after_a_token_the_next_distribution_is_shown(pair):
+    model, tokenizer = pair
+    explorer = generation_explorer(model, tokenizer, TEXT, top_k=3)
+    explorer.buttons["Next token"].click()
+    (token,) = explorer._continuation.generated
+    p = model(torch.tensor([[*tokenizer.encode(TEXT), token]]))[0, -1].softmax(-1)
+    (bars,) = explorer.picture.figure.panels
+    assert np.allclose(bars.before, p.sort(descending=True).values[:10].detach(), atol=1e-5)
+    assert bars.removed.tolist() == [False] * 3 + [True] * 7
+    explorer.buttons["Next token"].click()
+    assert explorer._continuation.generated == by_stream(pair, TEXT, top_k=3, length=2)
+    move(explorer, temperature=2.0)
+    assert len(explorer._continuation.generated) == 2, "a setting keeps what was generated"
+    move(explorer, seed=5)
+    assert fact(explorer, "generated") == "nothing yet"
+
+
+def test_a_top_k_of_1_is_greedy_decoding(pair):
+    explorer = generation_explorer(*pair, TEXT, top_k=1, length=9)
+    explorer.generate()
+    model, tokenizer = pair
+    greedy = stream(model, torch.tensor([tokenizer.encode(TEXT)]), max_length=9, eos_id=0)
+    assert explorer._continuation.generated == [token.item() for token in greedy]
+
+
+def test_stop_and_another_text_end_a_run_in_a_notebook(pair):
+    explorer = generation_explorer(*pair, TEXT, top_k=1, length=150)
+    generate, one, stop = explorer.buttons.values()
+
+    async def clicks():
+        generate.click()
+        while len(explorer._continuation.generated) < 3:
+            await asyncio.sleep(0.001)
+        assert (generate.disabled, one.disabled, stop.disabled) == (True, True, False)
+        stop.click()
+        await asyncio.wait_for(explorer._task, 20)
+        stopped = len(explorer._continuation.generated)
+        assert 3 <= stopped < 30
+        assert fact(explorer, "generated").startswith(f"{stopped} tokens")
+        assert explorer._words.value.count(f"{stopped} tokens") == 1
+        assert (generate.disabled, one.disabled, stop.disabled) == (False, False, True)
+        generate.click()
+        await asyncio.sleep(0.01)  # it has begun anew
+        while len(explorer._continuation.generated) < 3:
+            await asyncio.sleep(0.001)
+        explorer.controls["text"].value = LONGER
+        await asyncio.wait_for(explorer._task, 20)
+        assert fact(explorer, "generated") == "nothing yet"
+        assert f"{LONGER}<b></b>" in explorer._written.value
+
+    asyncio.run(clicks())
+
+
+def test_the_end_token_ends_the_text(pair):
+    model, tokenizer = pair
+    (first,) = by_stream(pair, TEXT, top_k=1, length=1)
+
+    class Ending(type(tokenizer)):
+        eos_id = first
+
+    explorer = generation_explorer(model, Ending(), TEXT, top_k=1)
+    explorer.generate()
+    assert fact(explorer, "generated") == "1 token, '', ended by the model"
+    explorer.buttons["Next token"].click()
+    assert explorer._continuation.generated == [first]
+
+
+def test_reset_begins_anew(pair):
+    explorer = generation_explorer(*pair, TEXT, length=5)
+    before = explorer.summary
+    explorer.generate()
+    assert explorer.summary != before
+    explorer.reset()
+    assert explorer.summary == before
+
+
+def test_an_empty_text_is_said_and_the_picture_stays(pair):
+    explorer = generation_explorer(*pair, TEXT)
+    before = explorer.picture.png
+    move(explorer, text="")
+    assert "text is empty" in explorer._words.value
+    assert explorer.picture.png == before
+    explorer.generate()
+    assert "text is empty" in explorer._words.value
+
+
+def test_text_is_escaped(pair):
+    class Html(type(pair[1])):
+        def decode(self, ids):
+            return "<i>" * len(list(ids))
+
+    explorer = generation_explorer(pair[0], Html(), TEXT, length=2)
+    explorer.generate()
+    assert "<b>&lt;i&gt;&lt;i&gt;</b>" in explorer._written.value
+
+
+def test_code_recreates_the_settings(pair):
+    model, tokenizer = pair
+    explorer = generation_explorer(model, tokenizer, TEXT)
+    move(explorer, top_k=4, seed=2)
+    assert explorer.code == (
+        f"generation_explorer(model, tokenizer, text={TEXT!r}, top_k=4, seed=2)"
+    )
+
+
+# --- heads -----------------------------------------------------------------------------------
+
+
+def loops(weights, ids):
+    """Every score of one head, by explicit loops."""
+    n = len(ids)
+    entropies = [-sum(a * np.log(a) for a in row if a > 0) for row in weights]
+    distances = [sum(a * (i - j) for j, a in enumerate(row)) for i, row in enumerate(weights)]
+    start = min(10, n - 1)
+    copies = []
+    for i in range(n):
+        after = [j + 1 for j in range(i - 1) if ids[j] == ids[i]]
+        if after:
+            copies.append(sum(weights[i][j] for j in after))
+    return {
+        "previous token": np.mean([weights[i][i - 1] for i in range(1, n)]),
+        "first token": np.mean([weights[i][0] for i in range(start, n)]),
+        "induction": np.mean(copies) if copies else None,
+        "entropy": np.mean(entropies),
+        "distance": np.mean(distances),
+    }
+
+
+@pytest.mark.parametrize("text", [LONGER, "abc", "an ax"])
+def test_every_score_and_map_is_that_of_explicit_loops(pair, text):
+    model, tokenizer = pair
+    ids = tokenizer.encode(text)
+    with record_attention(model) as maps:
+        model(torch.tensor([ids]))
+    maps = [one[-1][0].double().numpy() for one in maps.values()]
+    explorer = heads_explorer(model, tokenizer, text)
+    scores, map_ = explorer.picture.figure.panels
+    for name in explorer.controls["score"].options:
+        move(explorer, score=name)
+        wanted = [[loops(head, ids)[name] for head in layer] for layer in maps]
+        if wanted[0][0] is None:
+            assert np.isnan(scores.values).all()
+            assert "no token of the text occurs twice" in fact(explorer, "score")
+        else:
+            assert np.allclose(scores.values, wanted, atol=1e-5)
+            largest = np.unravel_index(np.argmax(wanted), (LAYERS, HEADS))
+            assert f"(layer {largest[0]}, head {largest[1]})" in fact(explorer, "score")
+    for layer, head in ((0, 0), (3, 1), (1, 2)):
+        move(explorer, layer=layer, head=head)
+        assert np.allclose(map_.weights, maps[layer][head], atol=1e-6)
+        assert scores.cell == (layer, head)
+        assert fact(explorer, "layer").startswith(f"{layer}, head {head}: previous token")
+
+
+def test_induction_of_repeated_tokens_is_the_induction_score():
+    weights = torch.rand(2, 3, 14, 14)
+    tokens = torch.randperm(7).repeat(2)
+    assert torch.allclose(induction(weights, tokens), induction_score(weights, 7))
+
+
+def test_a_cell_chosen_in_the_browser_sets_layer_and_head_and_draws_once(pair):
+    explorer = heads_explorer(*pair, LONGER)
+    scores, map_ = explorer.picture.hover
+    assert scores["chooses"] == ["layer", "head"] and scores["shape"] == [LAYERS, HEADS]
+    assert map_["chooses"] == ["query", None]
+    drawn = []
+    explorer.picture.observe(lambda _: drawn.append(1), names="png")
+    explorer.picture.chosen = {"controls": {"layer": 2, "head": 1}, "before": 0}
+    assert [explorer.controls[name].value for name in ("layer", "head")] == [2, 1]
+    assert fact(explorer, "layer").startswith("2, head 1:") and len(drawn) == 1
+    explorer.picture.chosen = {"controls": {"query": 4}, "before": 1}
+    assert fact(explorer, "query").startswith("4 ")
+    assert explorer.picture.hover[0]["at"] == [2, 1]
+
+
+def test_only_another_text_calls_the_model(pair):
+    model, tokenizer = pair
+    calls = []
+    hook = model.register_forward_hook(lambda *_: calls.append(1))
+    try:
+        heads, lens = (make(model, tokenizer, TEXT) for make in FACTORIES[1:])
+        assert len(calls) == 2
+        move(heads, layer=2, head=1, score="entropy", query=3)
+        move(lens, position=2)
+        assert len(calls) == 2
+        move(heads, text=LONGER)
+        move(lens, text=LONGER)
+        assert len(calls) == 4
+    finally:
+        hook.remove()
+
+
+# --- logit lens ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["ab", TEXT + " there was a cat"])
+def test_the_table_and_the_course_are_those_of_logit_lens(pair, text):
+    model, tokenizer = pair
+    ids = torch.tensor([tokenizer.encode(text)])
+    explorer = logit_lens_explorer(model, tokenizer, text)
+    table, course = explorer.picture.figure.panels
+    for position in sorted({0, 1, ids.shape[1] // 2, ids.shape[1] - 1}):
+        move(explorer, position=position)
+        p = logit_lens(model, ids, position=position)[:, 0].softmax(-1)  # (depth, vocabulary)
+        column = table.cell[1]
+        assert table.columns[column] == f"{position} {token_name(text[position])}"
+        assert np.allclose(table.values[:, column], p.max(-1).values, atol=1e-5)
+        names = [token_name(tokenizer.decode([i])) for i in p.argmax(-1).tolist()]
+        assert [line[column] for line in table.texts] == names
+        final = p[-1].topk(5)
+        assert course.columns == [token_name(tokenizer.decode([i])) for i in final.indices.tolist()]
+        assert np.allclose(course.values, p[:, final.indices], atol=1e-5)
+        right = p.argmax(-1) == p[-1].argmax()
+        since = next(n for n in range(LAYERS + 1) if right[n:].all())
+        assert fact(explorer, "most probable") == f"from block {['in', *range(LAYERS)][since]} on"
+
+
+def test_a_click_in_a_later_page_of_a_long_text_chooses_that_position(pair):
+    explorer = logit_lens_explorer(*pair, TEXT + " there was a cat", position=14)
+    table, _ = explorer.picture.hover
+    assert table["chooses"] == [None, "position"] and table["first"] == [0, 12]
+    assert table["at"] == [0, 2]
+
+
+# --- all -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", FACTORIES)
+def test_moved_pictures_are_full_drawings(pair, make):
+    positions = {
+        generation_explorer: {
+            "text": [TEXT, LONGER],
+            "temperature": [0.5, 1.0, 2.0],
+            "top_k": [0, 3],
+            "top_p": [0.5, 1.0],
+        },
+        heads_explorer: {
+            "text": [TEXT, LONGER, "abc"],
+            "score": ["previous token", "induction", "distance"],
+            "layer": [0, 3],
+            "head": [0, 1, 2],
+            "query": [0, 2],
+        },
+        logit_lens_explorer: {"text": [TEXT, LONGER, "abc"], "position": [0, 1, 2]},
+    }[make]
+    _, pictures = moved_at_random(
+        lambda: make(*pair, TEXT), positions, random.Random(0), 10, in_turn=True
+    )
+    assert len(pictures) > 5
+
+
+@pytest.mark.parametrize("make", FACTORIES)
+def test_texts_that_cannot_be_shown_are_refused(without_annotations, pair, make):
+    model, tokenizer = pair
+    with pytest.raises(ValueError, match="text is empty|0 tokens"):
+        make(model, tokenizer, "")
+    with pytest.raises(ValueError, match=rf"{CONTEXT} tokens"):
+        make(model, tokenizer, "a" * CONTEXT)
+    with pytest.raises(ValueError, match="model is a Linear"):
+        make(torch.nn.Linear(2, 2), tokenizer, TEXT)
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "says"),
+    [
+        (generation_explorer, {"length": 201}, "length=201 must be at most 200"),
+        (generation_explorer, {"seed": 1000}, "seed=1000 must be at most 999"),
+        (generation_explorer, {"temperature": 4.0}, "temperature=4.0 must be at most 3"),
+        (heads_explorer, {"layer": LAYERS}, f"layer={LAYERS} must be below {LAYERS}"),
+        (heads_explorer, {"head": HEADS}, f"head={HEADS} must be below {HEADS}"),
+        (heads_explorer, {"score": "loud"}, "score='loud' is unknown"),
+        (heads_explorer, {"query": -1}, "query=-1"),
+        (logit_lens_explorer, {"position": -1}, "position=-1"),
+    ],
+)
+def test_settings_out_of_range_are_refused(pair, make, settings, says):
+    with pytest.raises(ValueError, match=re.escape(says)):
+        make(*pair, TEXT, **settings)
+
+
+def test_tokens_are_written_visibly():
+    assert token_name(" the\n") == "␣the↵"
+    assert token_name("\t東é") == "⇥□é"
+
+
+def test_cells_without_a_value_are_white_and_rows_and_columns_may_change():
+    _, axes = figure()
+    panel = CellMapPanel(axes)
+    panel.update([[0.5, np.nan], [1.0, 0.25], [0, 0]], "abc", "de", cell=(1, None))
+    assert panel._image._levels.tolist() == [[128, 256], [255, 64], [0, 0]]
+    assert panel._frame.get_bbox().bounds == pytest.approx((0, 1 / 3, 1, 1 / 3))
+    assert panel.data()["framed"] == [1]
+    panel.update([[1.0, 1.0, 4.0]], "a", "def", largest=4.0)
+    assert panel._image._levels.tolist() == [[64, 64, 255]]
+    assert not panel._frame.get_visible()
