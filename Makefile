@@ -38,10 +38,9 @@ pictures: $(TESTER)  ## draw img/ anew
 html: $(TESTER)  ## write the notebooks as web pages into site/
 	$(BIN)/python -m course_lib.tools.site $(FOLDER)
 
-lint: $(TESTER)  ## check style, formatting and the layers
+lint: $(TESTER)  ## check style and formatting
 	$(BIN)/ruff check course_lib tests
 	$(BIN)/ruff format --check course_lib tests
-	$(BIN)/lint-imports --no-cache --no-logo
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20

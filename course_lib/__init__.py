@@ -23,24 +23,22 @@ class Module(NamedTuple):
 
 
 #: The layers from the bottom up. A test holds every public name of the group "library" against an independent
-#: oracle. This is the only list of modules: lazy loading and the docstring are derived from it; a test compares
-#: it with the README and with the layering contract in pyproject.toml, where `checks.X` stands directly below X.
+#: oracle. This is the only list of modules: lazy loading, the docstring and the contract that a test gives to
+#: import-linter are derived from it.
 LAYERS = {
     "foundations": {
         "messages": Module("texts that code shows to learners, in one place"),
         "environment": Module("what is missing on this machine"),
         "validation": Module("checks of arguments, with errors that name them"),
-        "checks": Module("what public functions refuse; checks.X stands beside module X"),
     },
     "library": {
-        "outputs": Module("what layers return: named tuples"),
         "profiling": Module("time and memory of a computation"),
-        "pooling": Module("kernel regression: the origin of attention", 1),
         "masks": Module("padding masks, causal masks, masked softmax", 2),
         "scoring": Module(
             "scoring functions: dot, scaled dot, general, concat, additive, Gaussian", 2
         ),
         "attention": Module("scaled dot-product attention; self- and cross-attention", 2),
+        "pooling": Module("kernel regression: the origin of attention", 1),
         "inspection": Module("attention weights of a whole model, entropy, mean distance", 4),
         "data": Module("series, vocabularies, dates, a phrasebook, docstrings, batches"),
         "recurrent": Module("GRU encoder; Bahdanau and Luong decoders", 3),
@@ -52,9 +50,7 @@ LAYERS = {
         "efficient": Module(
             "FlashAttention by hand; sliding window, Longformer, Linformer, linear, Performer", 10
         ),
-        "blocks": Module(
-            "layer norm, feed-forward network, residual connection; encoder and decoder block", 7
-        ),
+        "blocks": Module("layer norm, feed-forward network, encoder and decoder block", 7),
         "transformer": Module("the encoder-decoder Transformer and a decoder-only model", 8),
         "interpretability": Module(
             "attention heads of a language model: scores and ablation; logit lens, surprisal", 13

@@ -8,19 +8,19 @@ Source: Vaswani et al. (2017), "Attention is all you need", section 3.2.1.
 """
 
 import math
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from course_lib.checks import attention as checks
 from course_lib.masks import causal_mask, masked_softmax
-from course_lib.outputs import AttentionOutput
-from course_lib.validation import validated
+from course_lib.validation import require_broadcast, require_mask, require_probability
 
 __all__ = [
     "Attention",
+    "AttentionOutput",
     "CrossAttention",
     "SelfAttention",
     "SingleHeadAttention",
@@ -31,7 +31,18 @@ __all__ = [
 Mask = Bool[Tensor, "..."]
 
 
-@validated(checks.scaled_dot_product_attention)
+class AttentionOutput(NamedTuple):
+    """The result of an attention function or layer.
+
+    Attributes:
+        output: the weighted sums of the values, (…, query, d_value).
+        weights: the attention weights, (…, query, key); None where they were not asked for.
+    """
+
+    output: Tensor
+    weights: Tensor | None
+
+
 def scaled_dot_product_attention(
     query: Float[Tensor, "*#batch query d"],
     key: Float[Tensor, "*#kv_batch key d"],
@@ -56,12 +67,10 @@ def scaled_dot_product_attention(
     in a masked value makes its component of the output NaN, because 0 · NaN is NaN.
 
     Args:
-        query: $Q$, shape (…, query, d).
-        key: $K$, shape (…, key, d).
-        value: $V$, shape (…, key, d_value).
+        query, key, value: $Q$, $K$ and $V$.
         mask: boolean, True = may attend, broadcastable to (…, query, key).
         scale: $s$; $1/\sqrt{d}$ where left out.
-        bias: $B$, added to the scaled scores, broadcastable to (…, query, key); none where left out.
+        bias: $B$, added to the scaled scores, broadcastable to (…, query, key).
         dropout: the probability with which a weight is dropped, after the softmax.
         training: whether dropout is applied.
         need_weights: False to use PyTorch's fused kernel, which never holds the (query, key) matrix; the
@@ -70,47 +79,50 @@ def scaled_dot_product_attention(
             each key/value head then serves a group of query heads. All three are (batch, heads, length, d).
         is_causal: True for `causal_mask` in place of a mask; the fused kernel then skips what it masks.
 
-    Returns:
-        `AttentionOutput(output, weights)`, shapes (…, query, d_value) and (…, query, key).
-
-    Raises:
-        ValueError: for queries and keys of different dimension, keys and values of different number, tensors
-            of different dtype or device, a mask that is not boolean or does not fit, a bias that does not
-            fit, a scale that is no finite number, a dropout outside [0, 1), and `is_causal` with a mask or
-            with fewer keys than queries.
-
     Source: Vaswani et al. (2017), equation 1; Ainslie et al. (2023), "GQA", for groups of heads.
     """
     queries, keys = query.shape[-2], key.shape[-2]
+    if is_causal and mask is not None:
+        raise ValueError(
+            "is_causal=True stands for a mask, so mask must be None; for both, give "
+            "combine_masks(causal_mask(query_length, key_length), mask) alone"
+        )
     is_causal = is_causal and queries > 1  # the last token may attend to all
-    if is_causal and (need_weights or bias is not None or keys > queries):
+    grouped = enable_gqa and key.shape[-3] != query.shape[-3]
+    if keys != value.shape[-2] or (
+        grouped and key.shape[-3] != value.shape[-3]
+    ):  # fused: reads past the end
+        raise ValueError(
+            f"key has shape {tuple(key.shape)} but value has shape {tuple(value.shape)}; there must be one "
+            f"value per key, and as many heads of both"
+        )
+    if is_causal and (need_weights or bias is not None or keys != queries):
         mask, is_causal = causal_mask(queries, keys, device=query.device), False
     if not need_weights:
+        batch, kv_batch = query.shape[:-2], key.shape[:-2]
+        shape = (*(batch if grouped else torch.broadcast_shapes(batch, kv_batch)), queries, keys)
+        if mask is not None:
+            require_mask(mask, shape)
+            mask = torch.atleast_2d(mask)
+        if bias is not None:  # the kernel takes one of both: the mask becomes -inf in the bias
+            require_broadcast(shape, bias=bias)
+            mask = bias if mask is None else torch.where(mask, bias, -torch.inf)
         p = dropout if training else 0.0
-        output = _fused(query, key, value, mask, bias, p, scale, enable_gqa, is_causal)
+        output = F.scaled_dot_product_attention(
+            query, key, value, mask, p, is_causal, scale=scale, enable_gqa=grouped
+        )
         return AttentionOutput(output, None)
-    if enable_gqa and key.shape[-3] != query.shape[-3]:
+    if grouped:
         group = query.shape[-3] // key.shape[-3]
         key, value = (x.repeat_interleave(group, dim=-3) for x in (key, value))
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = (query * scale) @ key.mT  # (…, query, key); scaled first, so float16 does not overflow
-    scores = scores if bias is None else scores + bias
+    if bias is not None:
+        require_broadcast(scores.shape, bias=bias)
+        scores = scores + bias
     return attend(scores, value, mask, dropout=dropout, training=training)
 
 
-def _fused(query, key, value, mask, bias, dropout, scale, enable_gqa, is_causal) -> Tensor:
-    """PyTorch's kernel takes a mask or a bias: with both, the mask becomes minus infinity in the bias."""
-    if bias is not None:
-        mask = bias if mask is None else torch.where(mask, bias, -torch.inf)
-    if mask is not None:
-        mask = torch.atleast_2d(mask)
-    grouped = enable_gqa and key.shape[-3] != query.shape[-3]
-    return F.scaled_dot_product_attention(
-        query, key, value, mask, dropout, is_causal, scale=scale, enable_gqa=grouped
-    )
-
-
-@validated(checks.attend)
 def attend(
     scores: Float[Tensor, "*#batch query key"],
     value: Float[Tensor, "*#batch key d_value"],
@@ -124,18 +136,12 @@ def attend(
     $$\alpha = \mathrm{softmax}(a), \qquad \text{output} = \mathrm{dropout}(\alpha)\, V$$
 
     Args:
-        scores: $a$, shape (…, query, key).
-        value: $V$, shape (…, key, d_value).
+        scores: $a$.
+        value: $V$.
         mask: boolean, True = may attend, broadcastable to (…, query, key).
-        dropout: the probability with which a weight is dropped; the others are divided by 1 − dropout.
+        dropout: the probability with which a weight is dropped; the others are divided by 1 − dropout. The
+            weights that are returned are those before dropout.
         training: whether dropout is applied.
-
-    Returns:
-        `AttentionOutput(output, weights)`, the weights as they were before dropout.
-
-    Raises:
-        ValueError: for keys and values of unequal number, tensors of different dtype or device, a
-            dropout outside [0, 1), and whatever `masked_softmax` refuses.
     """
     weights = masked_softmax(scores, mask)  # (…, query, key)
     weights = weights.to(value.dtype)  # under autocast, scores have a dtype of their own
@@ -150,17 +156,13 @@ class Attention(nn.Module):
     Args:
         score: a module from (…, query, d_q) and (…, key, d_k) to (…, query, key).
         dropout: of the weights, in training mode.
-
-    Raises:
-        ValueError: for a score that cannot be called, and a dropout outside [0, 1).
     """
 
-    @validated(checks.attention_init)
     def __init__(self, score: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()
+        require_probability(dropout=dropout)
         self.score, self.dropout = score, dropout
 
-    @validated(checks.attention_forward, calls_back=True)
     def forward(
         self,
         query: Float[Tensor, "*#batch query d_query"],
@@ -168,7 +170,7 @@ class Attention(nn.Module):
         value: Float[Tensor, "*#batch key d_value"],
         mask: Mask | None = None,
     ) -> AttentionOutput:
-        """Attend; raises as the score and `attend` do."""
+        """Attend."""
         scores = self.score(query, key)  # (…, query, key)
         return attend(scores, value, mask, dropout=self.dropout, training=self.training)
 
@@ -188,7 +190,6 @@ class SingleHeadAttention(nn.Module):
     Source: Vaswani et al. (2017), section 3.2.2, with one head and without the output projection.
     """
 
-    @validated(checks.single_head_init)
     def __init__(self, d_model: int, d_head: int | None = None) -> None:
         super().__init__()
         d_head = d_model if d_head is None else d_head
@@ -196,7 +197,6 @@ class SingleHeadAttention(nn.Module):
         self.k_proj = nn.Linear(d_model, d_head)
         self.v_proj = nn.Linear(d_model, d_head)
 
-    @validated(checks.single_head_forward)
     def forward(
         self,
         query: Float[Tensor, "batch query d_model"],
@@ -204,12 +204,7 @@ class SingleHeadAttention(nn.Module):
         value: Float[Tensor, "batch key d_model"],
         mask: Mask | None = None,
     ) -> AttentionOutput:
-        """Project, then attend.
-
-        Raises:
-            ValueError: for inputs that are not (batch, length, d_model) or do not fit the parameters or
-                each other, and what `scaled_dot_product_attention` refuses.
-        """
+        """Project, then attend."""
         q = self.q_proj(query)  # (batch, query, d_head)
         k = self.k_proj(key)  # (batch, key, d_head)
         v = self.v_proj(value)  # (batch, key, d_head)
@@ -222,11 +217,10 @@ class SelfAttention(SingleHeadAttention):
     Shapes as in `SingleHeadAttention`, with as many queries as keys.
     """
 
-    @validated(checks.self_attention_forward)
     def forward(
         self, x: Float[Tensor, "batch length d_model"], mask: Mask | None = None
     ) -> AttentionOutput:
-        """Attend from x to x; raises as `SingleHeadAttention` does."""
+        """Attend from x to x."""
         return super().forward(x, x, x, mask)
 
 
@@ -236,12 +230,11 @@ class CrossAttention(SingleHeadAttention):
     The weights are (batch, query, key): a row per vector of `x`, a column per vector of `memory`.
     """
 
-    @validated(checks.cross_attention_forward)
     def forward(
         self,
         x: Float[Tensor, "batch query d_model"],
         memory: Float[Tensor, "batch key d_model"],
         mask: Mask | None = None,
     ) -> AttentionOutput:
-        """Attend from x to memory; raises as `SingleHeadAttention` does."""
+        """Attend from x to memory."""
         return super().forward(x, memory, memory, mask)

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from course_lib.attention import AttentionOutput
 from course_lib.checks import inspection as checks
-from course_lib.outputs import AttentionOutput
 from course_lib.validation import validated
 
 __all__ = ["AttentionMap", "entropy", "mean_distance", "record_attention", "weights_version"]

@@ -16,8 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from course_lib.checks import masks as checks
-from course_lib.validation import validated
+from course_lib.validation import require_mask
 
 __all__ = [
     "causal_mask",
@@ -30,7 +29,6 @@ __all__ = [
 ]
 
 
-@validated(checks.padding_mask)
 def padding_mask(
     lengths: Int[Tensor, " batch"], max_length: int | None = None
 ) -> Bool[Tensor, "batch 1 key"]:
@@ -39,44 +37,30 @@ def padding_mask(
     $$m_{b,1,j} = [\,j < \ell_b\,], \qquad j = 0, \dots, n - 1$$
 
     Args:
-        lengths: $\ell$, how many keys of each sequence are not padding, shape (batch,); 0 is allowed.
+        lengths: $\ell$, how many keys of each sequence are not padding; 0 is allowed.
         max_length: the number of keys $n$; the largest length where left out.
-
-    Returns:
-        The mask, shape (batch, 1, key).
-
-    Raises:
-        ValueError: for lengths that are not whole numbers of shape (batch,), are negative, or exceed
-            `max_length`.
     """
     max_length = int(lengths.max()) if max_length is None else max_length
+    fits = torch.compiler.is_compiling() or (0 <= lengths.min() and lengths.max() <= max_length)
+    if lengths.dim() != 1 or not fits:
+        raise ValueError(
+            f"lengths={lengths.tolist()} and max_length={max_length}; lengths must hold one number from 0 "
+            f"to max_length per sequence"
+        )
     positions = torch.arange(max_length, device=lengths.device)  # (key,)
-    return positions < lengths[:, None, None]  # (batch, 1, key)
+    return positions < lengths[:, None, None]
 
 
-@validated(checks.padding_mask_from_tokens)
 def padding_mask_from_tokens(
     tokens: Int[Tensor, "batch key"], pad_id: int
 ) -> Bool[Tensor, "batch 1 key"]:
     r"""Let every query attend to every token that is not padding, wherever the padding is.
 
     $$m_{b,1,j} = [\,\text{tokens}_{b,j} \ne \text{pad}\,]$$
-
-    Args:
-        tokens: token ids, shape (batch, key).
-        pad_id: the id of the padding token.
-
-    Returns:
-        The mask, shape (batch, 1, key).
-
-    Raises:
-        ValueError: for tokens that are not whole numbers of shape (batch, key), and a `pad_id` that is
-            not a whole number.
     """
-    return (tokens != pad_id)[:, None, :]  # (batch, 1, key)
+    return (tokens != pad_id)[:, None, :]
 
 
-@validated(checks.causal_mask)
 def causal_mask(
     query_length: int, key_length: int | None = None, *, device: torch.device | str | None = None
 ) -> Bool[Tensor, "query key"]:
@@ -91,69 +75,55 @@ def causal_mask(
         query_length: the number of queries $m$.
         key_length: the number of keys $n$; as many as queries where left out.
         device: where to create the mask; PyTorch's default device where left out.
-
-    Returns:
-        The mask, shape (query, key).
-
-    Raises:
-        ValueError: for lengths that are not whole numbers above 0, and for fewer keys than queries.
     """
     key_length = query_length if key_length is None else key_length
+    if key_length < query_length:
+        raise ValueError(
+            f"key_length={key_length} is below query_length={query_length}; the queries are the last "
+            f"of the keys, so there must be at least as many keys"
+        )
     every_pair = torch.ones(query_length, key_length, dtype=torch.bool, device=device)
-    return every_pair.tril(diagonal=key_length - query_length)  # (query, key)
+    return every_pair.tril(diagonal=key_length - query_length)
 
 
-@validated(checks.combine_masks)
 def combine_masks(*masks: Bool[Tensor, "..."] | None) -> Bool[Tensor, "..."] | None:
-    """Allow what every mask allows. A mask that is None allows everything; without masks, None.
-
-    Args:
-        masks: boolean, True = may attend, broadcastable to each other.
-
-    Raises:
-        ValueError: for masks that are not boolean, do not broadcast to each other, or are on different
-            devices.
-    """
+    """Allow what every mask allows. A mask that is None allows everything; without masks, None."""
     given = [mask for mask in masks if mask is not None]
+    for mask in given:
+        require_mask(mask, mask.shape)
     return functools.reduce(torch.logical_and, given) if given else None
 
 
-@validated(checks.to_additive)
 def to_additive(
     mask: Bool[Tensor, "*shape"], dtype: torch.dtype = torch.float32
 ) -> Float[Tensor, "*shape"]:
     r"""Return what to add to scores: $0$ where the mask is True, $-\infty$ where it is False.
 
     A fully masked row gives NaN in a plain softmax; `masked_softmax` with the boolean mask gives zeros.
-
-    Args:
-        mask: boolean, True = may attend, of any shape.
-        dtype: that of the scores.
-
-    Raises:
-        ValueError: for a mask that is not boolean, and a dtype that is not floating-point.
     """
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
 
 
-@validated(checks.from_additive)
 def from_additive(mask: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
     """Return the boolean mask of an additive one: True where it adds 0.
 
     Numbers of -10,000 and below count as minus infinity, because programs also write -1e9 or the lowest
     number of the dtype; the softmax turns all of them into weights of 0.
-
-    Raises:
-        ValueError: for anything but a floating-point tensor, and for other numbers, which are a bias that
-            changes the weights and not a mask.
     """
+    if mask.dtype == torch.bool:
+        raise ValueError("mask is boolean already; an additive mask holds 0 and minus infinity")
+    other = () if torch.compiler.is_compiling() else mask[(mask != 0) & ~(mask <= -1e4)]  # NaN too
+    if len(other):
+        raise ValueError(
+            f"mask holds {other[0].item():g}; an additive mask holds 0 and minus infinity (or numbers of "
+            f"-10000 and below)"
+        )
     return mask == 0
 
 
-@validated(checks.masked_softmax)
 def masked_softmax(
-    scores: Float[Tensor, "..."], mask: Bool[Tensor, "..."] | None = None, dim: int = -1
-) -> Float[Tensor, "..."]:
+    scores: Float[Tensor, "*shape"], mask: Bool[Tensor, "..."] | None = None, dim: int = -1
+) -> Float[Tensor, "*shape"]:
     r"""Softmax over the entries that the mask allows; the masked ones get exactly 0.
 
     $$\alpha_{ij} = \frac{m_{ij}\, e^{a_{ij}}}{\sum_k m_{ik}\, e^{a_{ik}}}, \qquad
@@ -165,25 +135,17 @@ def masked_softmax(
     makes the weights of its row NaN.
 
     Args:
-        scores: $a$, of any shape.
-        mask: $m$, boolean, True = may attend, broadcastable to the shape of `scores`.
+        scores: $a$.
+        mask: $m$, True = may attend, broadcastable to the shape of `scores`.
         dim: the axis along which the weights sum to 1: the keys.
-
-    Returns:
-        The weights $\alpha$, of the shape of `scores`.
-
-    Raises:
-        ValueError: for scores that are not floating-point, a `dim` that they do not have, and a mask
-            that is not boolean or does not fit.
     """
     if mask is not None:
+        require_mask(mask, scores.shape)
         scores = torch.where(mask, scores, -torch.inf)
     if scores.numel() == 0:
         return torch.softmax(scores, dim)
-    empty = (
-        scores.detach().amax(dim, keepdim=True) == -torch.inf
-    )  # (…, query, 1): fully masked rows
-    if not torch.compiler.is_compiling() and not empty.any():
+    fully_masked = scores.detach().amax(dim, keepdim=True) == -torch.inf  # (…, query, 1)
+    if not torch.compiler.is_compiling() and not fully_masked.any():
         return torch.softmax(scores, dim)
     # A softmax of -inf alone is NaN.
-    return torch.softmax(scores.masked_fill(empty, 0.0), dim).masked_fill(empty, 0.0)
+    return torch.softmax(scores.masked_fill(fully_masked, 0.0), dim).masked_fill(fully_masked, 0.0)

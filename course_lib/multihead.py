@@ -15,12 +15,10 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
-from course_lib.attention import SingleHeadAttention
+from course_lib.attention import AttentionOutput, SingleHeadAttention
 from course_lib.cache import CrossAttentionCache, KeyValueCache
-from course_lib.checks import multihead as checks
-from course_lib.outputs import AttentionOutput
 from course_lib.positions import AttentionPositions
-from course_lib.validation import validated
+from course_lib.validation import require_divides, require_probability
 
 __all__ = [
     "FullWidthMultiHead",
@@ -36,29 +34,20 @@ Value = Float[Tensor, "batch key d_value"]
 Mask = Bool[Tensor, "..."]
 
 
-@validated(checks.split_heads)
 def split_heads(
     x: Shaped[Tensor, "*batch length d_model"], num_heads: int
 ) -> Shaped[Tensor, "*batch heads length d_head"]:
-    r"""Split each vector into `num_heads` parts: (…, length, d_model) → (…, heads, length, d_head).
+    r"""Split each vector into `num_heads` parts.
 
     Head $i$ gets components $i\,d_\text{head}$ to $(i+1)\,d_\text{head} - 1$ of every vector.
-
-    Raises:
-        ValueError: for what is no tensor of at least two axes, and a dimension that `num_heads` does not divide.
     """
     return x.unflatten(-1, (num_heads, -1)).transpose(-3, -2)
 
 
-@validated(checks.merge_heads)
 def merge_heads(
     heads: Shaped[Tensor, "*batch heads length d_head"],
 ) -> Shaped[Tensor, "*batch length d_model"]:
-    """Concatenate the heads: (…, heads, length, d_head) → (…, length, heads · d_head).
-
-    Raises:
-        ValueError: for what is no tensor of at least three axes.
-    """
+    """Concatenate the heads."""
     return heads.transpose(-3, -2).flatten(-2)
 
 
@@ -70,7 +59,6 @@ class _HeadByHead(nn.Module):
         self.heads = nn.ModuleList(SingleHeadAttention(d_model, d_head) for _ in range(num_heads))
         self.out_proj = nn.Linear(num_heads * d_head, d_model)
 
-    @validated(checks.head_by_head_forward)
     def forward(
         self,
         query: Query,
@@ -78,19 +66,15 @@ class _HeadByHead(nn.Module):
         value: Value | None = None,
         mask: Mask | None = None,
     ) -> AttentionOutput:
-        """Attend with one head after the other.
-
-        Raises:
-            ValueError: as `SingleHeadAttention` does.
-        """
+        """Attend with one head after the other."""
         key = query if key is None else key
         value = key if value is None else value
         heads = [head(query, key, value, mask) for head in self.heads]
-        outputs = torch.cat(
+        output = torch.cat(
             [head.output for head in heads], dim=-1
         )  # (batch, query, heads · d_head)
         weights = torch.stack([head.weights for head in heads], dim=1)  # (batch, heads, query, key)
-        return AttentionOutput(self.out_proj(outputs), weights)
+        return AttentionOutput(self.out_proj(output), weights)
 
 
 class FullWidthMultiHead(_HeadByHead):
@@ -103,7 +87,6 @@ class FullWidthMultiHead(_HeadByHead):
         num_heads: $h$.
     """
 
-    @validated(checks.full_width_init)
     def __init__(self, d_model: int, num_heads: int) -> None:
         super().__init__(d_model, num_heads, d_head=d_model)
 
@@ -118,8 +101,8 @@ class PerHeadMultiHead(_HeadByHead):
         num_heads: $h$, which divides `d_model`.
     """
 
-    @validated(checks.per_head_init)
     def __init__(self, d_model: int, num_heads: int) -> None:
+        require_divides(num_heads=num_heads, d_model=d_model)
         super().__init__(d_model, num_heads, d_head=d_model // num_heads)
 
 
@@ -139,14 +122,10 @@ class MultiHeadAttention(nn.Module):
         kdim, vdim: the dimension of the inputs for keys and values; `d_model` where left out.
         positions: an encoding inside attention, for self-attention only.
 
-    Raises:
-        ValueError: for sizes that do not divide, a dropout outside [0, 1), and positions of another kind.
-
     Source: Vaswani et al. (2017), section 3.2.2; Shazeer (2019), "Fast Transformer decoding: one
     write-head is all you need"; Ainslie et al. (2023), "GQA".
     """
 
-    @validated(checks.multihead_init)
     def __init__(
         self,
         d_model: int,
@@ -162,14 +141,27 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.num_heads, self.dropout = num_heads, dropout
         self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        require_divides(num_heads=num_heads, d_model=d_model)
+        require_divides(num_kv_heads=self.num_kv_heads, num_heads=num_heads)
+        require_probability(dropout=dropout)
+        if not isinstance(positions, AttentionPositions | None):
+            raise ValueError(
+                f"positions is a {type(positions).__name__}; it must be an AttentionPositions, such as "
+                f"RotaryPositions(d_head). Encodings that are added to the embeddings go before the layer"
+            )
         self.positions = AttentionPositions() if positions is None else positions
+        for name, made_for in self.positions.layer_sizes.items():
+            size = {"num_heads": num_heads, "d_head": d_model // num_heads}[name]
+            if size != made_for:
+                raise ValueError(
+                    f"positions was made with {name}={made_for}, but the layer has {name}={size}"
+                )
         d_kv = self.num_kv_heads * (d_model // num_heads)
         self.q_proj = nn.Linear(d_model, d_model, bias)
         self.k_proj = nn.Linear(d_model if kdim is None else kdim, d_kv, bias)
         self.v_proj = nn.Linear(d_model if vdim is None else vdim, d_kv, bias)
         self.out_proj = nn.Linear(d_model, d_model, bias)
 
-    @validated(checks.multihead_forward)
     def forward(
         self,
         query: Query,
@@ -184,25 +176,31 @@ class MultiHeadAttention(nn.Module):
         """Attend with all heads.
 
         Args:
-            query: (batch, query, d_model).
-            key: (batch, key, kdim); the queries where left out.
-            value: (batch, key, vdim); the keys where left out.
+            query, key, value: the keys are the queries where left out, the values are the keys.
             mask: see the top of this module. With a cache, its keys are the cached and the new ones.
             cache: keeps the projected keys and values: a `KeyValueCache` for self-attention, which grows by
                 the new tokens, a `CrossAttentionCache` for keys that stay the same.
             need_weights: False to use PyTorch's fused kernel; the weights are then None.
             is_causal: True for `causal_mask` in place of a mask.
-
-        Raises:
-            ValueError: for inputs that do not fit the layer or each other, a mask that is not boolean or
-                does not fit, a cache of another layer or batch, cross-attention with positions, and
-                `is_causal` with a mask or with fewer keys than queries.
         """
         key = query if key is None else key
         value = key if value is None else value
+        if key is not query and type(self.positions) is not AttentionPositions:
+            raise ValueError(
+                f"{type(self.positions).__name__} counts positions along one sequence, so this layer does "
+                f"self-attention only; leave key out"
+            )
         q = split_heads(self.q_proj(query), self.num_heads)  # (batch, heads, query, d_head)
         if isinstance(cache, CrossAttentionCache) and cache.length:
-            k, v = cache.get()  # (batch, kv_heads, key, d_head), projected by an earlier call
+            k, v = (
+                cache.key,
+                cache.value,
+            )  # (batch, kv_heads, key, d_head), projected by an earlier call
+            if (len(key), key.shape[1]) != (len(k), cache.length):
+                raise ValueError(
+                    f"the cache holds {len(k)} sequences of {cache.length} keys, the memory has shape "
+                    f"{tuple(key.shape)}; use a new cache for each batch of sources"
+                )
         else:
             k = split_heads(self.k_proj(key), self.num_kv_heads)  # (batch, kv_heads, key, d_head)
             v = split_heads(self.v_proj(value), self.num_kv_heads)  # (batch, kv_heads, key, d_head)

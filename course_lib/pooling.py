@@ -16,8 +16,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from course_lib.attention import AttentionOutput
 from course_lib.checks import pooling as checks
-from course_lib.outputs import AttentionOutput
 from course_lib.validation import validated
 
 __all__ = [

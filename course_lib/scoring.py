@@ -11,8 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_lib.checks import scoring as checks
-from course_lib.validation import validated
+from course_lib.validation import require_positive
 
 __all__ = [
     "AdditiveScore",
@@ -34,13 +33,8 @@ class DotScore(nn.Module):
     Source: Luong, Pham and Manning (2015), section 3.1, "dot".
     """
 
-    @validated(checks.dot_forward)
     def forward(self, query: Queries, key: Keys) -> Scores:
-        """Score every query against every key.
-
-        Raises:
-            ValueError: unless query and key have the same dimension, dtype and device.
-        """
+        """Score every query against every key."""
         return query @ key.mT  # (…, query, d) @ (…, d, key)
 
 
@@ -50,9 +44,8 @@ class ScaledDotScore(nn.Module):
     Source: Vaswani et al. (2017), equation 1.
     """
 
-    @validated(checks.scaled_dot_forward)
     def forward(self, query: Queries, key: Keys) -> Scores:
-        """Score every query against every key; raises as `DotScore` does."""
+        """Score every query against every key."""
         return query @ key.mT / math.sqrt(query.shape[-1])  # (…, query, key)
 
 
@@ -68,19 +61,12 @@ class GeneralScore(nn.Module):
     Source: Luong, Pham and Manning (2015), section 3.1, "general".
     """
 
-    @validated(checks.general_init)
     def __init__(self, query_size: int, key_size: int) -> None:
         super().__init__()
         self.W = nn.Linear(key_size, query_size, bias=False)
 
-    @validated(checks.general_forward)
     def forward(self, query: Queries, key: Keys) -> Scores:
-        """Score every query against every key.
-
-        Raises:
-            ValueError: for dimensions other than those the score was made with, another dtype than that of
-                its parameters, and a query and a key of different dtype or device.
-        """
+        """Score every query against every key."""
         return query @ self.W(key).mT  # (…, query, query_size) @ (…, query_size, key)
 
 
@@ -99,16 +85,13 @@ class ConcatScore(nn.Module):
     Source: Luong, Pham and Manning (2015), section 3.1, "concat".
     """
 
-    @validated(checks.concat_init)
     def __init__(self, query_size: int, key_size: int, hidden_size: int) -> None:
         super().__init__()
-        self.sizes = (query_size, key_size)
         self.W = nn.Linear(query_size + key_size, hidden_size, bias=False)
         self.v = nn.Linear(hidden_size, 1, bias=False)
 
-    @validated(checks.concat_forward)
     def forward(self, query: Queries, key: Keys) -> Scores:
-        """Score every query against every key; raises as `GeneralScore` does."""
+        """Score every query against every key."""
         batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
         shape = (*batch, query.shape[-2], key.shape[-2], -1)
         query = query[..., :, None, :].expand(shape)  # (…, query, key, query_size)
@@ -132,16 +115,14 @@ class AdditiveScore(nn.Module):
     Source: Bahdanau, Cho and Bengio (2015), appendix A.1.2.
     """
 
-    @validated(checks.additive_init)
     def __init__(self, query_size: int, key_size: int, hidden_size: int) -> None:
         super().__init__()
         self.W = nn.Linear(query_size, hidden_size, bias=False)
         self.U = nn.Linear(key_size, hidden_size, bias=False)
         self.v = nn.Linear(hidden_size, 1, bias=False)
 
-    @validated(checks.additive_forward)
     def forward(self, query: Queries, key: Keys) -> Scores:
-        """Score every query against every key; raises as `GeneralScore` does."""
+        """Score every query against every key."""
         query = self.W(query)[..., :, None, :]  # (…, query, 1, hidden_size)
         key = self.U(key)[..., None, :, :]  # (…, 1, key, hidden_size)
         return self.v(torch.tanh(query + key)).squeeze(-1)  # (…, query, key)
@@ -158,13 +139,16 @@ class GaussianScore(nn.Module):
     Source: Nadaraya (1964), Watson (1964).
     """
 
-    @validated(checks.gaussian_init)
     def __init__(self, bandwidth: float = 1.0) -> None:
         super().__init__()
+        require_positive(bandwidth=bandwidth)
         self.log_bandwidth = nn.Parameter(torch.tensor(math.log(bandwidth)))
 
-    @validated(checks.gaussian_forward)
     def forward(self, query: Queries, key: Keys) -> Scores:
-        """Score every query against every key; raises as `DotScore` does."""
+        """Score every query against every key."""
+        if query.shape[-1] != key.shape[-1]:
+            raise ValueError(
+                f"query has dimension {query.shape[-1]}, key {key.shape[-1]}; they must be equal"
+            )
         differences = query[..., :, None, :] - key[..., None, :, :]  # (…, query, key, d)
         return -(differences / self.log_bandwidth.exp()).square().sum(-1) / 2  # (…, query, key)

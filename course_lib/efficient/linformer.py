@@ -4,10 +4,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from course_lib.attention import scaled_dot_product_attention
+from course_lib.attention import AttentionOutput, scaled_dot_product_attention
 from course_lib.checks import efficient as checks
 from course_lib.multihead import merge_heads, split_heads
-from course_lib.outputs import AttentionOutput
 from course_lib.validation import validated
 
 

@@ -22,12 +22,11 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from course_lib.experiments.record import read, rounded, write
 from course_lib.positions import RotaryPositions, t5_bucket
-from course_lib.positions.rotary import cosines_and_sines
 from course_lib.positions.sinusoidal import frequencies
 from course_lib.training import fit, linear_schedule_with_warmup
 from course_lib.transformer import DecoderOnly, TransformerConfig
@@ -137,12 +136,7 @@ class InterpolatedRotary(RotaryPositions):
         super().__init__(d_head, base)
         fast = 2 * math.pi / frequencies(d_head, base) <= TRAINED  # (pair,)
         divided = {"all": torch.ones_like(fast), "fast": fast, "slow": ~fast}[which]
-        self.scale = 1 + (scale - 1) * divided.double()  # (pair,)
-
-    def table_rows(self, positions: Float[Tensor, " length"]) -> Tensor:
-        """Return cosines and sines of the angles at these positions, (length, d_head)."""
-        speed = frequencies(self.layer_sizes["d_head"], self.base) / self.scale
-        return cosines_and_sines(torch.outer(positions, speed.to(positions.device)))
+        self.frequencies = self.frequencies / (1 + (scale - 1) * divided.double())  # (pair,)
 
 
 #: Name → from the dimension of a head to RoPE for a context that is `EXTENDED / TRAINED` times as long.

@@ -16,13 +16,12 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.blocks import NORMS
+from course_lib.blocks import NORMS, EncoderBlock
 from course_lib.experiments.positions import SYMBOLS, TASKS, TRAINED
 from course_lib.experiments.record import read, rounded, write
 from course_lib.training import Progress, TrainingConfig, fit
 from course_lib.transformer import TransformerConfig
-from course_lib.transformer.embedding import InputEmbedding
-from course_lib.transformer.stack import initialise, make_encoder, make_final_norm
+from course_lib.transformer.parts import InputEmbedding, initialise, make_blocks, make_final_norm
 from course_lib.validation import require_one_of, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")
@@ -56,8 +55,9 @@ class DeepStack(nn.Module):
             norm=norm,
             final_norm=final_norm,
         )
-        self.embedding = InputEmbedding(SYMBOLS, config)
-        self.blocks = make_encoder(config)
+        positions = config.make_positions(bidirectional=True)
+        self.embedding = InputEmbedding(SYMBOLS, config, positions.embedding)
+        self.blocks = make_blocks(EncoderBlock, depth, config, positions, bidirectional=True)
         self.norm = make_final_norm(config)
         self.lm_head = nn.Linear(config.d_model, SYMBOLS)
         initialise(self)

@@ -66,8 +66,8 @@ class ScaledStack(DeepStack):
         """Return the output of one block."""
         if self.variant != "weighted":
             return block(x)
-        x = block.attention_residual.norm(RESIDUAL_WEIGHT * x + block.attention(x).output)
-        return block.feed_forward_residual.norm(RESIDUAL_WEIGHT * x + block.feed_forward(x))
+        x = block.norm1(RESIDUAL_WEIGHT * x + block.attention(x).output)
+        return block.norm2(RESIDUAL_WEIGHT * x + block.feed_forward(x))
 
     def residual_streams(
         self, tokens: Int[Tensor, "batch length"]

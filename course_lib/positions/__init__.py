@@ -9,11 +9,9 @@ tests go through the list.
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from course_lib.checks import positions as checks
 from course_lib.positions.alibi import AlibiBias, alibi_bias, alibi_slopes
 from course_lib.positions.base import AttentionPositions, EmbeddingPositions, relative_positions
 from course_lib.positions.learned import LearnedPositions
@@ -21,7 +19,7 @@ from course_lib.positions.rotary import RotaryPositions, rotary
 from course_lib.positions.shaw import ShawRelativePositions
 from course_lib.positions.sinusoidal import SinusoidalPositions, sinusoidal_table
 from course_lib.positions.t5 import T5RelativeBias, t5_bucket
-from course_lib.validation import validated
+from course_lib.validation import require_divides, require_one_of
 
 
 class ModelSizes(NamedTuple):
@@ -60,14 +58,13 @@ class Positions(NamedTuple):
 
     Attributes:
         embedding: added to the embeddings before the first block.
-        attention: used inside every attention layer; a layer needs one of its own.
+        attention: used inside every attention layer; layers may share one without parameters.
     """
 
     embedding: EmbeddingPositions | None = None
     attention: AttentionPositions | None = None
 
 
-@validated(partial(checks.make_positions, ENCODINGS), calls_back=True)
 def make_positions(
     name: str,
     d_model: int,
@@ -86,10 +83,9 @@ def make_positions(
         max_length: how many positions "learned" has.
         bidirectional: whether a token may attend to later ones; the buckets of "t5" depend on it.
         rope_theta, rope_layout: `base` and `layout` of "rotary"; see `rotary`.
-
-    Raises:
-        ValueError: for an unknown name, and what the encoding itself refuses.
     """
+    require_one_of(ENCODINGS, positions=name)
+    require_divides(num_heads=num_heads, d_model=d_model)
     d_head = d_model // num_heads
     sizes = ModelSizes(
         d_model, num_heads, d_head, max_length, bidirectional, rope_theta, rope_layout

@@ -6,23 +6,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from course_lib.checks import positions as checks
 from course_lib.positions.base import AttentionPositions, relative_positions
-from course_lib.validation import validated
+from course_lib.validation import require_whole
 
 
-@validated(checks.alibi_slopes)
 def alibi_slopes(num_heads: int) -> Float[Tensor, " heads"]:
     r"""Return the slopes: $2^{-8/h}, 2^{-16/h}, \dots, 2^{-8}$ for $h$ heads, $h$ a power of two.
 
     For other numbers of heads: those of the largest power of two below, and as many as are left of
     every second one of the next power of two.
 
-    Raises:
-        ValueError: for a number of heads below 1.
-
     Source: Press, Smith and Lewis (2022), "Train short, test long", section 3 and their code.
     """
+    require_whole(num_heads=num_heads)
     below = 2 ** math.floor(math.log2(num_heads))
     slopes = _geometric(below)
     return torch.tensor(slopes + _geometric(2 * below)[0::2][: num_heads - below])
@@ -32,14 +28,10 @@ def _geometric(heads: int) -> list[float]:
     return [2 ** (-8 * number / heads) for number in range(1, heads + 1)]
 
 
-@validated(checks.alibi_bias)
 def alibi_bias(
     num_heads: int, query_length: int, key_length: int | None = None
 ) -> Float[Tensor, "heads query key"]:
     r"""Return $-m_h\, |i - j|$ for head $h$, query $i$ and key $j$; with more keys, the queries are the last.
-
-    Raises:
-        ValueError: for numbers below 1, and fewer keys than queries.
 
     Source: Press, Smith and Lewis (2022), figure 3.
     """
@@ -55,7 +47,6 @@ class AlibiBias(AttentionPositions):
         num_heads: of the queries.
     """
 
-    @validated(checks.num_heads_init)
     def __init__(self, num_heads: int) -> None:
         super().__init__()
         self.layer_sizes = {"num_heads": num_heads}

@@ -16,10 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.attention import scaled_dot_product_attention
-from course_lib.checks import positions as checks
-from course_lib.outputs import AttentionOutput
-from course_lib.validation import validated
+from course_lib.attention import AttentionOutput, scaled_dot_product_attention
 
 
 class EmbeddingPositions(nn.Module):
@@ -55,8 +52,9 @@ class AttentionPositions(nn.Module):
       tokens, as in `causal_mask`; `relative_positions` counts them so. (ALiBi, T5)
     - `attend` replaces attention as a whole, where neither is enough. (Shaw, who changes the values too)
 
-    Each attention layer gets an encoding of its own. Every encoding of this kind sees positions through
-    differences, so it is shift-invariant (see `EmbeddingPositions`), or says `shift_invariant = False`.
+    Layers share an encoding without parameters; one that learns is made for each layer. Every encoding of this
+    kind sees positions through differences, so it is shift-invariant (see `EmbeddingPositions`), or says
+    `shift_invariant = False`.
 
     Attributes:
         layer_sizes: the sizes that a layer must have, "num_heads" or "d_head"; a layer of another size raises a
@@ -108,17 +106,18 @@ class AttentionPositions(nn.Module):
         )
 
 
-@validated(checks.relative_positions)
 def relative_positions(
     query_length: int, key_length: int, device: torch.device | str | None = None
 ) -> Int[Tensor, "query key"]:
     r"""Return the relative positions $j - i$: positive where the key comes after the query.
 
     With more keys than queries, the queries are the last ones, as in `causal_mask`.
-
-    Raises:
-        ValueError: for lengths below 1, and for fewer keys than queries.
     """
+    if key_length < query_length:
+        raise ValueError(
+            f"key_length={key_length} is below query_length={query_length}; the queries are the last "
+            f"of the keys, so there must be at least as many keys"
+        )
     i = torch.arange(key_length - query_length, key_length, device=device)[:, None]  # (query, 1)
     j = torch.arange(key_length, device=device)  # (key,)
     return j - i

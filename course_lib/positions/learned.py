@@ -4,9 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course_lib.checks import positions as checks
 from course_lib.positions.base import EmbeddingPositions
-from course_lib.validation import validated
 
 
 class LearnedPositions(EmbeddingPositions):
@@ -19,19 +17,19 @@ class LearnedPositions(EmbeddingPositions):
     Source: Gehring et al. (2017); Devlin et al. (2019), "BERT".
     """
 
-    @validated(checks.learned_init)
     def __init__(self, max_length: int, d_model: int) -> None:
         super().__init__()
         self.max_length = max_length
         self.table = nn.Parameter(0.02 * torch.randn(max_length, d_model))
 
-    @validated(checks.learned_forward)
     def forward(
         self, x: Float[Tensor, "batch length d_model"], offset: int = 0
     ) -> Float[Tensor, "batch length d_model"]:
-        """Add the rows from position `offset` on.
-
-        Raises:
-            ValueError: for vectors of another dimension, a negative offset, and a position after the table.
-        """
-        return x + self.table[offset : offset + x.shape[1]]
+        """Add the rows from position `offset` on."""
+        end = offset + x.shape[1]
+        if end > self.max_length:
+            raise ValueError(
+                f"x needs positions {offset} to {end - 1}, but the table was made with "
+                f"max_length={self.max_length}: it has learned nothing beyond {self.max_length - 1}"
+            )
+        return x + self.table[offset:end]

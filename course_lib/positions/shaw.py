@@ -6,10 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.checks import positions as checks
-from course_lib.outputs import AttentionOutput
+from course_lib.attention import AttentionOutput
 from course_lib.positions.base import AttentionPositions, relative_positions
-from course_lib.validation import validated
 
 
 class ShawRelativePositions(AttentionPositions):
@@ -29,7 +27,6 @@ class ShawRelativePositions(AttentionPositions):
     Source: Shaw, Uszkoreit and Vaswani (2018), equations 3 to 5.
     """
 
-    @validated(checks.shaw_init)
     def __init__(self, d_head: int, max_distance: int = 16) -> None:
         super().__init__()
         self.layer_sizes = {"d_head": d_head}

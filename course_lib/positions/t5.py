@@ -6,12 +6,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.checks import positions as checks
 from course_lib.positions.base import AttentionPositions, relative_positions
-from course_lib.validation import validated
 
 
-@validated(checks.t5_bucket)
 def t5_bucket(
     relative: Int[Tensor, "*shape"],
     *,
@@ -35,12 +32,15 @@ def t5_bucket(
         num_buckets: of both directions together.
         max_distance: from this distance on, all share the last bucket.
 
-    Raises:
-        ValueError: for what is not whole numbers, an odd number of buckets for two directions, too few of
-            them, and a `max_distance` that leaves nothing to share.
-
     Source: Raffel et al. (2020), "T5", section 2.1 and their code.
     """
+    exact = num_buckets // (4 if bidirectional else 2)
+    if exact < 1 or max_distance <= exact or (bidirectional and num_buckets % 2):
+        raise ValueError(
+            f"num_buckets={num_buckets}, max_distance={max_distance}: there must be at least 2 buckets for each "
+            f"direction, an even number for two, and max_distance must be above {exact}, as so many distances "
+            f"have a bucket alone"
+        )
     relative = relative.clamp(-max_distance, max_distance)  # beyond it, all share one bucket
     buckets = torch.zeros_like(relative)
     if bidirectional:
@@ -49,7 +49,6 @@ def t5_bucket(
         distance = relative.abs()
     else:
         distance = (-relative).clamp(min=0)
-    exact = num_buckets // 2
     # In float32, as in T5's code: the edges of the buckets depend on the rounding.
     ratio = torch.log(distance.clamp(min=1).float() / exact) / math.log(max_distance / exact)
     far = exact + (ratio * (num_buckets - exact)).long()
@@ -62,12 +61,8 @@ class T5RelativeBias(AttentionPositions):
     Args:
         num_heads: of the queries.
         bidirectional, num_buckets, max_distance: as for `t5_bucket`.
-
-    Raises:
-        ValueError: as `t5_bucket`.
     """
 
-    @validated(checks.t5_init)
     def __init__(
         self,
         num_heads: int,
@@ -81,13 +76,8 @@ class T5RelativeBias(AttentionPositions):
         self.bidirectional, self.max_distance = bidirectional, max_distance
         self.table = nn.Parameter(0.02 * torch.randn(num_buckets, num_heads))
 
-    @validated(checks.t5_forward)
     def forward(self, query_length: int, key_length: int) -> Float[Tensor, "heads query key"]:
-        """Return the bias of every head; with more keys than queries, the queries are the last ones.
-
-        Raises:
-            ValueError: for lengths below 1, and fewer keys than queries.
-        """
+        """Return the bias of every head; with more keys than queries, the queries are the last ones."""
         buckets = t5_bucket(
             relative_positions(query_length, key_length, self.table.device),
             bidirectional=self.bidirectional,

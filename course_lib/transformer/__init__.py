@@ -2,8 +2,8 @@
 
 from course_lib.transformer.config import TransformerConfig
 from course_lib.transformer.decoder_only import DecoderOnly
-from course_lib.transformer.embedding import InputEmbedding, TokenEmbedding
 from course_lib.transformer.model import Memory, Transformer
+from course_lib.transformer.parts import InputEmbedding, TokenEmbedding
 
 __all__ = [
     "DecoderOnly",

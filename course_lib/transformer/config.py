@@ -1,9 +1,16 @@
 """What a Transformer is made like."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from course_lib.checks import transformer as checks
-from course_lib.validation import validated
+from course_lib.blocks import ACTIVATIONS, NORM_TYPES, NORMS
+from course_lib.positions import Positions, make_positions
+from course_lib.validation import (
+    require_divides,
+    require_one_of,
+    require_probability,
+    require_whole,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +27,7 @@ class TransformerConfig:
         d_ff: the number of hidden units of the feed-forward networks.
         dropout: of attention weights, of the hidden units of the FFN, of the output of each sublayer, and of
             the embeddings; in training mode.
-        norm: "post" as in the paper, or "pre"; see `course_lib.blocks.Residual`.
+        norm: "post" as in the paper, or "pre"; see `course_lib.blocks`.
         norm_type: "layer" for layer normalisation as in the paper, or "rms" for RMSNorm.
         norm_eps: the epsilon of the normalisations.
         final_norm: whether a normalisation follows the last block; None for "where norm is pre".
@@ -34,9 +41,6 @@ class TransformerConfig:
         activation: of the feed-forward networks, "relu", "gelu" or "swiglu".
         bias: whether the linear layers of attention and feed-forward networks add one.
         pad_id: the token that fills up shorter sequences; no token attends to it.
-
-    Raises:
-        ValueError: for a configuration that cannot work; it names the field.
 
     Source: Vaswani et al. (2017), table 3; Touvron et al. (2023), "LLaMA", section 2.2, for the choices of
     current language models: norm "pre", norm_type "rms", positions "rotary", activation "swiglu", no biases.
@@ -65,9 +69,20 @@ class TransformerConfig:
     bias: bool = True
     pad_id: int = 0
 
-    @validated(checks.config)
     def __post_init__(self) -> None:
-        pass
+        sizes = ("target_vocabulary", "d_model", "num_heads", "d_ff", "max_length", "encoder_layers",
+                 "decoder_layers")  # fmt: skip
+        require_whole(**{name: getattr(self, name) for name in sizes})
+        require_divides(num_heads=self.num_heads, d_model=self.d_model)
+        require_divides(num_kv_heads=self.num_kv_heads or self.num_heads, num_heads=self.num_heads)
+        require_probability(dropout=self.dropout)
+        require_one_of(NORMS, norm=self.norm)
+        require_one_of(NORM_TYPES, norm_type=self.norm_type)
+        require_one_of(ACTIVATIONS, activation=self.activation)
+        for name in ("source_vocabulary", "target_vocabulary"):
+            size = getattr(self, name)
+            if size is not None and not 0 <= self.pad_id < size:
+                raise ValueError(f"pad_id={self.pad_id} must be 0 or more, and below {name}={size}")
 
     @property
     def d_head(self) -> int:
@@ -78,3 +93,22 @@ class TransformerConfig:
     def has_final_norm(self) -> bool:
         """Whether a normalisation follows the last block."""
         return self.norm == "pre" if self.final_norm is None else self.final_norm
+
+    @property
+    def block_options(self) -> dict[str, Any]:
+        """The arguments of a block, but for its positions."""
+        names = ("d_model", "num_heads", "d_ff", "norm", "norm_type", "norm_eps", "dropout", "activation",
+                 "bias", "num_kv_heads")  # fmt: skip
+        return {name: getattr(self, name) for name in names}
+
+    def make_positions(self, bidirectional: bool) -> Positions:
+        """Make the positional encoding of a stack whose tokens may attend to later ones, or may not."""
+        return make_positions(
+            self.positions,
+            self.d_model,
+            self.num_heads,
+            max_length=self.max_length,
+            bidirectional=bidirectional,
+            rope_theta=self.rope_theta,
+            rope_layout=self.rope_layout,
+        )

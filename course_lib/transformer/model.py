@@ -1,25 +1,22 @@
 """The encoder–decoder Transformer."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from course_lib.blocks import DecoderBlock, EncoderBlock
 from course_lib.cache import ModelCache
-from course_lib.cache.model import all_or_nothing
-from course_lib.checks import transformer as checks
 from course_lib.masks import padding_mask_from_tokens
 from course_lib.transformer.config import TransformerConfig
-from course_lib.transformer.embedding import InputEmbedding
-from course_lib.transformer.stack import (
+from course_lib.transformer.parts import (
+    InputEmbedding,
     decoder_mask,
     initialise,
-    make_decoder,
-    make_encoder,
+    make_blocks,
     make_final_norm,
 )
-from course_lib.transformer.state import TransformerState
-from course_lib.validation import validated
 
 
 class Memory(NamedTuple):
@@ -34,30 +31,50 @@ class Memory(NamedTuple):
     mask: Tensor
 
 
+@dataclass
+class TransformerState:
+    """What a model keeps between two decode steps.
+
+    Attributes:
+        cache: from `new_cache`.
+        memory: from `encode`; None for a model without an encoder.
+    """
+
+    cache: ModelCache
+    memory: Memory | None = None
+
+    def reorder(self, rows: Int[Tensor, " new_batch"], *, same_sources: bool = False) -> None:
+        """Keep these sequences of the batch, in this order; see `ModelCache.reorder`."""
+        self.cache.reorder(rows, same_sources=same_sources)
+        if self.memory is not None and not same_sources:
+            self.memory = Memory(*(part.index_select(0, rows) for part in self.memory))
+
+
 class Transformer(nn.Module):
     r"""Encode a source, then decode the target token by token.
 
     $$p(y_t \mid y_1, \dots, y_{t-1}, x) = \mathrm{softmax}\big(W\, \mathrm{Decoder}(y_1, \dots, y_{t-1},
       \mathrm{Encoder}(x))_{t-1}\big)$$
 
-    Args:
-        config: its sizes and choices.
-
-    Raises:
-        ValueError: for what is not a `TransformerConfig`.
-
     Source: Vaswani et al. (2017), "Attention is all you need", section 3.
     """
 
-    @validated(checks.model_init)
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
         source_vocabulary = config.source_vocabulary or config.target_vocabulary
-        self.source_embedding = InputEmbedding(source_vocabulary, config)
-        self.target_embedding = InputEmbedding(config.target_vocabulary, config)
-        self.encoder = make_encoder(config)
-        self.decoder = make_decoder(config, cross_attention=True)
+        both, left = (
+            config.make_positions(bidirectional=True),
+            config.make_positions(bidirectional=False),
+        )
+        self.source_embedding = InputEmbedding(source_vocabulary, config, both.embedding)
+        self.target_embedding = InputEmbedding(config.target_vocabulary, config, left.embedding)
+        self.encoder = make_blocks(
+            EncoderBlock, config.encoder_layers, config, both, bidirectional=True
+        )
+        self.decoder = make_blocks(
+            DecoderBlock, config.decoder_layers, config, left, bidirectional=False
+        )
         self.encoder_norm, self.decoder_norm = make_final_norm(config), make_final_norm(config)
         self.lm_head = nn.Linear(config.d_model, config.target_vocabulary, bias=False)
         initialise(self)
@@ -66,33 +83,20 @@ class Transformer(nn.Module):
             if config.source_vocabulary is None:
                 self.source_embedding.token_embedding.weight = self.lm_head.weight
 
-    @validated(checks.transformer_forward)
     def forward(
         self, source: Int[Tensor, "batch source"], target: Int[Tensor, "batch target"]
     ) -> Float[Tensor, "batch target vocabulary"]:
-        """Teacher forcing: the logits at position i are for the token that follows `target[:, i]`.
-
-        Raises:
-            ValueError: for tokens that are not in their vocabulary, unequal batches, and sequences that
-                are longer than learned positions reach.
-        """
+        """Teacher forcing: the logits at position i are for the token that follows `target[:, i]`."""
         return self.decode(target, self.encode(source))
 
-    @validated(checks.encode)
     def encode(self, source: Int[Tensor, "batch source"]) -> Memory:
-        """Encode the source, all tokens at once.
-
-        Raises:
-            ValueError: as for `forward`.
-        """
+        """Encode the source, all tokens at once."""
         x = self.source_embedding(source)  # (batch, source, d_model)
         mask = padding_mask_from_tokens(source, self.config.pad_id)  # (batch, 1, source)
         for block in self.encoder:
             x = block(x, mask)  # (batch, source, d_model)
         return Memory(self.encoder_norm(x), mask)
 
-    @validated(checks.decode)
-    @all_or_nothing
     def decode(
         self,
         target: Int[Tensor, "batch target"],
@@ -106,26 +110,28 @@ class Transformer(nn.Module):
             target: the tokens so far; with a cache, only the new ones.
             memory: from `encode`.
             cache: from `new_cache`; keeps the keys and values for later tokens.
-
-        Raises:
-            ValueError: as for `forward`, for a memory of another dimension or batch, and for a cache of
-                another model or batch.
         """
-        offset = 0 if cache is None else cache.length
-        x = self.target_embedding(target, offset)  # (batch, target, d_model)
-        mask = decoder_mask(target, self.config.pad_id, cache)  # (batch, target, offset + target)
+        x = self.target_embedding(target, cache.length if cache else 0)  # (batch, target, d_model)
+        padding = padding_mask_from_tokens(target, self.config.pad_id)  # (batch, 1, target)
+        if cache:
+            padding = cache.update_padding(padding)  # (batch, 1, cached + target)
+        mask = decoder_mask(padding, target.shape[1])  # (batch, target, cached + target)
         for layer, block in enumerate(self.decoder):
-            kept = None if cache is None else cache.blocks[layer]
             x = block(
-                x, memory.vectors, mask, memory.mask, cache=kept, is_causal=mask is None
+                x,
+                memory.vectors,
+                mask,
+                memory.mask,
+                cache=cache.blocks[layer] if cache else None,
+                is_causal=mask is None,
             )  # (batch, target, d_model)
         return self.lm_head(self.decoder_norm(x))  # (batch, target, vocabulary)
 
     def new_cache(self) -> ModelCache:
         """Return an empty cache for one batch."""
-        return ModelCache(self, len(self.decoder))
+        return ModelCache(len(self.decoder))
 
-    # --- what `course_lib.decoding` asks of a model: an `IncrementalDecoder` ---
+    # --- what `course_lib.decoding` asks of a model ---
 
     @property
     def vocabulary_size(self) -> int:
@@ -140,21 +146,12 @@ class Transformer(nn.Module):
     def prefill(
         self, source: Int[Tensor, "batch source"], *, bos_id: int
     ) -> tuple[Float[Tensor, "batch vocabulary"], TransformerState]:
-        """Encode the source and decode the start token; return logits for the first token, and the state.
-
-        Raises:
-            ValueError: as for `forward`.
-        """
+        """Encode the source and decode the start token; return logits for the first token, and the state."""
         state = TransformerState(memory=self.encode(source), cache=self.new_cache())
         return self.decode_step(source.new_full((len(source),), bos_id), state), state
 
-    @validated(checks.decode_step, calls_back=True)
     def decode_step(
         self, token: Int[Tensor, " batch"], state: TransformerState
     ) -> Float[Tensor, "batch vocabulary"]:
-        """Decode one more token; return logits for the next one, and update the state.
-
-        Raises:
-            ValueError: as for `decode`.
-        """
+        """Decode one more token; return logits for the next one, and update the state."""
         return self.decode(token[:, None], state.memory, cache=state.cache)[:, -1]

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import HealthCheck, settings
 
-from course_lib.outputs import AttentionOutput
+from course_lib.attention import AttentionOutput
 from tests.helpers.tensors import ROUNDING, all_true, gradients, random_mask, without_second_query
 
 # The ledger collects over all examples, and every example is quick.

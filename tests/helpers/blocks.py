@@ -1,17 +1,12 @@
-"""The residual connections of a block, in the order of the forward pass."""
+"""The normalisations of a block, in the order of the forward pass."""
 
 from torch import nn
 
-from course_lib.blocks import DecoderBlock, Residual
+from course_lib.blocks import DecoderBlock
 
 
-def residual_names(*, decoder: bool) -> tuple[str, ...]:
-    """The names of a block's residual connections."""
-    if decoder:
-        return "self_attention_residual", "cross_attention_residual", "feed_forward_residual"
-    return "attention_residual", "feed_forward_residual"
-
-
-def residuals(block: nn.Module) -> list[Residual]:
-    """The residual connections themselves."""
-    return [getattr(block, n) for n in residual_names(decoder=isinstance(block, DecoderBlock))]
+def norms(block: nn.Module) -> list[nn.Module]:
+    """One per sublayer."""
+    return [
+        getattr(block, f"norm{n}") for n in range(1, 4 if isinstance(block, DecoderBlock) else 3)
+    ]

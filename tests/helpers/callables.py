@@ -306,7 +306,6 @@ def calls() -> dict[str, Callable[[], Call]]:
     module("Dropout.forward", lambda: blocks.Dropout(0.3), x=lambda: x(2, 4, 6))
     add("FeedForward", blocks.FeedForward, d_model=6, d_ff=7, dropout=0.0, activation="gelu")
     module("FeedForward.forward", lambda: blocks.FeedForward(6, 7), x=lambda: x(2, 4, 6))
-    add("Residual", blocks.Residual, d_model=6, norm="post", dropout=0.0)
     add("EncoderBlock", blocks.EncoderBlock, **BLOCK)
     add("DecoderBlock", blocks.DecoderBlock, **BLOCK)
     module("EncoderBlock.forward", lambda: blocks.EncoderBlock(**BLOCK), x=lambda: x(2, 4, 12),

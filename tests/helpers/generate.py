@@ -80,8 +80,8 @@ def from_gpt2(theirs: GPT2LMHeadModel) -> DecoderOnly:
         "attention.out_proj": "attn.c_proj",
         "feed_forward.up_proj": "mlp.c_fc",
         "feed_forward.down_proj": "mlp.c_proj",
-        "attention_residual.norm": "ln_1",
-        "feed_forward_residual.norm": "ln_2",
+        "norm1": "ln_1",
+        "norm2": "ln_2",
     }
     for what in ("weight", "bias"):
         made[f"norm.{what}"] = state[f"ln_f.{what}"]

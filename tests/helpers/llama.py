@@ -12,8 +12,8 @@ NAMES = {
     "feed_forward.gate_proj": "mlp.gate_proj",
     "feed_forward.up_proj": "mlp.up_proj",
     "feed_forward.down_proj": "mlp.down_proj",
-    "attention_residual.norm": "input_layernorm",
-    "feed_forward_residual.norm": "post_attention_layernorm",
+    "norm1": "input_layernorm",
+    "norm2": "post_attention_layernorm",
 }
 
 

@@ -3,6 +3,7 @@
 import torch
 from hypothesis import HealthCheck, settings
 
+from course_lib.multihead import MultiHeadAttention, PerHeadMultiHead
 from tests.helpers.tensors import all_true, random_mask, without_second_query
 
 # The ledger collects over all examples, and every example is quick.
@@ -81,3 +82,13 @@ def tokens(length=TOKENS, dtype=torch.float64, count=HEADS):
 def lower(length=TOKENS, keys=None):
     keys = length if keys is None else keys
     return all_true(length, keys).tril(keys - length)
+
+
+def batched(loop: PerHeadMultiHead) -> MultiHeadAttention:
+    """The batched layer with the weights of a loop over heads: the matrices of the heads, one below the other."""
+    layer = MultiHeadAttention(loop.out_proj.out_features, len(loop.heads)).to(loop.out_proj.weight)
+    named = {f"out_proj.{name}": p for name, p in loop.out_proj.state_dict().items()}
+    for name in loop.heads[0].state_dict():
+        named[name] = torch.cat([head.state_dict()[name] for head in loop.heads])
+    layer.load_state_dict(named)
+    return layer.train(loop.training)

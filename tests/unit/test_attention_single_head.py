@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from course_lib import pooling
-from course_lib.attention import CrossAttention, SelfAttention, SingleHeadAttention
-from course_lib.outputs import AttentionOutput
+from course_lib.attention import AttentionOutput, CrossAttention, SelfAttention, SingleHeadAttention
 from tests.helpers.attention import BATCH, D_HEAD, D_MODEL, KEYS, QUERIES
 from tests.helpers.tensors import DTYPES, ROUNDING, gradients, in_float64, random_mask
 
@@ -148,35 +147,3 @@ def test_attention_output_is_that_of_pooling():
 M = torch.ones(4, 5) > 0
 X, Y = torch.zeros(2, 4, 8), torch.zeros(2, 5, 8)
 HEAD, SELF, CROSS = SingleHeadAttention(8, 9), SelfAttention(8), CrossAttention(8)
-
-
-@pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: SingleHeadAttention(0), r"d_model=0 is below 1"),
-        (lambda: SelfAttention(8.0), r"d_model=8\.0 is a float; it must be a whole number"),
-        (lambda: CrossAttention(8, 0), r"d_head=0 is below 1"),
-        (lambda: SingleHeadAttention(8, True), r"d_head=True is a bool; it must be a whole number"),
-        (lambda: HEAD(None, Y, Y), r"query is a NoneType; a tensor is needed"),
-        (lambda: HEAD(X, Y.long(), Y), r"key has dtype int64; .*key\.float\(\)"),
-        (lambda: SELF(X[0]), r"query has shape \(4, 8\); it must be \(batch, length, dimension\), e\.g\. query\[None\] for a single sequence"),
-        (lambda: CROSS(X, Y[0]), r"key has shape \(5, 8\); it must be \(batch, length, dimension\), e\.g\. key\[None\]"),
-        (lambda: HEAD(X, Y, Y[None]), r"value has shape \(1, 2, 5, 8\); it must be \(batch, length, dimension\)"),
-        (lambda: SELF(X[..., :7]), r"query has shape \(2, 4, 7\), so its vectors have dimension 7; the layer was made for 8 in each query"),
-        (lambda: CROSS(X, Y[..., :7]), r"key has .* dimension 7; the layer was made for 8 in each key"),
-        (lambda: HEAD(X, Y, Y[..., :7]), r"value has .* dimension 7; the layer was made for 8 in each value"),
-        (lambda: CROSS(X, Y[:1]), r"query has shape \(2, 4, 8\) but key has shape \(1, 5, 8\): batches of 2 and 1; they must be equal"),
-        (lambda: HEAD(X, Y, Y[:1]), r"query has shape .* but value has shape \(1, 5, 8\): batches of 2 and 1"),
-        (lambda: HEAD(X, Y, X), r"key has shape \(2, 5, 8\) but value has shape \(2, 4, 8\), that is 5 keys and 4 values"),
-        (lambda: SELF(X.double()), r"query has dtype float64, but the parameters of the layer have float32; .*layer\.to\(query\.dtype\)"),
-        (lambda: CROSS(X, Y.half()), r"key has dtype float16, but the parameters of the layer have float32"),
-        (lambda: HEAD(X, Y, Y.to("meta")), r"value has device meta, but the parameters of the layer have cpu; .*layer\.to\(value\.device\)"),
-        (lambda: CROSS(X, Y, M.expand(3, 4, 5)), r"mask has .* to \(batch, query, key\) = \(2, 4, 5\): batch is 3 and not 2 or 1"),
-        (lambda: SELF(X, M), r"mask has shape \(4, 5\); .* = \(2, 4, 4\): key is 5 and not 4 or 1"),
-        (lambda: HEAD(X, Y, Y, M.float()), r"mask is float32; it must be a boolean tensor"),
-    ],
-)  # fmt: skip
-def test_invalid_single_head_input_raises_value_error(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()

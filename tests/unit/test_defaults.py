@@ -65,8 +65,6 @@ DEFAULTS = {
     positions.sinusoidal_table: {"base": 10_000.0, "dtype": torch.float32},
     positions.T5RelativeBias: BUCKETS,
     positions.t5_bucket: BUCKETS,
-    blocks.Dropout: {"p": 0.1},
-    blocks.Residual: BLOCK,
     blocks.EncoderBlock: {**BLOCK, "activation": "relu", "bias": True},
     blocks.DecoderBlock: {**BLOCK, "activation": "relu", "bias": True},
     blocks.FeedForward: {"dropout": 0.0, "activation": "relu", "bias": True},

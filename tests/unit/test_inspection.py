@@ -9,10 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.attention import Attention, SelfAttention
+from course_lib.attention import Attention, AttentionOutput, SelfAttention
 from course_lib.inspection import entropy, mean_distance, record_attention, weights_version
 from course_lib.multihead import MultiHeadAttention, PerHeadMultiHead
-from course_lib.outputs import AttentionOutput
 from course_lib.recurrent import BahdanauDecoder, GRUEncoder, Seq2Seq
 from course_lib.scoring import DotScore
 from tests.helpers.attention import BATCH, HEADS, KEYS, QUERIES

@@ -52,18 +52,3 @@ def test_a_model_without_padding_attends_to_no_later_token():
     assert masks == [None, None]
     for (weights,) in maps.values():
         assert (weights.triu(1) == 0).all() and (weights.tril() > 0).sum() == 2 * 3 * 21
-
-
-@pytest.mark.parametrize("need_weights", [True, False])
-def test_is_causal_beside_a_mask_or_with_too_few_keys_raises_value_error(need_weights):
-    options = {"is_causal": True, "need_weights": need_weights}
-    q, k, v = triple(KEYS, KEYS)
-    with pytest.raises(ValueError, match=r"stands for a mask, so mask must be None; for both"):
-        scaled_dot_product_attention(q, k, v, causal_mask(KEYS), **options)
-    with pytest.raises(ValueError, match=r"is_causal=True with 7 queries and 4 keys"):
-        scaled_dot_product_attention(q, k[..., :4, :], v[..., :4, :], **options)
-    layer, x = MultiHeadAttention(12, 4), torch.randn(2, 5, 12)
-    with pytest.raises(ValueError, match=r"stands for a mask"):
-        layer(x, mask=causal_mask(5), **options)
-    with pytest.raises(ValueError, match=r"is_causal=True with 5 queries and 3 keys"):
-        layer(x, x[:, :3], **options)

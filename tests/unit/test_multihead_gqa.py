@@ -6,10 +6,9 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib.attention import scaled_dot_product_attention
+from course_lib.attention import AttentionOutput, scaled_dot_product_attention
 from course_lib.convert import to_torch
 from course_lib.multihead import MultiHeadAttention
-from course_lib.outputs import AttentionOutput
 from tests.helpers.multihead import (
     BATCH,
     COLLECTS,

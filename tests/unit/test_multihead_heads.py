@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.convert import from_per_head
+from course_lib.attention import AttentionOutput
 from course_lib.multihead import (
     FullWidthMultiHead,
     MultiHeadAttention,
@@ -17,7 +17,6 @@ from course_lib.multihead import (
     merge_heads,
     split_heads,
 )
-from course_lib.outputs import AttentionOutput
 from tests.helpers.multihead import (
     BATCH,
     D_HEAD,
@@ -27,6 +26,7 @@ from tests.helpers.multihead import (
     KEYS,
     MASKS,
     QUERIES,
+    batched,
     compare_all,
     mixes_for,
     randomized,
@@ -189,9 +189,9 @@ def test_parameter_count_of_full_width_split_and_mqa_heads(heads):
 @pytest.mark.parametrize("mask", OVER_ALL_HEADS)
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_from_per_head_equals_the_loop_over_heads(dtype, training, mask):
+def test_batched_heads_equal_the_loop_over_heads(dtype, training, mask):
     loop = randomized(PerHeadMultiHead(D_MODEL, HEADS), dtype).train(training)
-    layer, inputs = from_per_head(loop), sequences(dtype=dtype)
+    layer, inputs = batched(loop), sequences(dtype=dtype)
     assert layer.training == training and layer.num_kv_heads == HEADS
     mask = (MASKS | FULLY_MASKED)[mask]()
     ours, theirs = layer(*inputs, mask, need_weights=True), loop(*inputs, mask)

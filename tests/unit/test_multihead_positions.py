@@ -6,10 +6,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from course_lib.attention import AttentionOutput
 from course_lib.cache import KeyValueCache
 from course_lib.inspection import record_attention
 from course_lib.multihead import MultiHeadAttention
-from course_lib.outputs import AttentionOutput
 from course_lib.positions import (
     ENCODINGS,
     AttentionPositions,

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.convert import from_per_head, from_torch, to_torch
+from course_lib.attention import AttentionOutput
+from course_lib.convert import from_torch, to_torch
 from course_lib.multihead import MultiHeadAttention, PerHeadMultiHead
-from course_lib.outputs import AttentionOutput
 from tests.helpers.multihead import (
     BATCH,
     D_MODEL,
@@ -16,6 +16,7 @@ from tests.helpers.multihead import (
     MASKS,
     QUERIES,
     VALUE_SIZE,
+    batched,
     compare_all,
     mixes_for,
     padding,
@@ -160,12 +161,7 @@ def test_from_torch_inverts_to_torch(kind):
 def test_conversions_copy_the_weights():
     theirs = randomized(nn.MultiheadAttention(D_MODEL, HEADS))
     ours = from_torch(theirs)
-    per_head = randomized(PerHeadMultiHead(D_MODEL, HEADS))
-    for source, made in (
-        (theirs, ours),
-        (ours, to_torch(ours)),
-        (per_head, from_per_head(per_head)),
-    ):
+    for source, made in ((theirs, ours), (ours, to_torch(ours))):
         before = [parameter.detach().clone() for parameter in source.parameters()]
         for parameter in made.parameters():
             assert parameter.requires_grad and parameter.is_leaf
@@ -180,12 +176,11 @@ def test_conversions_copy_the_weights():
 @pytest.mark.verifies(
     "course_lib.multihead.PerHeadMultiHead", against="PyTorch `nn.MultiheadAttention`"
 )
-@pytest.mark.verifies("course_lib.convert.from_per_head", against="PyTorch `nn.MultiheadAttention`")
 @pytest.mark.parametrize("mask", ["none", "both"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_per_head_attention_equals_pytorch(ledger, dtype, mask):
     loop, inputs, mask = PerHeadMultiHead(D_MODEL, HEADS), sequences(dtype=dtype), MASKS[mask]()
-    layer = from_per_head(randomized(loop, dtype))
+    layer = batched(randomized(loop, dtype))
     output, weights = to_torch(layer).double()(
         *in_float64(*inputs), attn_mask=hidden(mask), average_attn_weights=False
     )

@@ -13,8 +13,8 @@ from sklearn.neighbors import KernelDensity, RadiusNeighborsRegressor
 from statsmodels.nonparametric.kernel_regression import KernelReg
 
 from course_lib import pooling
+from course_lib.attention import AttentionOutput
 from course_lib.masks import masked_softmax
-from course_lib.outputs import AttentionOutput
 from course_lib.pooling import (
     KERNELS,
     NadarayaWatson,

@@ -134,20 +134,3 @@ def test_wrong_alibi_biases_are_detected(ledger):
 def test_alibi_has_no_parameters_and_no_state():
     positions = AlibiBias(HEADS)
     assert not learned(positions) and not positions.state_dict()
-
-
-@pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: alibi_slopes(0), r"^num_heads=0 is below 1"),
-        (lambda: alibi_slopes(2.0), r"^num_heads=2\.0 is a float"),
-        (lambda: alibi_bias(0, 4), r"^num_heads=0 is below 1"),
-        (lambda: alibi_bias(2, 0), r"^query_length=0 is below 1"),
-        (lambda: alibi_bias(2, 4, 3), r"^key_length=3 is below query_length=4; the queries are the last of the keys"),
-        (lambda: AlibiBias(-1), r"^num_heads=-1 is below 1"),
-    ],
-)  # fmt: skip
-def test_invalid_alibi_input_raises_value_error(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()

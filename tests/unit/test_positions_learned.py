@@ -54,28 +54,3 @@ def test_learned_positions_initialisation():
     assert positions.state_dict().keys() == {"table"}
     assert positions.table.std().item() == pytest.approx(0.02, rel=0.05)
     assert positions.table.mean().abs() < 0.001
-
-
-# --- invalid input ---------------------------------------------------------------------------
-
-X = torch.zeros(2, 4, 6)
-
-
-@pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: LearnedPositions(0, 6), r"^max_length=0 is below 1"),
-        (lambda: LearnedPositions(3, 0), r"^d_model=0 is below 1"),
-        (lambda: LearnedPositions(2.5, 6), r"^max_length=2\.5 is a float"),
-        (lambda: LearnedPositions(9, 4)(X), r"^x has shape \(2, 4, 6\); it must be \(batch, length, 4\)"),
-        (lambda: LearnedPositions(9, 6)(X[0]), r"^x has shape \(4, 6\); it must be \(batch, length, 6\)"),
-        (lambda: LearnedPositions(9, 6)(X.int()), r"^x has dtype int32"),
-        (lambda: LearnedPositions(9, 6)(X, -1), r"^offset=-1 is below 0"),
-        (lambda: LearnedPositions(3, 6)(X), r"^x needs positions 0 to 3, but the table was made with max_length=3: it has learned nothing beyond 2$"),
-        (lambda: LearnedPositions(9, 6)(X, 6), r"^x needs positions 6 to 9, .* max_length=9: it has learned nothing beyond 8$"),
-    ],
-)  # fmt: skip
-def test_invalid_learned_input_raises_value_error(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()

@@ -122,17 +122,3 @@ def test_shaw_key_bias_equals_wav2vec2_bert(ledger, dtype, m):
 
 
 H = torch.zeros(2, 3, 4, 6)
-
-
-@pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: ShawRelativePositions(0), r"^d_head=0 is below 1"),
-        (lambda: ShawRelativePositions(4, 0), r"^max_distance=0 is below 1"),
-        (lambda: ShawRelativePositions(6).bias(H, 3), r"^key_length=3 is below query_length=4"),
-    ],
-)  # fmt: skip
-def test_invalid_shaw_input_raises_value_error(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()

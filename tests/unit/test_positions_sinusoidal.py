@@ -161,15 +161,6 @@ def test_sinusoidal_positions_have_no_parameters_and_no_state():
     assert not positions.state_dict()
 
 
-def test_sinusoidal_table_grows_rarely():
-    positions = SinusoidalPositions(6)
-    positions(torch.zeros(1, 100, 6))
-    made = positions._table
-    for offset in range(100, 150):
-        positions(torch.zeros(1, 1, 6), offset)
-    assert positions._table is made
-
-
 @pytest.mark.parametrize("dtype", HALVES)
 def test_sinusoidal_positions_keep_the_dtype(dtype):
     for positions in (SinusoidalPositions(6), SinusoidalPositions(6).to(dtype)):
@@ -178,37 +169,3 @@ def test_sinusoidal_positions_keep_the_dtype(dtype):
             assert ours.dtype == dtype
             near = by_formula(range(offset, offset + 3), 6)
             assert (ours[0].double() - near).abs().max() < 0.005
-
-
-# --- invalid input ---------------------------------------------------------------------------
-
-X = torch.zeros(2, 4, 6)
-
-
-@pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: sinusoidal_table(0, 4), r"^length=0 is below 1"),
-        (lambda: sinusoidal_table(4.0, 4), r"^length=4\.0 is a float; it must be a whole number"),
-        (lambda: sinusoidal_table(4, 5), r"^d_model=5 is odd; it must be even"),
-        (lambda: sinusoidal_table(4, 0), r"^d_model=0 is below 1"),
-        (lambda: sinusoidal_table(4, 6, 0), r"^base=0 is not a finite number above 0"),
-        (lambda: sinusoidal_table(4, 6, -2.0), r"^base=-2 is not"),
-        (lambda: sinusoidal_table(4, 6, math.inf), r"^base=inf is not"),
-        (lambda: sinusoidal_table(4, 6, "big"), r"^base is a str; it must be a number above 0"),
-        (lambda: SinusoidalPositions(5), r"^d_model=5 is odd"),
-        (lambda: SinusoidalPositions(6, 0), r"^base=0 is not"),
-        (lambda: SinusoidalPositions(6, math.nan), r"^base=nan is not"),
-        (lambda: SinusoidalPositions(4)(X), r"^x has shape \(2, 4, 6\); it must be \(batch, length, 4\)"),
-        (lambda: SinusoidalPositions(6)(X[0]), r"^x has shape \(4, 6\); it must be \(batch, length, 6\)"),
-        (lambda: SinusoidalPositions(6)(X.long()), r"^x has dtype int64"),
-        (lambda: SinusoidalPositions(6)([1.0]), r"^x is a list; a tensor is needed"),
-        (lambda: SinusoidalPositions(6)(X, -1), r"^offset=-1 is below 0"),
-        (lambda: SinusoidalPositions(6)(X, 1.0), r"^offset=1\.0 is a float"),
-        (lambda: SinusoidalPositions(6)(X, True), r"^offset=True is a bool"),
-    ],
-)  # fmt: skip
-def test_invalid_sinusoidal_input_raises_value_error(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()

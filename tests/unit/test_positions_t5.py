@@ -116,27 +116,3 @@ def test_t5_relative_bias_parameters():
     default = T5RelativeBias(2)
     expected = default.table[t5_bucket(relative_positions(300, 300))].permute(2, 0, 1)
     assert torch.equal(default(300, 300), expected)
-
-
-@pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: t5_bucket(torch.arange(3), num_buckets=7), r"^num_buckets=7 is odd"),
-        (lambda: t5_bucket(torch.arange(3), num_buckets=2), r"^num_buckets=2 is below 4, two for each direction"),
-        (lambda: t5_bucket(torch.arange(3), num_buckets=0), r"^num_buckets=0 is below 2"),
-        (lambda: t5_bucket(torch.arange(3), num_buckets=1, bidirectional=False), r"^num_buckets=1 is below 2"),
-        (lambda: t5_bucket(torch.arange(3), max_distance=8), r"^max_distance=8 must be above 8: so many distances have a bucket alone"),
-        (lambda: t5_bucket(torch.arange(3), bidirectional=False, max_distance=16), r"^max_distance=16 must be above 16"),
-        (lambda: t5_bucket(torch.arange(3), max_distance=0), r"^max_distance=0 is below 1"),
-        (lambda: T5RelativeBias(0), r"^num_heads=0 is below 1"),
-        (lambda: T5RelativeBias(2, num_buckets=9), r"^num_buckets=9 is odd"),
-        (lambda: T5RelativeBias(2, num_buckets=2), r"^num_buckets=2 is below 4"),
-        (lambda: T5RelativeBias(2, max_distance=8), r"^max_distance=8 must be above 8"),
-        (lambda: T5RelativeBias(2)(4, 3), r"^key_length=3 is below query_length=4"),
-        (lambda: T5RelativeBias(2)(0, 3), r"^query_length=0 is below 1"),
-    ],
-)  # fmt: skip
-def test_invalid_t5_input_raises_value_error(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()

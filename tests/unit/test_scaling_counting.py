@@ -48,7 +48,7 @@ def part_of(name):
     """The part of a `ParameterCount` that a parameter belongs to, by its name."""
     parts = {
         "token_embedding": "embedding", "lm_head": "lm_head", "positions": "positions",
-        "feed_forward_residual": "norm", "attention_residual": "norm", "norm": "norm",
+        "norm": "norm",
         "feed_forward": "feed_forward", "attention": "attention",
     }  # fmt: skip
     return next(part for word, part in parts.items() if word in name)

@@ -12,8 +12,7 @@ from scipy.spatial.distance import cdist
 from statsmodels.nonparametric.kernel_regression import KernelReg
 from torch import nn
 
-from course_lib.attention import Attention, attend
-from course_lib.outputs import AttentionOutput
+from course_lib.attention import Attention, AttentionOutput, attend
 from course_lib.scoring import (
     AdditiveScore,
     ConcatScore,
@@ -343,58 +342,3 @@ def test_autocast_may_mix_the_dtypes_of_inputs_and_parameters(name):
     tensors = *pair_for(name, dtype=dtype), torch.randn(KEYS, VALUE_SIZE, dtype=dtype)
     with torch.autocast("cpu", dtype):
         assert Attention(MAKERS[name]())(*tensors).output.dtype == dtype
-
-
-# --- bad input -------------------------------------------------------------------------------
-
-Q, K, V = torch.zeros(4, 6), torch.zeros(5, 6), torch.zeros(5, 9)
-S = torch.zeros(4, 5)
-
-
-@pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: DotScore()([1.0], K), r"query is a list; a tensor is needed"),
-        (lambda: DotScore()(Q.long(), K), r"query has dtype int64; .*e\.g\. query\.float\(\)"),
-        (lambda: DotScore()(Q, K.bool()), r"key has dtype bool; .*e\.g\. key\.float\(\)"),
-        (lambda: DotScore()(Q[0], K), r"query has shape \(6,\); it must be \(…, query, dimension\), e\.g\. query\[None"),
-        (lambda: DotScore()(Q, K[0]), r"key has shape \(6,\); it must be \(…, key, dimension\), e\.g\. key\[None, :\]"),
-        (lambda: DotScore()(Q, K.double()), r"query has dtype float32 but key has dtype float64; .*key\.to\(query\.dtype\)"),
-        (lambda: DotScore()(Q, K.to("meta")), r"query has device cpu but key has device meta"),
-        (lambda: DotScore()(Q, K[:, :3]), r"key has shape \(5, 3\), .*have dimension 3; .*the dimension that query has, 6"),
-        (lambda: GaussianScore()(Q, K[:, :1]), r"key has shape \(5, 1\), .*that query has, 6"),
-        (lambda: DotScore()(Q.expand(2, 4, 6), K.expand(3, 5, 6)), r"query has shape \(2, 4, 6\) but key has shape \(3, 5, 6\); all axes but the last two must be equal or 1"),
-        (lambda: GeneralScore(6, 7)(Q, K), r"key has shape \(5, 6\), .*made with key_size=7"),
-        (lambda: GeneralScore(7, 6)(Q, K), r"query has shape \(4, 6\), .*made with query_size=7"),
-        (lambda: ConcatScore(6, 7, 8)(Q, K), r"key has .* dimension 6; .*key_size=7"),
-        (lambda: AdditiveScore(7, 6, 8)(Q, K), r"query has .* dimension 6; .*query_size=7"),
-        (lambda: GeneralScore(6, 6)(Q.double(), K.double()), r"query has dtype float64, but the parameters of the score have float32; .*score\.to\(query\.dtype\)"),
-        (lambda: ConcatScore(6, 6, 8)(Q.half(), K.half()), r"query has dtype float16, but the param"),
-        (lambda: AdditiveScore(6, 6, 8).double()(Q, K), r"query has dtype float32, but the param"),
-        (lambda: GeneralScore(0, 6), r"query_size=0 is below 1"),
-        (lambda: GeneralScore(6, 2.5), r"key_size=2.5 is a float; it must be a whole number"),
-        (lambda: ConcatScore(6, -1, 8), r"key_size=-1 is below 1"),
-        (lambda: AdditiveScore(6, 6, 0), r"hidden_size=0 is below 1"),
-        (lambda: GaussianScore(0), r"bandwidth=0 is not a finite number above 0"),
-        (lambda: GaussianScore(math.nan), r"bandwidth=nan is not a finite number above 0"),
-        (lambda: GaussianScore("wide"), r"bandwidth is a str; it must be a number above 0"),
-        (lambda: attend(S.long(), V), r"scores has dtype int64; .*scores\.float\(\)"),
-        (lambda: attend(S, V.long()), r"value has dtype int64; .*value\.float\(\)"),
-        (lambda: attend(S[0], V), r"scores has shape \(5,\); it must be \(…, query, key\)"),
-        (lambda: attend(S, V[:, 0]), r"value has shape \(5,\); it must be \(…, key, d_value\)"),
-        (lambda: attend(S, V.double()), r"scores has dtype float32 but value has dtype float64; .*value\.to"),
-        (lambda: attend(S, V[:3]), r"scores has shape \(4, 5\), that is 5 keys, but value has shape \(3, 9\), that is 3 values; there must be one value per key"),
-        (lambda: attend(S.expand(2, 4, 5), V.expand(3, 5, 9)), r"scores has shape \(2, 4, 5\) but value has shape \(3, 5, 9\)"),
-        (lambda: attend(S, V, dropout=1), r"dropout=1 must be a number from 0 up to but not including 1"),
-        (lambda: attend(S, V, S.mT.bool()), r"mask has shape \(5, 4\); it must broadcast to .* = \(4, 5\)"),
-        (lambda: Attention(DotScore(), dropout=1.0), r"dropout=1.0 must be a number from 0"),
-        (lambda: Attention(DotScore), r"score is the class DotScore; it must be a module, e\.g\. DotScore\(\)"),
-        (lambda: Attention("dot"), r"score is 'dot'; it must be a module, e\.g\. DotScore\(\)"),
-        (lambda: Attention(DotScore())(Q, K, V[:3]), r"that is 5 keys, but value has shape \(3, 9\)"),
-        (lambda: Attention(DotScore())(Q, K, V, S), r"mask is float32; it must be a boolean tensor"),
-    ],
-)  # fmt: skip
-def test_bad_input_is_refused_by_name(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()

@@ -7,15 +7,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.cache import KeyValueCache
 from course_lib.inspection import record_attention
 from course_lib.positions import ENCODINGS
 from course_lib.transformer import (
     DecoderOnly,
-    Memory,
-    TokenEmbedding,
     Transformer,
-    TransformerConfig,
 )
 from tests.helpers.ids import encoding_id
 from tests.helpers.transformer import (
@@ -251,68 +247,3 @@ def test_record_attention_of_decoder_only_with_kv_cache():
         model(tokens[:, :3], cache=cache)
         model(tokens[:, 3:], cache=cache)
     assert [tuple(w.shape) for w in maps["blocks.0.attention"]] == [(BATCH, HEADS, 3, 3), (BATCH, HEADS, 2, 5)]  # fmt: skip
-
-
-# --- invalid input ---------------------------------------------------------------------------
-
-S, T = torch.tensor([[3, 4, 5, 0], [6, 7, 8, 10]]), torch.tensor([[1, 2, 3], [1, 4, 0]])
-MODEL, ALONE = Transformer(sized()), DecoderOnly(sized())
-SHORT, SHORT_ALONE = (made(sized(positions="learned", max_length=6)) for made in (Transformer, DecoderOnly))  # fmt: skip
-LONG = torch.ones(2, 7, dtype=torch.int64)
-VECTORS, REAL = torch.zeros(2, 4, 12), torch.ones(2, 1, 4) > 0
-WHOLE = r"must be whole numbers \(int64 or int32\) of shape \(batch, length\)"
-
-
-@pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: TokenEmbedding(0, 3), r"vocabulary=0 is below 1"),
-        (lambda: TokenEmbedding(3, 0), r"d_model=0 is below 1"),
-        (lambda: TokenEmbedding(3, 2)(torch.tensor([[3]])), r"tokens holds 3; the vocabulary has 3 tokens, 0 to 2"),
-        (lambda: TokenEmbedding(3, 2)(torch.tensor([[-1]])), r"tokens holds -1"),
-        (lambda: Transformer({}), r"config is a dict; it must be a TransformerConfig, e\.g\. TransformerConfig\(target_vocabulary=1000\)"),
-        (lambda: DecoderOnly(TransformerConfig), r"config is a type; it must be a TransformerConfig"),
-        (lambda: MODEL(S + 1, T), r"source holds 11; the vocabulary has 11 tokens, 0 to 10"),
-        (lambda: MODEL(S, T + 5), r"target holds 9; the vocabulary has 9 tokens, 0 to 8"),
-        (lambda: ALONE(T + 5), r"tokens holds 9; the vocabulary has 9 tokens, 0 to 8"),
-        (lambda: MODEL(S - 1, T), r"source holds -1; the vocabulary"),
-        (lambda: MODEL(S, T - 1), r"target holds -1; the vocabulary"),
-        (lambda: ALONE(T - 1), r"tokens holds -1; the vocabulary"),
-        (lambda: MODEL(S.float(), T), rf"source has .* dtype float32; it {WHOLE}"),
-        (lambda: MODEL(S, T.float()), rf"target has .* dtype float32; it {WHOLE}"),
-        (lambda: MODEL(S > 2, T), rf"source has .* dtype bool; it {WHOLE}"),
-        (lambda: ALONE(T.double()), rf"tokens has .* dtype float64; it {WHOLE}"),
-        (lambda: MODEL(S[0], T), rf"source has shape \(4,\) .*; it {WHOLE}"),
-        (lambda: MODEL(S, T[0]), rf"target has shape \(3,\) .*; it {WHOLE}"),
-        (lambda: MODEL(S, T[0, 0]), rf"target has shape \(\) .*; it {WHOLE}"),
-        (lambda: ALONE(T[0]), rf"tokens has shape \(3,\) .*; it {WHOLE}"),
-        (lambda: MODEL(S[:0], T[:0]), r"source has shape \(0, 4\) .* at least one"),
-        (lambda: MODEL(S, T[:, :0]), r"target has shape \(2, 0\) .* at least one"),
-        (lambda: ALONE(T[:0]), r"tokens has shape \(0, 3\) .* at least one"),
-        (lambda: MODEL([[1]], T), r"source is a list; a tensor is needed"),
-        (lambda: MODEL(S, [[1]]), r"target is a list; a tensor is needed"),
-        (lambda: ALONE(None), r"tokens is a NoneType; a tensor is needed"),
-        (lambda: MODEL(S, T[:1]), r"target has 1 sequences, but the source had 2; they belong together pair by pair"),
-        (lambda: MODEL(S[:1], T), r"target has 2 sequences, but the source had 1"),
-        (lambda: SHORT(LONG, T), r"source reaches position 6, but the model was made with max_length=6: learned positions end at 5"),
-        (lambda: SHORT(S, LONG), r"target reaches position 6, but the model was made with max_length=6"),
-        (lambda: SHORT_ALONE(LONG), r"tokens reaches position 6, but the model was made with max_length=6"),
-        (lambda: MODEL.decode(T, None), r"memory is a NoneType; it must be a Memory\(vectors, mask\), as encode returns"),
-        (lambda: MODEL.decode(T, VECTORS), r"memory is a Tensor; it must be a Memory\(vectors, mask\)"),
-        (lambda: MODEL.decode(T, Memory(1, 2)), r"memory\.vectors is a int; a tensor is needed"),
-        (lambda: MODEL.decode(T, Memory(VECTORS[..., :5], REAL)), r"memory\.vectors has shape \(2, 4, 5\); it must be \(batch, length, 12\)"),
-        (lambda: MODEL.decode(T, Memory(VECTORS[0], REAL)), r"memory\.vectors has shape \(4, 12\); it must be"),
-        (lambda: MODEL.decode(T, Memory(VECTORS.double(), REAL)), r"memory\.vectors has dtype float64, but the parameters of the model have float32"),
-        (lambda: MODEL.decode(T, Memory(VECTORS, None)), r"memory\.mask is a NoneType; it must be boolean of shape \(batch, 1, source\) = \(2, 1, 4\)"),
-        (lambda: MODEL.decode(T, Memory(VECTORS, REAL[:, 0])), r"memory\.mask has shape \(2, 4\) and dtype bool; it must be boolean of shape"),
-        (lambda: MODEL.decode(T, Memory(VECTORS, REAL.float())), r"memory\.mask has shape \(2, 1, 4\) and dtype float32; it must be boolean"),
-        (lambda: MODEL.decode(T, Memory(VECTORS, REAL[..., :3])), r"memory\.mask has shape \(2, 1, 3\)"),
-        (lambda: MODEL.decode(T[:1], Memory(VECTORS, REAL)), r"target has 1 sequences, but the source had 2"),
-        (lambda: MODEL.decode(T, Memory(VECTORS, REAL), cache=KeyValueCache()), r"cache is a KeyValueCache; it must be what model\.new_cache\(\) returns"),
-        (lambda: ALONE(T, cache={}), r"cache is a dict; it must be what model\.new_cache\(\) returns"),
-    ],
-)  # fmt: skip
-def test_invalid_input_raises_value_error(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from course_lib.transformer import DecoderOnly
-from tests.helpers.blocks import residuals
+from tests.helpers.blocks import norms
 from tests.helpers.generate import from_gpt2, gpt2
 from tests.helpers.transformer import (
     D_FF,
@@ -46,7 +46,7 @@ def test_decoder_only_equals_pytorch_encoder_with_causal_mask(ledger, dtype, nor
             for part, fields in {"up_proj": block.linear1, "down_proj": block.linear2}.items():
                 fields.load_state_dict(getattr(carried.feed_forward, part).state_dict())
             for number, ln in enumerate((block.norm1, block.norm2)):
-                ln.load_state_dict(residuals(carried)[number].norm.state_dict())
+                ln.load_state_dict(norms(carried)[number].state_dict())
             own = carried.attention
             for what in ("weight", "bias"):
                 packed = [

@@ -78,7 +78,10 @@ TIED = {"two": {}, "three": {"source_vocabulary": None, "target_vocabulary": SOU
 @pytest.mark.parametrize("offset", [0, 3])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_input_embedding_equals_pytorch_plus_the_formula(ledger, dtype, offset):
-    ours, tokens = InputEmbedding(TARGETS, sized()).to(dtype), words(TARGETS, TARGET, 0, 2)
+    ours, tokens = (
+        InputEmbedding(TARGETS, sized(), sized().make_positions(True).embedding).to(dtype),
+        words(TARGETS, TARGET, 0, 2),
+    )
     weight = ours.token_embedding.weight.detach().double()
     theirs = nn.functional.embedding(tokens, weight) * D_MODEL**0.5
     theirs = theirs + sinusoids(offset + TARGET)[offset:]

@@ -10,7 +10,7 @@ from torch import nn
 from course_lib.convert import from_torch
 from course_lib.positions import ENCODINGS
 from course_lib.transformer import Memory
-from tests.helpers.blocks import residual_names, residuals
+from tests.helpers.blocks import norms
 from tests.helpers.ids import encoding_id
 from tests.helpers.transformer import (
     D_FF,
@@ -100,9 +100,8 @@ def under_our_names(layer):
                 f"{here}.feed_forward.up_proj": block.linear1,
                 f"{here}.feed_forward.down_proj": block.linear2,
             }
-            names = residual_names(decoder=decoder)
-            for number, name in enumerate(names, start=1):
-                plain[f"{here}.{name}.norm"] = getattr(block, f"norm{number}")
+            for number in (1, 2, 3) if decoder else (1, 2):
+                plain[f"{here}.norm{number}"] = getattr(block, f"norm{number}")
         norm = getattr(layer, stack).norm
         plain |= {} if norm is None else {f"{stack}_norm": norm}
     return named | {
@@ -229,7 +228,7 @@ def test_from_torch_copies_every_setting():
     assert config == wanted
     assert {p.dtype for p in model.parameters()} == {torch.float64}
     assert (model.encoder_norm.eps, model.decoder_norm.eps) == (0.5, 0.25)
-    assert [r.norm.eps for r in residuals(model.decoder[1])] == [0.25, 0.25, 0.75]
+    assert [norm.eps for norm in norms(model.decoder[1])] == [0.25, 0.25, 0.75]
     named = dict(model.named_parameters())
     for name, (parameter, third) in under_our_names(layer).items():
         theirs = parameter if third is None else parameter.chunk(3)[third]
@@ -265,36 +264,3 @@ def composed(encoder=None, decoder=None):
 
 def carried(layer, **choices):
     return from_torch(layer, target_vocabulary=9, **choices)
-
-
-@pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: carried(nn.Linear(2, 2)), r"layer is a Linear; it must be an nn\..* or nn\.Transformer"),
-        (lambda: carried(nn.TransformerEncoderLayer(12, 3)), r"target_vocabulary is no choice here: an nn\.TransformerEncoderLayer settles everything"),
-        (lambda: carried(nn.Transformer), r"layer is a type"),
-        (lambda: carried(nn.Transformer(12, 3, 1, 1, 7, bias=False)), r"layer was made with bias=False; blocks of this course have biases"),
-        (lambda: carried(nn.Transformer(12, 3, 1, 1, 7, activation=torch.tanh)), r"layer has the activation .*; it must be relu or gelu"),
-        (lambda: carried(nn.Transformer(12, 3, 1, 1, 7, activation=nn.GELU("tanh"))), r"it must be relu or gelu, exact"),
-        (lambda: carried(composed(encoder=nn.Linear(2, 2))), r"layer\.encoder is a Linear; it must be an nn\.TransformerEncoder"),
-        (lambda: carried(composed(decoder=nn.Linear(2, 2))), r"layer\.decoder is a Linear; it must be an nn\.TransformerDecoder"),
-        (lambda: carried(composed(decoder=stack("decoder", 2, nhead=4))), r"layer\.encoder\.layers\[0\] has num_heads=3, but layer\.decoder\.layers\[0\] has num_heads=4; all layers must be alike"),
-        (lambda: carried(composed(decoder=stack("decoder", 2, activation="gelu"))), r"activation='relu', but layer\.decoder\.layers\[0\] has activation='gelu'"),
-        (lambda: carried(composed(decoder=stack("decoder", 2, norm_first=True))), r"has norm='post', but .* has norm='pre'"),
-        (lambda: carried(composed(decoder=stack("decoder", 2, dropout=0.3))), r"has dropout=0\.1, but .* has dropout=0\.3"),
-        (lambda: carried(composed(decoder=stack("decoder", 2, dim_feedforward=8))), r"has d_ff=7, but .* has d_ff=8"),
-        (lambda: carried(composed(encoder=stack("encoder", 1, nn.LayerNorm(12)))), r"layer\.decoder\.norm is None; both stacks must end in a norm, or neither"),
-        (lambda: carried(composed(decoder=stack("decoder", 1, nn.LayerNorm(12)))), r"layer\.encoder\.norm is None; both stacks"),
-        (lambda: carried(composed(encoder=stack("encoder", 1, nn.RMSNorm(12)))), r"layer\.encoder\.norm is RMSNorm.*; it must be an nn\.LayerNorm"),
-        (lambda: carried(composed(decoder=stack("decoder", 1, nn.LayerNorm(12, bias=False)))), r"layer\.decoder\.norm is LayerNorm.*with weights and biases, or None"),
-        (lambda: carried(composed(), num_heads=1), r"num_heads is no choice here: layer settles it; choices are positions, max_length, tie_embeddings, pad_id"),
-        (lambda: carried(composed(), norm="pre"), r"norm is no choice here: layer settles it"),
-        (lambda: carried(composed(), encoder_layers=3), r"encoder_layers is no choice here"),
-        (lambda: carried(composed(), position="alibi"), r"position is no choice; choices are positions"),
-        (lambda: carried(composed(), positions="none", pad_id=9), r"pad_id=9 must be below target_vocabulary=9"),
-    ],
-)  # fmt: skip
-def test_from_torch_of_unsupported_layers_raises_value_error(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()

@@ -2,7 +2,7 @@
 
 import torch
 
-from course_lib.positions.rotary import apply_rotary, cosines_and_sines
+from course_lib.positions.rotary import phases, rotate_pairs
 
 
 def rotation_angles(positions, size, base=10000.0, *, times=2.0, over=None):
@@ -24,7 +24,7 @@ def sines_and_cosines(angles, *, join=interleave):
 
 
 def rotate_by(x, angles, layout="interleaved"):
-    return apply_rotary(x, cosines_and_sines(angles).to(x.dtype), layout)
+    return rotate_pairs(x.contiguous(), phases(angles, x), layout)
 
 
 def swap_pairs(x):

@@ -1,0 +1,110 @@
+"""What both models are made of: embeddings, stacks of blocks, the mask over the tokens so far, initialisation."""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from course_lib.blocks import DecoderBlock, Dropout, EncoderBlock, make_norm
+from course_lib.masks import causal_mask
+from course_lib.positions import EmbeddingPositions, Positions
+from course_lib.transformer.config import TransformerConfig
+from course_lib.validation import require_tokens
+
+
+class TokenEmbedding(nn.Embedding):
+    r"""A learned vector per token, times $\sqrt{d_\text{model}}$ unless `scale` is False.
+
+    $$E_t\, \sqrt{d_\text{model}}, \qquad E_{t,i} \sim \mathcal{N}(0,\ 1/d_\text{model}) \text{ at initialisation}$$
+
+    The standard deviation is small because the same matrix may serve as the output layer, whose logits would
+    be too large otherwise. The factor brings the components of an embedding back to a standard deviation of
+    1, comparable with the positional encodings that are added to them.
+
+    Args:
+        vocabulary: the number of tokens.
+        d_model: the dimension of an embedding.
+        scale: whether to multiply; GPT-2 and LLaMA do not.
+
+    Source: Vaswani et al. (2017), section 3.4.
+    """
+
+    def __init__(self, vocabulary: int, d_model: int, *, scale: bool = True) -> None:
+        super().__init__(vocabulary, d_model)
+        self.factor = math.sqrt(d_model) if scale else 1.0
+        nn.init.normal_(self.weight, std=d_model**-0.5)
+
+    def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
+        """Look up the tokens."""
+        if not torch.compiler.is_compiling():
+            require_tokens(self.num_embeddings, tokens=tokens)
+        return super().forward(tokens) * self.factor
+
+
+class InputEmbedding(nn.Module):
+    """Token embeddings, plus positions where the encoding is of the kind that is added, then dropout."""
+
+    def __init__(
+        self, vocabulary: int, config: TransformerConfig, positions: EmbeddingPositions | None
+    ) -> None:
+        super().__init__()
+        self.token_embedding = TokenEmbedding(
+            vocabulary, config.d_model, scale=config.scale_embeddings
+        )
+        self.positions = positions
+        self.dropout = Dropout(config.dropout)
+
+    def forward(
+        self, tokens: Int[Tensor, "batch length"], offset: int = 0
+    ) -> Float[Tensor, "batch length d_model"]:
+        """Return a vector per token; the first token has position `offset`."""
+        x = self.token_embedding(tokens)  # (batch, length, d_model)
+        return self.dropout(x if self.positions is None else self.positions(x, offset))
+
+
+def make_blocks(
+    block: type[EncoderBlock] | type[DecoderBlock],
+    layers: int,
+    config: TransformerConfig,
+    positions: Positions,
+    *,
+    bidirectional: bool,
+) -> nn.ModuleList:
+    """Return a stack of blocks. Layers share an encoding without parameters; one that learns is made for each."""
+    shared = positions.attention
+    inside = [shared] * layers
+    if shared is not None and any(True for _ in shared.parameters()):
+        inside[1:] = [config.make_positions(bidirectional).attention for _ in inside[1:]]
+    return nn.ModuleList(block(**config.block_options, positions=one) for one in inside)
+
+
+def make_final_norm(config: TransformerConfig) -> nn.Module:
+    """Return the normalisation after the last block, or the identity where there is none."""
+    if not config.has_final_norm:
+        return nn.Identity()
+    return make_norm(config.norm_type, config.d_model, config.norm_eps)
+
+
+def decoder_mask(
+    padding: Bool[Tensor, "batch 1 key"], queries: int
+) -> Bool[Tensor, "batch query key"] | None:
+    """Let each of the last `queries` tokens attend to those up to itself that are not padding.
+
+    None where nothing is padding: `is_causal` then takes the place of the mask, and is faster. A GPU is not asked.
+    """
+    if padding.is_cpu and not torch.compiler.is_compiling() and padding.all():
+        return None
+    return padding & causal_mask(queries, padding.shape[-1], device=padding.device)
+
+
+def initialise(model: nn.Module) -> None:
+    r"""Initialise the matrices of all linear layers as Glorot and Bengio (2010) do, their biases with zeros.
+
+    $$W \sim \mathcal{U}(-a, a), \qquad a = \sqrt{6 / (d_\text{in} + d_\text{out})}$$
+    """
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear):
+            nn.init.xavier_uniform_(layer.weight)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
