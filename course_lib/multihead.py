@@ -1,4 +1,4 @@
-r"""Multi-head attention, built three times: with full-width heads, with a loop over heads, and batched.
+r"""Multi-head attention, all heads at once.
 
 $$\mathrm{MultiHead}(X_q, X_k, X_v) = [\text{head}_1; \dots; \text{head}_h]\, W^O, \qquad
   \text{head}_i = \mathrm{Attention}(X_q W_i^Q,\; X_k W_i^K,\; X_v W_i^V)$$
@@ -11,19 +11,16 @@ for all heads, or to (batch, heads, query, key).
 Source: Vaswani et al. (2017), section 3.2.2.
 """
 
-import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
-from course_lib.attention import AttentionOutput, SingleHeadAttention
+from course_lib.attention import AttentionOutput
 from course_lib.cache import CrossAttentionCache, KeyValueCache
 from course_lib.positions import AttentionPositions
 from course_lib.validation import require_divides, require_probability
 
 __all__ = [
-    "FullWidthMultiHead",
     "MultiHeadAttention",
-    "PerHeadMultiHead",
     "merge_heads",
     "split_heads",
 ]
@@ -51,66 +48,11 @@ def merge_heads(
     return heads.transpose(-3, -2).flatten(-2)
 
 
-class _HeadByHead(nn.Module):
-    """A loop over heads that are layers of their own, and a projection of their concatenated outputs."""
-
-    def __init__(self, d_model: int, num_heads: int, d_head: int) -> None:
-        super().__init__()
-        self.heads = nn.ModuleList(SingleHeadAttention(d_model, d_head) for _ in range(num_heads))
-        self.out_proj = nn.Linear(num_heads * d_head, d_model)
-
-    def forward(
-        self,
-        query: Query,
-        key: Key | None = None,
-        value: Value | None = None,
-        mask: Mask | None = None,
-    ) -> AttentionOutput:
-        """Attend with one head after the other."""
-        key = query if key is None else key
-        value = key if value is None else value
-        heads = [head(query, key, value, mask) for head in self.heads]
-        output = torch.cat(
-            [head.output for head in heads], dim=-1
-        )  # (batch, query, heads · d_head)
-        weights = torch.stack([head.weights for head in heads], dim=1)  # (batch, heads, query, key)
-        return AttentionOutput(self.out_proj(output), weights)
-
-
-class FullWidthMultiHead(_HeadByHead):
-    r"""Every head has the dimension of the model, $d_\text{head} = d_\text{model}$: parameters grow with the heads.
-
-    There are $4 h\, d_\text{model}^2$ weights, so a comparison of head counts compares model sizes.
-
-    Args:
-        d_model: the dimension of inputs and output.
-        num_heads: $h$.
-    """
-
-    def __init__(self, d_model: int, num_heads: int) -> None:
-        super().__init__(d_model, num_heads, d_head=d_model)
-
-
-class PerHeadMultiHead(_HeadByHead):
-    r"""The heads share the dimension of the model, $d_\text{head} = d_\text{model} / h$, in a loop.
-
-    There are $4\, d_\text{model}^2$ weights for any number of heads.
-
-    Args:
-        d_model: the dimension of inputs and output.
-        num_heads: $h$, which divides `d_model`.
-    """
-
-    def __init__(self, d_model: int, num_heads: int) -> None:
-        require_divides(num_heads=num_heads, d_model=d_model)
-        super().__init__(d_model, num_heads, d_head=d_model // num_heads)
-
-
 class MultiHeadAttention(nn.Module):
     r"""All heads at once: one projection each, split into heads by a view and a transpose.
 
-    The same function as `PerHeadMultiHead`: the rows of $W^Q$ are the rows of $W_1^Q, \dots, W_h^Q$, one
-    below the other. With fewer key/value heads than query heads, groups of query heads share them:
+    The same function as a loop over heads of dimension $d_\text{head} = d_\text{model} / h$: the rows of $W^Q$
+    are the rows of $W_1^Q, \dots, W_h^Q$, one below the other. With fewer key/value heads than query heads, groups of query heads share them:
     multi-query attention (MQA) with one, grouped-query attention (GQA) with several.
 
     Args:

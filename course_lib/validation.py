@@ -379,7 +379,7 @@ def require_tokens(vocabulary_size: int, **tensors: Tensor) -> None:
             )
         if tokens.is_meta:  # shapes without values
             continue
-        lowest, highest = (bound.item() for bound in tokens.aminmax())
+        lowest, highest = tokens.aminmax()
         if lowest < 0 or highest >= vocabulary_size:
             raise ValueError(
                 f"{name} holds {lowest if lowest < 0 else highest}; the vocabulary has "
@@ -532,7 +532,7 @@ def require_tokens(vocabulary_size: int, **tensors: Tensor) -> None:
     for name, tokens in tensors.items():
         if tokens.is_meta or not tokens.numel():
             continue
-        lowest, highest = (bound.item() for bound in tokens.aminmax())
+        lowest, highest = tokens.aminmax()
         if lowest < 0 or highest >= vocabulary_size:
             raise ValueError(
                 f"{name} holds {lowest if lowest < 0 else highest}; the vocabulary has "

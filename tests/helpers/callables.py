@@ -222,12 +222,6 @@ def calls() -> dict[str, Callable[[], Call]]:
     inputs = {q: lambda: x(2, 4, 12), k: lambda: x(2, 5, 12), v: lambda: x(2, 5, 12)}
     module("MultiHeadAttention.forward", lambda: multihead.MultiHeadAttention(**sizes), **inputs,
            mask=mask)  # fmt: skip
-    for name, layer in (
-        ("FullWidthMultiHead", multihead.FullWidthMultiHead),
-        ("PerHeadMultiHead", multihead.PerHeadMultiHead),
-    ):
-        add(name, layer, **sizes)
-        module(f"{name}.forward", lambda layer=layer: layer(**sizes), **inputs, mask=mask)
     add("split_heads", multihead.split_heads, x=lambda: x(2, 4, 12), num_heads=3)
     add("merge_heads", multihead.merge_heads, heads=lambda: x(2, 3, 4, 5))
     add("entropy", inspection.entropy, weights=lambda: x(2, 4, 5).softmax(-1))

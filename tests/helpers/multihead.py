@@ -2,8 +2,10 @@
 
 import torch
 from hypothesis import HealthCheck, settings
+from torch import nn
 
-from course_lib.multihead import MultiHeadAttention, PerHeadMultiHead
+from course_lib.attention import AttentionOutput, SingleHeadAttention
+from course_lib.multihead import MultiHeadAttention
 from tests.helpers.tensors import all_true, random_mask, without_second_query
 
 # The ledger collects over all examples, and every example is quick.
@@ -84,7 +86,24 @@ def lower(length=TOKENS, keys=None):
     return all_true(length, keys).tril(keys - length)
 
 
-def batched(loop: PerHeadMultiHead) -> MultiHeadAttention:
+class HeadLoop(nn.Module):
+    """One head after the other, each a layer of its own, and a projection of their concatenated outputs."""
+
+    def __init__(self, d_model: int, num_heads: int) -> None:
+        super().__init__()
+        d_head = d_model // num_heads
+        self.heads = nn.ModuleList(SingleHeadAttention(d_model, d_head) for _ in range(num_heads))
+        self.out_proj = nn.Linear(d_model, d_model)
+
+    def forward(self, query, key=None, value=None, mask=None) -> AttentionOutput:
+        key = query if key is None else key
+        value = key if value is None else value
+        heads = [head(query, key, value, mask) for head in self.heads]
+        output = self.out_proj(torch.cat([head.output for head in heads], dim=-1))
+        return AttentionOutput(output, torch.stack([head.weights for head in heads], dim=1))
+
+
+def batched(loop: HeadLoop) -> MultiHeadAttention:
     """The batched layer with the weights of a loop over heads: the matrices of the heads, one below the other."""
     layer = MultiHeadAttention(loop.out_proj.out_features, len(loop.heads)).to(loop.out_proj.weight)
     named = {f"out_proj.{name}": p for name, p in loop.out_proj.state_dict().items()}

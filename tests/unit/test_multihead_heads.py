@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from course_lib.attention import AttentionOutput
 from course_lib.multihead import (
-    FullWidthMultiHead,
     MultiHeadAttention,
-    PerHeadMultiHead,
     merge_heads,
     split_heads,
 )
@@ -26,10 +24,10 @@ from tests.helpers.multihead import (
     KEYS,
     MASKS,
     QUERIES,
+    HeadLoop,
     batched,
     compare_all,
     mixes_for,
-    randomized,
     sequences,
 )
 from tests.helpers.tensors import DTYPES, ROUNDING, gradients, in_float64
@@ -113,20 +111,6 @@ def by_pytorch_head_by_head(layer, query, key, value, mask):
     return AttentionOutput(layer.out_proj(torch.cat(outputs, -1)), None)
 
 
-def copy_of(layer, make, *sizes):
-    copy = make(*sizes).double()
-    copy.load_state_dict(layer.state_dict())
-    return copy
-
-
-BY_NUMPY = [
-    pytest.param(PerHeadMultiHead, marks=pytest.mark.verifies("course_lib.multihead.PerHeadMultiHead", against="its equations in NumPy")),
-    pytest.param(FullWidthMultiHead, marks=pytest.mark.verifies("course_lib.multihead.FullWidthMultiHead", against="its equations in NumPy")),
-]  # fmt: skip
-BY_PYTORCH = [
-    pytest.param(PerHeadMultiHead, marks=pytest.mark.verifies("course_lib.multihead.PerHeadMultiHead", against="PyTorch `F.scaled_dot_product_attention`, head by head")),
-    pytest.param(FullWidthMultiHead, marks=pytest.mark.verifies("course_lib.multihead.FullWidthMultiHead", against="PyTorch `F.scaled_dot_product_attention`, head by head")),
-]  # fmt: skip
 OVER_ALL_HEADS = [
     "none",
     "padding",
@@ -137,36 +121,45 @@ OVER_ALL_HEADS = [
 ]
 
 
+@pytest.mark.verifies("course_lib.multihead.MultiHeadAttention", against="its equations in NumPy")
 @pytest.mark.parametrize("mask", OVER_ALL_HEADS)
-@pytest.mark.parametrize("make", BY_NUMPY)
+@pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_per_head_and_full_width_attention_equal_numpy(ledger, dtype, make, mask):
-    layer, inputs = make(D_MODEL, HEADS).to(dtype), sequences(dtype=dtype)
-    mask = (MASKS | FULLY_MASKED)[mask]()
-    ours = layer(*inputs, mask)
-    assert ours.output.dtype == dtype
-    compare_all(ledger, ours, by_numpy(layer, *inputs, mask), ROUNDING[dtype])
+def test_multihead_attention_equals_numpy(ledger, dtype, training, mask):
+    loop, inputs = HeadLoop(D_MODEL, HEADS).to(dtype).train(training), sequences(dtype=dtype)
+    layer, mask = batched(loop), (MASKS | FULLY_MASKED)[mask]()
+    ours = layer(*inputs, mask, need_weights=True)
+    assert ours.output.dtype == dtype and layer.num_kv_heads == HEADS
+    theirs = by_numpy(loop, *inputs, mask)
+    compare_all(ledger, ours, theirs, ROUNDING[dtype])
+    ledger.compare(layer(*inputs, mask).output, theirs[0], within=ROUNDING[dtype])
 
 
+@pytest.mark.verifies(
+    "course_lib.multihead.MultiHeadAttention",
+    against="PyTorch `F.scaled_dot_product_attention`, head by head",
+)
 @pytest.mark.parametrize("mask", OVER_ALL_HEADS)
-@pytest.mark.parametrize("make", BY_PYTORCH)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_per_head_and_full_width_gradients_equal_pytorch(ledger, dtype, make, mask):
-    layer, inputs = make(D_MODEL, HEADS).to(dtype), sequences(dtype=dtype)
-    oracle, copies = copy_of(layer, make, D_MODEL, HEADS), in_float64(*inputs)
-    mask = (MASKS | FULLY_MASKED)[mask]()
+def test_multihead_gradients_equal_pytorch_head_by_head(ledger, dtype, mask):
+    loop, inputs = HeadLoop(D_MODEL, HEADS).to(dtype), sequences(dtype=dtype)
+    layer, mask = batched(loop), (MASKS | FULLY_MASKED)[mask]()
+    oracle, copies = loop.double(), in_float64(*inputs)
     ours = AttentionOutput(layer(*inputs, mask).output, None)
     theirs = by_pytorch_head_by_head(oracle, *copies, mask)
     ledger.compare(ours.output, theirs.output, within=ROUNDING[dtype])
     mixes = mixes_for(theirs)
-    slopes = gradients(theirs, [*copies, *oracle.parameters()], mixes)
-    mine = gradients(ours, [*inputs, *layer.parameters()], mixes)
-    compare_all(ledger, mine, slopes, ROUNDING[dtype], backward=True)
+    names = ("q_proj", "k_proj", "v_proj")
+    heads = [head.get_submodule(name).weight for name in names for head in oracle.heads]
+    *slopes, out = gradients(theirs, [*copies, *heads, oracle.out_proj.weight], mixes)
+    slopes[3:] = [torch.cat(slopes[at : at + HEADS]) for at in range(3, len(slopes), HEADS)]
+    weights = [layer.get_submodule(name).weight for name in names]
+    mine = gradients(ours, [*inputs, *weights, layer.out_proj.weight], mixes)
+    compare_all(ledger, mine, [*slopes, out], ROUNDING[dtype], backward=True)
 
 
-@pytest.mark.parametrize("make", [PerHeadMultiHead, FullWidthMultiHead, MultiHeadAttention])
-def test_key_defaults_to_query_and_value_to_key(make):
-    layer, (x, memory, _) = make(D_MODEL, HEADS).double(), sequences()
+def test_key_defaults_to_query_and_value_to_key():
+    layer, (x, memory, _) = MultiHeadAttention(D_MODEL, HEADS).double(), sequences()
     torch.testing.assert_close(layer(x), layer(x, x, x), rtol=0, atol=0)
     torch.testing.assert_close(layer(x, memory), layer(x, memory, memory), rtol=0, atol=0)
     torch.testing.assert_close(layer(x, value=2 * x), layer(x, x, 2 * x), rtol=0, atol=0)
@@ -177,24 +170,6 @@ def size(layer):
 
 
 @pytest.mark.parametrize("heads", [1, 2, 3, 6])
-def test_parameter_count_of_full_width_split_and_mqa_heads(heads):
-    assert size(FullWidthMultiHead(D_MODEL, heads)) == 4 * heads * D_MODEL**2
-    assert size(PerHeadMultiHead(D_MODEL, heads)) == 4 * D_MODEL**2
+def test_parameter_count_of_split_and_mqa_heads(heads):
     assert size(MultiHeadAttention(D_MODEL, heads)) == 4 * D_MODEL**2
     assert size(MultiHeadAttention(D_MODEL, heads, num_kv_heads=1)) == (2 + 2 / heads) * D_MODEL**2
-    assert FullWidthMultiHead(D_MODEL, heads).heads[0].q_proj.weight.shape == (D_MODEL, D_MODEL)
-    assert PerHeadMultiHead(D_MODEL, heads).heads[0].v_proj.weight.shape[0] == D_MODEL // heads
-
-
-@pytest.mark.parametrize("mask", OVER_ALL_HEADS)
-@pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_batched_heads_equal_the_loop_over_heads(dtype, training, mask):
-    loop = randomized(PerHeadMultiHead(D_MODEL, HEADS), dtype).train(training)
-    layer, inputs = batched(loop), sequences(dtype=dtype)
-    assert layer.training == training and layer.num_kv_heads == HEADS
-    mask = (MASKS | FULLY_MASKED)[mask]()
-    ours, theirs = layer(*inputs, mask, need_weights=True), loop(*inputs, mask)
-    near = {"rtol": 0, "atol": 10 * ROUNDING[dtype]}
-    torch.testing.assert_close(ours, theirs, **near)
-    torch.testing.assert_close(layer(*inputs, mask).output, theirs.output, **near)

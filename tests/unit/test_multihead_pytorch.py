@@ -6,7 +6,7 @@ from torch import nn
 
 from course_lib.attention import AttentionOutput
 from course_lib.convert import from_torch, to_torch
-from course_lib.multihead import MultiHeadAttention, PerHeadMultiHead
+from course_lib.multihead import MultiHeadAttention
 from tests.helpers.multihead import (
     BATCH,
     D_MODEL,
@@ -16,7 +16,6 @@ from tests.helpers.multihead import (
     MASKS,
     QUERIES,
     VALUE_SIZE,
-    batched,
     compare_all,
     mixes_for,
     padding,
@@ -168,20 +167,3 @@ def test_conversions_copy_the_weights():
             parameter.data.zero_()
         after = list(source.parameters())
         assert all(torch.equal(*pair) for pair in zip(before, after, strict=True))
-
-
-# --- per-head layers -------------------------------------------------------------------------
-
-
-@pytest.mark.verifies(
-    "course_lib.multihead.PerHeadMultiHead", against="PyTorch `nn.MultiheadAttention`"
-)
-@pytest.mark.parametrize("mask", ["none", "both"])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_per_head_attention_equals_pytorch(ledger, dtype, mask):
-    loop, inputs, mask = PerHeadMultiHead(D_MODEL, HEADS), sequences(dtype=dtype), MASKS[mask]()
-    layer = batched(randomized(loop, dtype))
-    output, weights = to_torch(layer).double()(
-        *in_float64(*inputs), attn_mask=hidden(mask), average_attn_weights=False
-    )
-    compare_all(ledger, loop(*inputs, mask), (output, weights), ROUNDING[dtype])

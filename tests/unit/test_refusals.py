@@ -15,7 +15,7 @@ from course_lib.masks import (
     masked_softmax,
     padding_mask,
 )
-from course_lib.multihead import MultiHeadAttention, PerHeadMultiHead
+from course_lib.multihead import MultiHeadAttention
 from course_lib.positions import (
     AlibiBias,
     LearnedPositions,
@@ -100,7 +100,6 @@ REFUSED = {
     "groups of unequal heads": (lambda: scaled_dot_product_attention(Q, K[:, :1], K, enable_gqa=True), r"as many heads of both"),
     # heads
     "heads that do not divide": (lambda: MultiHeadAttention(10, 3), r"d_model=10 is not divisible by num_heads=3; try num_heads=2 or 5$"),
-    "heads of a loop that do not divide": (lambda: PerHeadMultiHead(10, 11), r"d_model=10 is not divisible by num_heads=11; try num_heads=10$"),
     "KV heads that do not divide": (lambda: mha(num_kv_heads=2), r"num_heads=3 is not divisible by num_kv_heads=2; try num_kv_heads=1 or 3$"),
     "no heads": (lambda: MultiHeadAttention(12, 0), r"num_heads=0 is below 1"),
     "dropout of heads": (lambda: mha(dropout=-0.1), r"dropout=-0\.1 must be"),
