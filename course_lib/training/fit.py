@@ -86,7 +86,7 @@ class History:
 class Progress:
     """What a callback receives after each of the `steps` that are planned.
 
-    `score` is None without an evaluation after this step; `seconds` and `stopped` are those of `History`.
+    `score` is None without an evaluation after this step; `seconds` and `stopped` are those of `History` so far.
     """
 
     step: int
@@ -143,7 +143,7 @@ def train_step(
         raise FloatingPointError(f"the loss is {total}; a smaller lr may help")
     if not grad_norm.isfinite():
         raise FloatingPointError(
-            "a gradient is not finite, though the loss is; nothing was changed"
+            "a gradient is not finite, though the loss is; the weights are unchanged"
         )
     optimizer.step()
     return total
