@@ -1,22 +1,170 @@
-"""The training loop."""
+"""The training loop and its step."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import copy
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass, field
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from course_lib.checks import training as checks
 from course_lib.training.checkpoint import Checkpoint
-from course_lib.training.config import TrainingConfig
-from course_lib.training.evaluation import Evaluation, Evaluator
-from course_lib.training.history import History, Progress, ProgressReporter
-from course_lib.training.step import next_batches, train_step
-from course_lib.validation import validated
+from course_lib.validation import require_one_of, require_positive, require_whole
 
 
-@validated(checks.fit, calls_back=True)
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """How `fit` takes a step, and where it saves checkpoints.
+
+    Attributes:
+        max_grad_norm: gradients whose norm, over all parameters, is larger are scaled down to it.
+        gradient_accumulation_steps: how many batches make one step of the optimizer.
+        token_count: from a batch to the number of its target tokens, for a loss that is a mean over them:
+            batches of a step then count by their tokens. None: they count equally.
+        precision: "float32": the model computes in its own dtype; "bfloat16": under `torch.autocast`,
+            while weights and optimizer keep their dtype.
+        checkpoint_path: the file that holds all that is needed to resume; None for none.
+        checkpoint_every: write it every so many steps, and after the last one.
+        resume: continue from `checkpoint_path` if that file exists.
+    """
+
+    max_grad_norm: float = 1.0
+    gradient_accumulation_steps: int = 1
+    token_count: Callable[[Any], Any] | None = None
+    precision: str = "float32"
+    checkpoint_path: str | Path | None = None
+    checkpoint_every: int = 100
+    resume: bool = False
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a model is evaluated while it trains, and which scores end training.
+
+    Attributes:
+        evaluate: from the model, in evaluation mode and without gradients, to a held-out score; higher
+            is better.
+        every: evaluate every so many steps, and after the last one.
+        target_score: stop when the score reaches it.
+        patience: early stopping: stop after so many evaluations in a row without a new best score. The
+            weights of the best one are restored.
+    """
+
+    evaluate: Callable[[nn.Module], Any]
+    _: KW_ONLY
+    every: int = 100
+    target_score: float | None = None
+    patience: int | None = None
+
+
+@dataclass
+class History:
+    """What happened in one training.
+
+    Attributes:
+        losses: one per step.
+        scores: step → held-out score.
+        stopped: why training ended: "steps", "target_score", "patience", "interrupted" or, for a
+            callback that is told of an error, "failed". None while training continues.
+        seconds: how long it took, evaluations included.
+    """
+
+    losses: list[float] = field(default_factory=list)
+    scores: dict[int, float] = field(default_factory=dict)
+    stopped: str | None = "steps"
+    seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        return f"History(steps={len(self.losses)}, stopped={self.stopped!r})"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback receives after each of the `steps` that are planned.
+
+    `score` is None without an evaluation after this step; `seconds` and `stopped` are those of `History` so far.
+    """
+
+    step: int
+    steps: int
+    loss: float
+    score: float | None
+    seconds: float
+    stopped: str | None = None
+
+
+def train_step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loss: Callable[[nn.Module, Any], Tensor],
+    batches: list[Any],
+    *,
+    max_grad_norm: float = 1.0,
+    token_count: Callable[[Any], Any] | None = None,
+    precision: str = "float32",
+) -> float:
+    r"""Take one step of the optimizer down the mean loss of one or more batches; return that loss.
+
+    $$L = \sum_i w_i L_i, \qquad w_i = \frac{n_i}{\sum_j n_j}$$
+
+    With $n_i$ the number of tokens over which $L_i$ is a mean (`token_count`), $L$ is the mean over all
+    tokens, as if the batches were one. Without `token_count` all $n_i$ are 1.
+
+    Args:
+        model: is put into training mode.
+        optimizer: of the model's parameters.
+        loss: from the model and a batch to one number that carries gradients.
+        batches: their gradients are accumulated; `[batch]` for a single one.
+        max_grad_norm, token_count, precision: as in `TrainingConfig`.
+
+    Raises:
+        FloatingPointError: for a loss or gradient that is not finite; the weights are left unchanged.
+    """
+    require_positive(max_grad_norm=max_grad_norm)
+    require_one_of(("float32", "bfloat16"), precision=precision)
+    _require_trainable(model, optimizer)
+    model.train()
+    optimizer.zero_grad()
+    device, total = next(model.parameters()).device.type, 0.0
+    counts = [1.0 if token_count is None else float(token_count(batch)) for batch in batches]
+    for batch, count in zip(batches, counts, strict=True):
+        with torch.autocast(device, torch.bfloat16, enabled=precision == "bfloat16"):
+            batch_loss = loss(model, batch)
+        weight = count / sum(counts)
+        (weight * batch_loss).backward()
+        total += weight * batch_loss.detach()
+    grad_norm = nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm)
+    total = total.item()  # a GPU is waited for here, after all its work was queued
+    if not math.isfinite(total):
+        raise FloatingPointError(f"the loss is {total}; a smaller lr may help")
+    if not grad_norm.isfinite():
+        raise FloatingPointError(
+            "a gradient is not finite, though the loss is; the weights are unchanged"
+        )
+    optimizer.step()
+    return total
+
+
+def _require_trainable(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Refuse parameters that would stay as they are, and nothing would say so."""
+    held = {id(one) for group in optimizer.param_groups for one in group["params"]}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad and id(parameter) not in held:
+            raise ValueError(
+                f"optimizer lacks {name}, which requires gradients; make the optimizer from "
+                f"model.parameters(), or freeze {name} with requires_grad_(False)"
+            )
+        if parameter.requires_grad and parameter.dtype == torch.float16:
+            raise ValueError(
+                f"model has {name} in float16, in which gradients and Adam's ε of 1e-8 become 0; train in "
+                f'float32, e.g. model.float(), with precision="bfloat16" for speed'
+            )
+
+
 def fit(
     model: nn.Module,
     batches: Iterable[Any],
@@ -45,9 +193,8 @@ def fit(
         batches: `gradient_accumulation_steps` per step; endless, or enough of them.
         loss: from the model and a batch to one number that carries gradients.
         steps: how many, at most.
-        lr: the learning rate, or a schedule: a function from the step (1, 2, …) to the learning rate. It
-            is set in every parameter group of the optimizer. Left out, the optimizer's own learning
-            rates stay (1e-3 in Adam).
+        lr: the learning rate of every parameter group, or a schedule: a function from the step (1, 2, …)
+            to it. Left out, the optimizer's own learning rates stay (1e-3 in Adam).
         optimizer: of the model's parameters; its state continues from where it is. Left out, a new
             `torch.optim.Adam(model.parameters(), fused=True)`.
         evaluation: scores on held-out data, and early stopping.
@@ -60,85 +207,87 @@ def fit(
         continues if `steps` is larger now; the score of its old end stays in the history.
 
     Raises:
-        ValueError: for settings out of range, too few batches, and a checkpoint that is damaged, has more
-            steps, or was written with another model, optimizer or setting.
-        FloatingPointError: when the loss or a gradient is no longer finite; the weights are those before
-            that step.
+        ValueError: for a checkpoint that is damaged, or of another model, optimizer or setting.
+        FloatingPointError: when the loss or a gradient is not finite; the weights are left unchanged.
     """
+    require_whole(steps=steps)
     optimizer = optimizer or torch.optim.Adam(model.parameters(), fused=True)
-    history, evaluator = History(stopped=None), Evaluator(evaluation)
-    reporter = ProgressReporter(callback, history, steps)
-    checkpoint = Checkpoint(config, model, optimizer, evaluator, history, lr=lr, seed=seed)
-    with _seeded(seed, model), _ending(model, evaluator, reporter):
-        source = iter(batches)
-        checkpoint.resume(source, steps)
-        while history.stopped is None:
-            step = len(history.losses) + 1
-            _set_lr(optimizer, lr, step)
-            with _named(step):
-                last_loss = train_step(
-                    model,
-                    optimizer,
-                    loss,
-                    next_batches(source, config.gradient_accumulation_steps, step),
-                    max_grad_norm=config.max_grad_norm,
-                    token_count=config.token_count,
-                    precision=config.precision,
-                )
-            history.losses.append(last_loss)
-            score = evaluator.score(model, step, last=step == steps)
-            if score is not None:
-                history.scores[step] = score
-            history.stopped = evaluator.stops(score) or ("steps" if step == steps else None)
-            reporter.report(score)
-            checkpoint.save()
+    history, best = History(stopped=None), {"score": -math.inf, "step": 0, "weights": None}
+    per_step, device = config.gradient_accumulation_steps, next(model.parameters()).device
+    settings = {"lr": lr, "seed": seed} | vars(config) | (vars(evaluation) if evaluation else {})
+    of_step = {name: settings[name] for name in ("max_grad_norm", "token_count", "precision")}
+    checkpoint = None
+    if config.checkpoint_path is not None or config.resume:
+        checkpoint = Checkpoint(config.checkpoint_path, model, optimizer, history, best, settings)
+
+    def report(score: float | None = None) -> None:
+        """Tell the callback of the last step; one that raised an error is not called again."""
+        nonlocal callback
+        history.seconds = time.perf_counter() - started
+        called, callback, step = callback, None, len(history.losses)
+        if called is not None and step > 0:
+            last = history.losses[-1]
+            called(Progress(step, steps, last, score, history.seconds, history.stopped))
+        callback = called
+
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        started, source = time.perf_counter(), iter(batches)
+        if config.resume and checkpoint.path.exists():
+            checkpoint.resume(source, per_step, steps)
+            started -= history.seconds
+        try:
+            while history.stopped is None:
+                step, score = len(history.losses) + 1, None
+                if lr is not None:
+                    _set_lr(optimizer, lr(step) if callable(lr) else lr, step)
+                group = list(islice(source, per_step))
+                if len(group) < per_step:
+                    raise ValueError(f"batches ended before step {step}; give {per_step} per step")
+                history.losses.append(train_step(model, optimizer, loss, group, **of_step))
+                history.stopped = "steps" if step == steps else None
+                if evaluation and (step % evaluation.every == 0 or step == steps):
+                    score = _evaluate(model, evaluation, history, best)
+                report(score)
+                if checkpoint and (history.stopped or step % config.checkpoint_every == 0):
+                    checkpoint.save()
+        except KeyboardInterrupt:
+            history.stopped = "interrupted"
+            report()
+        except Exception as error:
+            history.stopped = "failed"
+            error.add_note(f"in training step {step}")
+            report()
+            raise
+        finally:
+            if best["weights"] is not None:
+                model.load_state_dict(best["weights"])
+            model.eval()
     return history
 
 
-def _set_lr(
-    optimizer: torch.optim.Optimizer, lr: float | Callable[[int], float] | None, step: int
-) -> None:
+def _set_lr(optimizer: torch.optim.Optimizer, lr: float, step: int) -> None:
     """Set the learning rate of this step in every parameter group."""
-    if lr is None:
-        return
-    value = lr(step) if callable(lr) else lr
-    checks.returned_lr(value, step)
+    if not 0 <= lr < math.inf:
+        raise ValueError(f"lr is {lr} at step {step}; it must be a finite number, 0 or more")
     for group in optimizer.param_groups:
-        group["lr"] = value
+        group["lr"] = float(lr)
 
 
-@contextmanager
-def _seeded(seed: int, model: nn.Module) -> Iterator[None]:
-    """Seed PyTorch's generators, and put their state back afterwards."""
-    device = next(model.parameters()).device
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(int(seed))
-        yield
-
-
-@contextmanager
-def _named(step: int) -> Iterator[None]:
-    """Add the number of the step to an error."""
-    try:
-        yield
-    except Exception as error:
-        error.add_note(f"in training step {step}")
-        raise
-
-
-@contextmanager
-def _ending(model: nn.Module, evaluator: Evaluator, reporter: ProgressReporter) -> Iterator[None]:
-    """However training ends, keep what was learned, in evaluation mode, and report it."""
-    history = reporter.history
-    try:
-        yield
-    except KeyboardInterrupt:
-        history.stopped = "interrupted"
-    finally:
-        planned = history.stopped in ("steps", "target_score", "patience")
-        history.stopped = history.stopped or "failed"
-        if evaluator.best_weights is not None:
-            model.load_state_dict(evaluator.best_weights)
-        model.eval()
-        if not planned and history.losses:
-            reporter.report()
+def _evaluate(
+    model: nn.Module, evaluation: Evaluation, history: History, best: dict[str, Any]
+) -> float:
+    """Return the score after the last step; remember the best, and whether training ends."""
+    model.eval()
+    with torch.no_grad():
+        score = float(evaluation.evaluate(model))
+    step, target_score, patience = len(history.losses), evaluation.target_score, evaluation.patience
+    history.scores[step] = score
+    if score > best["score"]:
+        best |= {"score": score, "step": step}
+        best["weights"] = None if patience is None else copy.deepcopy(model.state_dict())
+    if target_score is not None and score >= target_score:
+        history.stopped = "target_score"
+    elif patience is not None and sum(at > best["step"] for at in history.scores) >= patience:
+        history.stopped = "patience"
+    return score

@@ -1,12 +1,11 @@
-"""Losses that a model is trained on."""
+"""Losses that a model is trained on, and the learning rate of each step."""
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.checks import training as checks
-from course_lib.validation import validated
+from course_lib.validation import require_probability
 
 
 class LabelSmoothingLoss(nn.Module):
@@ -24,22 +23,23 @@ class LabelSmoothingLoss(nn.Module):
     Args:
         smoothing: $\varepsilon$, from 0 (cross-entropy) up to but not including 1.
         ignore_index: targets with this number do not count.
-
-    Raises:
-        ValueError: for a smoothing out of range; when called, unless there is one class or
-            `ignore_index` for each row of logits, at least one of them to predict.
     """
 
-    @validated(checks.label_smoothing_init)
     def __init__(self, smoothing: float = 0.1, ignore_index: int = -100) -> None:
         super().__init__()
+        require_probability(smoothing=smoothing)
         self.smoothing, self.ignore_index = smoothing, ignore_index
 
-    @validated(checks.label_smoothing_forward)
     def forward(
         self, logits: Float[Tensor, "*rows classes"], target: Int[Tensor, "*rows"]
     ) -> Float[Tensor, ""]:
         """Return the mean over the targets that are not ignored."""
+        if target.shape != logits.shape[:-1]:
+            raise ValueError(
+                f"target has shape {tuple(target.shape)}; for logits of shape {tuple(logits.shape)} it must be "
+                f"{tuple(logits.shape[:-1])}"
+            )
+        _require_some(target, self.ignore_index)
         counts = target != self.ignore_index  # (*rows)
         log_p = logits.log_softmax(-1, dtype=torch.promote_types(logits.dtype, torch.float32))
         true = log_p.gather(-1, target.long().where(counts, 0)[..., None])[..., 0]  # (*rows)
@@ -49,7 +49,6 @@ class LabelSmoothingLoss(nn.Module):
         return loss.where(counts, 0).sum() / counts.sum()
 
 
-@validated(checks.next_token_loss)
 def next_token_loss(
     logits: Float[Tensor, "batch length vocabulary"],
     target: Int[Tensor, "batch length_and_one"],
@@ -64,14 +63,36 @@ def next_token_loss(
     The model reads `target[:, :-1]` (teacher forcing); its logits at position $i$ are compared with
     `target[:, 1:]`, the token at position $i + 1$. With `smoothing`, see `LabelSmoothingLoss`. Logits with
     less precision than float32 are converted to float32.
-
-    Raises:
-        ValueError: unless there is one row of logits for each token but the first, and the tokens are
-            in the vocabulary; for a target with nothing but padding after its first tokens; for a
-            smoothing outside [0, 1).
     """
     labels = target[:, 1:]  # (batch, length)
+    if logits.shape[:-1] != labels.shape:
+        raise ValueError(
+            f"logits has shape {tuple(logits.shape)}, target {tuple(target.shape)}; there must be one "
+            f"row of logits for every target token but the first"
+        )
     if smoothing:
         return LabelSmoothingLoss(smoothing, ignore_index=pad_id)(logits, labels)
+    _require_some(labels, pad_id)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     return F.cross_entropy(logits.flatten(0, 1), labels.flatten().long(), ignore_index=pad_id)
+
+
+def _require_some(target: Tensor, ignored: int) -> None:
+    """Refuse a mean over nothing, which is NaN."""
+    if not torch.compiler.is_compiling() and not (target != ignored).any():
+        raise ValueError(f"target has nothing but padding ({ignored}); there is nothing to predict")
+
+
+def linear_schedule_with_warmup(step: int, peak_lr: float, steps: int, warmup: int) -> float:
+    r"""Rise linearly to `peak_lr` during the warm-up, then decay linearly towards 0.
+
+    $$\eta_t = \eta \cdot \min\!\left(\frac{t}{w},\ \frac{T + 1 - t}{T + 1 - w}\right),
+      \qquad t = 1, \dots, T$$
+
+    Args:
+        step: $t$, from 1 to `steps`.
+        peak_lr: $\eta$, the largest learning rate.
+        steps: $T$, the number of training steps.
+        warmup: $w$, the step with the largest learning rate, from 1 to `steps`.
+    """
+    return peak_lr * min(step / warmup, (steps + 1 - step) / (steps + 1 - warmup))

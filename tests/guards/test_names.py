@@ -28,7 +28,6 @@ RENAMED = {
     "lonely": "fully_masked",
     "made_for": "layer_sizes",
     "move_output": "attend",
-    "noam_rate": "noam_lr",
     "save_to": "checkpoint_path",
     "seldom": "static_artists",
     "token_mask": "padding_mask_from_tokens",

@@ -337,7 +337,6 @@ def calls() -> dict[str, Callable[[], Call]]:
     add("LabelSmoothingLoss", training.LabelSmoothingLoss, smoothing=0.1, ignore_index=-100)
     module("LabelSmoothingLoss.forward", training.LabelSmoothingLoss, logits=lambda: x(8, 9),
            target=lambda: torch.randint(9, (8,)))  # fmt: skip
-    add("noam_lr", training.noam_lr, step=3, d_model=12, warmup=10)
     add("linear_schedule_with_warmup", training.linear_schedule_with_warmup, step=3, peak_lr=0.1,
         steps=20, warmup=10)  # fmt: skip
     add("TrainingConfig", training.TrainingConfig, max_grad_norm=1.0, gradient_accumulation_steps=1,

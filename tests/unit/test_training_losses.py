@@ -112,10 +112,8 @@ def test_next_token_loss_with_label_smoothing(ledger, smoothing, dtype):
     ledger.compare(ours, theirs, within=5 * ROUNDING[dtype])
 
 
-def lost(logits=(2, 3, 7), target=(2, 3), dtype=torch.int64, fill=1, **settings):
-    return lambda: LabelSmoothingLoss(**settings)(
-        torch.zeros(logits), torch.full(target, fill, dtype=dtype)
-    )
+def lost(logits=(2, 3, 7), target=(2, 3), fill=1, **settings):
+    return lambda: LabelSmoothingLoss(**settings)(torch.zeros(logits), torch.full(target, fill))
 
 
 @pytest.mark.usefixtures("without_annotations")
@@ -125,28 +123,12 @@ def lost(logits=(2, 3, 7), target=(2, 3), dtype=torch.int64, fill=1, **settings)
         (lost(smoothing=1), r"smoothing=1 must be a number from 0 up to but not including 1"),
         (lost(smoothing=-0.1), r"smoothing=-0.1 must be"),
         (lost(smoothing=math.nan), r"smoothing=nan must be"),
-        (lost(smoothing="much"), r"smoothing='much' must be"),
-        (lost(ignore_index=None), r"ignore_index=None is a NoneType; it must be a whole number"),
         (
-            lost(target=(2, 4)),
-            r"target has shape \(2, 4\) and dtype int64; for logits of shape \(2, 3, 7\) it must be "
-            r"whole numbers \(int64 or int32\) of shape \(2, 3\)",
+            lost(target=(2, 1)),
+            r"target has shape \(2, 1\); for logits of shape \(2, 3, 7\) it must be \(2, 3\)",
         ),
-        (lost(target=(2, 3, 7)), r"target has shape \(2, 3, 7\) and"),
-        (lost(dtype=torch.float32), r"target has shape \(2, 3\) and dtype float32; for"),
-        (lost(dtype=torch.bool), r"target has shape \(2, 3\) and dtype bool; for"),
-        (lost(logits=(), target=()), r"logits has shape \(\); it must be \(…, classes\)"),
-        (lost(fill=7), r"target holds 7; it must be a class, 0 to 6, or ignore_index=-100"),
-        (lost(fill=-1), r"target holds -1; it must be a class"),
-        (lost(fill=-100, ignore_index=0), r"target holds -100; .* or ignore_index=0"),
-        (lost(fill=-100), r"target has shape \(2, 3\) and nothing but ignore_index=-100; there is"),
-        (lost(logits=(0, 7), target=(0,)), r"target has shape \(0,\) and nothing but ignore_index"),
-        (lambda: LabelSmoothingLoss()([1.0], torch.tensor([1])), r"logits is a list; a tensor is"),
-        (lambda: LabelSmoothingLoss()(torch.zeros(1, 2), [1]), r"target is a list; a tensor is"),
-        (
-            lambda: LabelSmoothingLoss()(torch.zeros(1, 2).long(), torch.tensor([1])),
-            r"logits has dtype int64; a floating-point tensor is needed",
-        ),
+        (lost(fill=-100), r"target has nothing but padding \(-100\); there is nothing to predict"),
+        (lost(logits=(0, 7), target=(0,)), r"target has nothing but padding"),
         (
             lambda: next_token_loss(torch.zeros(1, 2, 7), torch.tensor([[1, 2, 3]]), smoothing=1.5),
             r"smoothing=1.5 must be a number from 0",

@@ -108,9 +108,9 @@ def test_interrupt_while_saving_leaves_the_previous_checkpoint(tmp_path, monkeyp
 
 def test_failure_leaves_the_previous_checkpoint(saved):
     def lr(step):
-        return 0.05 / step if step < 9 else "fast"
+        return 0.05 / step if step < 9 else -1.0
 
-    with pytest.raises(ValueError, match="lr gave fast at step 9"):
+    with pytest.raises(ValueError, match="lr is -1.0 at step 9"):
         train(saved, "float32", lr, checkpoint_every=1)
     assert len(holds(f"{saved}.float32")["history"]["losses"]) == 8
 
@@ -180,18 +180,16 @@ def test_resume_restores_the_global_random_state(saved):
 def test_checkpoint_holds_tensors_and_plain_values_only(saved):
     state = holds(f"{saved}.float32")
     assert state["history"]["stopped"] == "steps" and len(state["history"]["losses"]) == 6
-    assert state["settings"] == {
+    settings = state["settings"]
+    assert {name: settings[name] for name in settings if "." not in name} == {
         "lr": "a function", "max_grad_norm": 0.5, "gradient_accumulation_steps": 2,
         "token_count": "a function", "seed": 3, "precision": "float32", "evaluate": "a function",
-        "every": 2, "target_score": None, "patience": 9, "device": "cpu",
+        "every": 2, "target_score": None, "patience": 9, "device": "cpu", "optimizer": "Adam",
     }  # fmt: skip
-    assert "first.weight: float32 (6, 6)" in state["model layout"]
-    assert "last.weight: first.weight" in state["model layout"]
-    layout = state["optimizer layout"]
-    assert layout[:2] == ["class Adam", "5 parameters in group 0"]
-    assert "betas=(0.9, 0.999) in group 0" in layout and "fused=True in group 0" in layout
-    assert not [line for line in layout if line.startswith("lr=")]
-    assert state["random"].keys() == {"cpu"}
+    assert settings["model.first.weight"] == "float32 (6, 6)"
+    assert settings["optimizer.param_groups[0].params"] == 5
+    assert settings["optimizer.param_groups[0].betas"] == (0.9, 0.999)
+    assert "optimizer.param_groups[0].lr" not in settings  # a schedule sets it
 
 
 def refused(call, says):
@@ -204,7 +202,7 @@ def refused(call, says):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"steps": 5}, r"steps=5, but .*run.float32 has 6 steps; it must be 6 or more"),
+        ({"steps": 5}, r"steps=5, but .*run.float32 has 6; it must be 6 or more"),
         (
             {"seed": 4},
             r"seed=4, but .*run.float32 has seed=3; resume with what it was written with",
@@ -222,12 +220,6 @@ def refused(call, says):
         ({"target_score": 1}, r"target_score=1, but .* has target_score=None"),
         ({"patience": None}, r"patience=None, but .* has patience=9"),
         ({"patience": None, "evaluate": None}, r"evaluate=None, but .* has evaluate='a function'"),
-        ({"checkpoint_every": 0}, r"checkpoint_every=0 is below 1"),
-        ({"resume": 1}, r"resume=1, checkpoint_path=.*; resume must be True or False"),
-        (
-            {"checkpoint_path": None},
-            r"resume=True, checkpoint_path=None; resume must .* and needs checkpoint_path, a file",
-        ),
     ],
 )
 def test_resume_with_other_settings_raises_value_error(saved, settings, says):
@@ -245,11 +237,11 @@ def test_resume_with_another_precision_raises_value_error(saved):
     [
         (
             nn.Linear(3, 4),
-            r"model has weight: float32 \(4, 3\), but .* has weight: float32 \(2, 3\)",
+            r"model.weight='float32 \(4, 3\)', but .* has model.weight='float32 \(2, 3\)'; resume with",
         ),
-        (nn.Linear(3, 2).double(), r"model has weight: float64 \(2, 3\), but .* float32 \(2, 3\)"),
-        (nn.Linear(3, 2, bias=False), r"model has nothing more, but .* has bias: float32 \(2,\)"),
-        (nn.Sequential(nn.Linear(3, 2)), r"model has 0.weight: .*, but .* has weight: "),
+        (nn.Linear(3, 2).double(), r"model.weight='float64 \(2, 3\)', but .*='float32 \(2, 3\)'"),
+        (nn.Linear(3, 2, bias=False), r"model.bias=None, but .* has model.bias='float32 \(2,\)'"),
+        (nn.Sequential(nn.Linear(3, 2)), r"model.weight=None, but .* has model.weight="),
     ],
 )
 def test_resume_with_another_model_raises_value_error(tmp_path, model, says):
@@ -308,21 +300,21 @@ def test_an_optimizer_of_the_callers_resumes_bit_for_bit(tmp_path, make, lr):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (
-            apart,
-            r"optimizer has class AdamW, but .* has class SGD; resume with what it was written",
-        ),
-        (None, r"optimizer has class Adam, but .* has class SGD"),
+        (apart, r"optimizer='AdamW', but .* has optimizer='SGD'; resume with what it was written"),
+        (None, r"optimizer='Adam', but .* has optimizer='SGD'"),
         (
             lambda model: sgd(model, momentum=0.8),
-            r"optimizer has momentum=0.8 in group 0, but .* has momentum=0.9 in group 0",
+            r"optimizer.param_groups\[0\].momentum=0.8, but .* has .*momentum=0.9;",
         ),
-        (lambda model: sgd(model, lr=0.2), r"optimizer has lr=0.2 in group 0, but .* has lr=0.1"),
+        (
+            lambda model: sgd(model, lr=0.2),
+            r"optimizer.param_groups\[0\].lr=0.2, but .* has .*lr=0.1;",
+        ),
         (
             lambda model: torch.optim.SGD(
                 [{"params": [one]} for one in model.parameters()], lr=0.1, momentum=0.9
             ),
-            r"optimizer has 1 parameters in group 0, but .* has 5 parameters in group 0",
+            r"optimizer.param_groups\[0\].params=1, but .* has .*params=5;",
         ),
     ],
 )
@@ -339,7 +331,7 @@ def test_resume_with_untied_parameters_raises_value_error(saved, monkeypatch):
         self.last.weight = nn.Parameter(self.last.weight.detach().clone())
 
     monkeypatch.setattr(Tied, "__init__", untie)
-    says = r"model has last.weight: float32 \(6, 6\), but .* has last.weight: first.weight"
+    says = r"optimizer.param_groups\[0\].params=6, but .* has .*params=5;"
     refused(lambda: train(saved, "float32"), says)
 
 
@@ -406,15 +398,6 @@ def test_flipped_bit_in_a_checkpoint_is_detected(saved):
 
 def test_invalid_checkpoint_path_raises_before_training(tmp_path):
     for place in (tmp_path, tmp_path / "missing/run", str(tmp_path)):
-        says = (
-            f"checkpoint_path={re.escape(repr(str(place)))} must be a file in a folder that exists"
-        )
+        says = f"checkpoint_path={re.escape(repr(str(place)))} is no file in a folder that exists"
         config = TrainingConfig(checkpoint_path=place)
         refused(lambda config=config: fit(Tied(), [], never, steps=1, config=config), says)
-
-
-def test_model_with_extra_state_raises_before_training(tmp_path):
-    model = type("Extra", (nn.Linear,), {"get_extra_state": lambda self: {"seen": 3}})(3, 2)
-    says = "model has a dict as _extra_state in its state; checkpoint_path needs tensors"
-    config = TrainingConfig(checkpoint_path=tmp_path / "run")
-    refused(lambda: fit(model, [], loss, steps=1, config=config), says)

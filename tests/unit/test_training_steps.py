@@ -186,48 +186,7 @@ def test_fit_learns_in_mixed_precision():
     assert ours(cycle[:, :-1]).argmax(-1).equal(cycle[:, 1:])
 
 
-# --- invalid input ---------------------------------------------------------------------------
-
-
-def trained(**settings):
-    return lambda: fit(
-        Bigrams(), small_batches(4), loss, steps=4, config=TrainingConfig(**settings)
-    )
-
-
-@pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (trained(gradient_accumulation_steps=0), r"gradient_accumulation_steps=0 is below 1"),
-        (
-            trained(gradient_accumulation_steps=1.5),
-            r"gradient_accumulation_steps=1.5 is a float; it must be a whole number",
-        ),
-        (
-            trained(gradient_accumulation_steps=3),
-            r"batches ended before step 3; give 3 per step, or an endless stream",
-        ),
-        (trained(token_count=5), r"token_count=5 must be a function"),
-        (
-            trained(token_count=lambda batch: 0),
-            r"token_count gave 0; it must give a finite number above 0\nin training step 1",
-        ),
-        (
-            trained(token_count=lambda batch: math.nan),
-            r"token_count gave nan; .*\nin training step 1",
-        ),
-        (trained(token_count=lambda batch: None), r"token_count gave None; .*\nin training step 1"),
-        (
-            trained(token_count=lambda batch: torch.ones(2)),
-            r"token_count gave tensor.*\nin training step 1",
-        ),
-        (
-            trained(precision="bfloat"),
-            r"precision='bfloat' is unknown; it must be one of 'float32', 'bfloat16'. Did you mean",
-        ),
-    ],
-)
-def test_invalid_input_raises_value_error(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()
+def test_too_few_batches_for_a_step_are_refused():
+    config = TrainingConfig(gradient_accumulation_steps=3)
+    with pytest.raises(ValueError, match="batches ended before step 3; give 3 per step"):
+        fit(Bigrams(), small_batches(4), loss, steps=4, config=config)
