@@ -7,14 +7,20 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from course_lib.checks import efficient as checks
-from course_lib.validation import validated
+from course_lib.validation import require_one_of
 
 #: The patterns that `attention_pattern` knows.
-PATTERNS = checks.PATTERNS
+PATTERNS = (
+    "dense",
+    "causal",
+    "sliding_window",
+    "causal_sliding_window",
+    "block",
+    "causal_block",
+    "longformer",
+)
 
 
-@validated(checks.attention_pattern)
 def attention_pattern(
     kind: str,
     length: int,
@@ -49,11 +55,8 @@ def attention_pattern(
 
     Returns:
         The mask, boolean, True = may attend, (query, key).
-
-    Raises:
-        ValueError: for an unknown kind, a length, window or block size below 1, one that is missing, and global
-            positions that are no whole numbers, repeat, or are outside the sequence.
     """
+    require_one_of(PATTERNS, kind=kind)
     key = torch.arange(length, device=device)
     query = key[:, None]
     mask = torch.ones(length, length, dtype=torch.bool, device=device)
@@ -86,7 +89,6 @@ class PatternCost(NamedTuple):
     score_bytes: int
 
 
-@validated(checks.pattern_cost)
 def pattern_cost(
     mask: Bool[Tensor, "query key"], d_head: int, *, bytes_per_score: int = 4
 ) -> PatternCost:
@@ -98,9 +100,6 @@ def pattern_cost(
         mask: a pattern, (query, key).
         d_head: the dimension of queries, keys and values.
         bytes_per_score: 4 for float32, 2 for bfloat16.
-
-    Raises:
-        ValueError: for anything but a boolean mask of two axes with at least one entry, and sizes below 1.
     """
     scores = int(mask.sum())
     return PatternCost(scores, scores / mask.numel(), 4 * d_head * scores, bytes_per_score * scores)
