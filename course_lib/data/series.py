@@ -3,15 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from numbers import Real
 from pathlib import Path
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
-
-from course_lib.validation import require_positive, require_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +46,7 @@ def wave_series(count: int = 50, noise: float = 0.4, seed: int = 0) -> Series:
         count: how many keys, at least 2.
         noise: standard deviation $\sigma$ of the Gaussian noise, at least 0.
         seed: the same seed gives the same series on every machine.
-
-    Raises:
-        ValueError: if `count` is below 2, `noise` is negative, or the seed is no whole number from 0.
     """
-    require_whole(2, count=count)
-    require_whole(0, seed=seed)
-    if not isinstance(noise, Real) or noise != 0:
-        require_positive(noise=noise)
     random = np.random.default_rng(seed)  # NumPy's random numbers do not depend on the processor
     keys = torch.from_numpy(np.sort(random.uniform(0, 5, count)))
     values = wave(keys) + noise * torch.from_numpy(random.standard_normal(count))
