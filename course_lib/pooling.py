@@ -80,9 +80,8 @@ def attention_pooling(
         mask: boolean, True = may attend, broadcastable to (query, key).
 
     Returns:
-        `AttentionOutput(output, weights)`: shapes (query,) or (query, d_value), and (query, key).
-        Each row of weights sums to 1. Where the mask or the kernel leaves a query no key, its weights are
-        all zero and its output is 0.
+        `AttentionOutput(output, weights)`, with weights of shape (query, key). Each row of weights sums to 1.
+        Where the mask or the kernel leaves a query no key, its weights are all zero and its output is 0.
 
     Source: Nadaraya (1964), Watson (1964).
     """
@@ -180,7 +179,7 @@ def leave_one_out_error(
     Source: M. Stone, Journal of the Royal Statistical Society B 36 (1974).
     """
     if len(keys) < 2:
-        raise ValueError("keys has length 1; leaving one out needs at least 2")
+        raise ValueError(f"keys has length {len(keys)}; leaving one out needs at least 2")
     others = ~torch.eye(len(keys), dtype=torch.bool, device=keys.device)  # (key, key)
     predicted, _ = attention_pooling(
         keys, keys, values, kernel=kernel, bandwidth=bandwidth, mask=others

@@ -32,7 +32,7 @@ class PairBatches:
     the same seed.
 
     Args:
-        sources, targets: token ids, pair by pair, each of shape (length,).
+        sources, targets: token ids, pair by pair.
         batch_size: pairs in a batch.
         pad_id: the padding token.
         seed: of the shuffling.

@@ -16,8 +16,8 @@ class Series:
     """Keys and values with their labels.
 
     Attributes:
-        keys: where something was observed, ascending, shape (key,), float32.
-        values: what was observed there, shape (key,), float32.
+        keys: where something was observed, ascending, float32.
+        values: what was observed there, float32.
         key_label, value_label: axis labels, with units.
         name: one short phrase for captions.
         truth: the true function, where it is known.

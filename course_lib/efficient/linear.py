@@ -126,12 +126,7 @@ def linear_attention_state(
 ) -> LinearAttentionState:
     r"""Return the state after all these tokens: what `linear_attention_step` continues from (prefill).
 
-    Args:
-        key, value: $K$ and $V$.
-        feature_map, padding_mask: as for `linear_attention`.
-
-    Returns:
-        The state, in float32 at least.
+    The state is in float32 at least. The arguments are those of `linear_attention`.
     """
     with without_autocast(key):
         phi_k = _without_padding(feature_map(widened(key)), padding_mask)

@@ -30,7 +30,7 @@ def attention_pattern(
     block_size: int | None = None,
     device: torch.device | str | None = None,
 ) -> Bool[Tensor, "length length"]:
-    """Return the mask for which dense attention equals a sparse one.
+    """Return the mask, True = may attend, for which dense attention equals a sparse one.
 
     It has length² entries: it is for pictures and tests. A mask on dense attention saves neither time nor
     memory, because every score is computed before it is masked.
@@ -52,9 +52,6 @@ def attention_pattern(
         global_positions: for "longformer".
         block_size: for the kinds with blocks.
         device: where to create the mask; PyTorch's default device where left out.
-
-    Returns:
-        The mask, boolean, True = may attend, (query, key).
     """
     require_one_of(PATTERNS, kind=kind)
     key = torch.arange(length, device=device)

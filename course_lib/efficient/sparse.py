@@ -155,7 +155,7 @@ def longformer_attention(
     """
     require_whole(window=window)
     require_one_length(query, key, value)
-    if not isinstance(global_positions, Tensor) and len(set(global_positions)) < len(
+    if isinstance(global_positions, Sequence) and len(set(global_positions)) < len(
         global_positions
     ):
         raise ValueError(f"global_positions={global_positions} holds a position more than once")
