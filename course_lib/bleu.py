@@ -13,15 +13,13 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from course_lib.checks import bleu as checks
-from course_lib.validation import validated
+from course_lib.validation import require_whole
 
 __all__ = ["bleu", "brevity_penalty", "modified_precision"]
 
 Text = Sequence[str]
 
 
-@validated(checks.modified_precision)
 def modified_precision(
     candidates: Sequence[Text], references: Sequence[Sequence[Text]], n: int
 ) -> float:
@@ -37,11 +35,9 @@ def modified_precision(
         candidates: one text per sentence.
         references: for each sentence its references, one or more.
         n: the order of the n-grams, in tokens.
-
-    Raises:
-        ValueError: for unequal numbers of candidates and references, a sentence without references, a text
-            that is one string, and an `n` below 1.
     """
+    require_whole(n=n)
+    _require_corpus(candidates, references)
     matched = total = 0
     for candidate, several in zip(candidates, references, strict=True):
         counts, allowed = _ngrams(candidate, n), Counter()
@@ -52,7 +48,6 @@ def modified_precision(
     return matched / total if total else 0.0
 
 
-@validated(checks.brevity_penalty)
 def brevity_penalty(candidate_length: int, reference_length: int) -> float:
     r"""Return the factor that lowers the score of a corpus shorter than its references.
 
@@ -63,16 +58,12 @@ def brevity_penalty(candidate_length: int, reference_length: int) -> float:
     Args:
         candidate_length: $c$, tokens of all candidates together.
         reference_length: $r$, tokens of all references together; of several, the one nearest in length.
-
-    Raises:
-        ValueError: for lengths that are not whole numbers, 0 or more.
     """
     if candidate_length >= reference_length:
         return 1.0
     return math.exp(1 - reference_length / candidate_length) if candidate_length else 0.0
 
 
-@validated(checks.bleu)
 def bleu(
     candidates: Sequence[Text],
     references: Sequence[Sequence[Text]],
@@ -88,12 +79,12 @@ def bleu(
         references: for each sentence its references, one or more.
         max_n: $N$.
         weights: $w_1, \dots, w_N$, which sum to 1; $1/N$ each where left out.
-
-    Raises:
-        ValueError: as `modified_precision`, and for weights that are not `max_n` numbers, 0 or more, that
-            sum to 1.
     """
     weights = [1 / max_n] * max_n if weights is None else weights
+    if len(weights) != max_n or min(weights) < 0 or not math.isclose(sum(weights), 1, abs_tol=1e-6):
+        raise ValueError(
+            f"weights={weights!r} must be max_n={max_n} numbers, 0 or more, that sum to 1"
+        )
     precisions = [modified_precision(candidates, references, n) for n in range(1, max_n + 1)]
     if any(p == 0 and weight > 0 for p, weight in zip(precisions, weights, strict=True)):
         return 0.0
@@ -112,3 +103,21 @@ def _nearest_length(candidate: Text, references: Sequence[Text]) -> int:
     """Return the length of the reference nearest in length; of two, the shorter."""
     lengths = map(len, references)
     return min(lengths, key=lambda length: (abs(length - len(candidate)), length))
+
+
+def _require_corpus(candidates: Sequence[Text], references: Sequence[Sequence[Text]]) -> None:
+    """Refuse what would be counted wrong in silence: letters in place of words, tensors, nothing to count."""
+    if len(candidates) != len(references) or not candidates:
+        raise ValueError(
+            f"there are {len(candidates)} candidates and {len(references)} lists of references; "
+            f"there must be one list per candidate, at least one"
+        )
+    for number, (candidate, several) in enumerate(zip(candidates, references, strict=True)):
+        if isinstance(several, str) or len(several) == 0:
+            raise ValueError(f"references[{number}] is {several!r}; it must be a list of texts")
+        for text in (candidate, *several):
+            if isinstance(text, str) or not isinstance(text, Sequence):
+                raise ValueError(
+                    f"sentence {number} has the text {text!r}; a text must be a list of tokens, e.g. "
+                    f"sentence.split(). If references[{number}] is one text, put it in a list"
+                )

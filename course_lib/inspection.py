@@ -10,13 +10,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course_lib.attention import AttentionOutput
-from course_lib.checks import inspection as checks
-from course_lib.validation import validated
 
 __all__ = ["AttentionMap", "entropy", "mean_distance", "record_attention", "weights_version"]
 
 
-@validated(checks.record_attention, calls_back=True)
 @contextlib.contextmanager
 def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     """Collect the weights of every attention layer in a model, while the `with` block runs::
@@ -29,14 +26,9 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     place in the model, as in `model.named_modules()`; "" is the model itself. Each call adds a tensor to
     the layer's list, without gradient; a layer without heads counts as one head. Layers that leave their
     weights out to be quick are asked for them.
-
-    Raises:
-        ValueError: for what is not an nn.Module.
     """
     maps: dict[str, list[Tensor]] = {}
-    before: dict[
-        str, dict[str, int]
-    ] = {}  # layer → how much was recorded inside it before this call
+    before: dict[str, dict[str, int]] = {}  # layer → what was recorded inside it before this call
 
     def inside(name: str) -> list[str]:
         return [other for other in maps if not name or other.startswith(f"{name}.")]
@@ -78,19 +70,14 @@ class AttentionMap(NamedTuple):
     keys: Sequence[str] | None = None
 
 
-@validated(checks.entropy)
 def entropy(weights: Float[Tensor, "*batch key"]) -> Float[Tensor, "*batch"]:
     r"""$-\sum_j \alpha_j \ln \alpha_j$ of each row, in nats: 0 where one key has all, $\ln n$ for $n$ alike.
 
     Rows of zeros, which may attend to nothing, have 0.
-
-    Raises:
-        ValueError: for anything but a floating-point tensor, and for negative weights.
     """
     return torch.special.entr(weights).sum(-1)
 
 
-@validated(checks.mean_distance)
 def mean_distance(weights: Float[Tensor, "*batch query key"]) -> Float[Tensor, "*batch"]:
     r"""How far attention reaches: $\frac1m \sum_{i} \sum_j \alpha_{ij}\, |i + n - m - j|$, in positions.
 

@@ -2,20 +2,16 @@
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from course_lib.checks import interpretability as checks
 from course_lib.inspection import record_attention
 from course_lib.transformer import DecoderOnly
-from course_lib.validation import validated
 
 __all__ = [
-    "ablated_heads",
     "attention_weights",
     "first_token_score",
     "induction_score",
@@ -27,16 +23,13 @@ __all__ = [
 ]
 
 
-@validated(checks.attention_weights)
 @torch.no_grad()
 def attention_weights(
     model: DecoderOnly, tokens: Int[Tensor, "1 length"]
 ) -> Float[Tensor, "layer head query key"]:
-    """Return the attention weights of every head of a model for one sequence.
-
-    Raises:
-        ValueError: for another kind of model, more than one sequence, and tokens that it refuses.
-    """
+    """Return the attention weights of every head of a model for one sequence."""
+    if len(tokens) != 1:
+        raise ValueError(f"tokens has {len(tokens)} sequences; give one, e.g. tokens[:1]")
     with record_attention(model) as maps:
         model(tokens)
     return torch.stack([weights[-1][0] for weights in maps.values()])
@@ -45,33 +38,26 @@ def attention_weights(
 # --- what a head attends to: (…, query, key) → (…,) ------------------------------------------
 
 
-@validated(checks.previous_token_score)
 def previous_token_score(weights: Float[Tensor, "*heads query query"]) -> Float[Tensor, "*heads"]:
     r"""Return the mean weight on the token before: $\frac{1}{n-1} \sum_{i \ge 1} \alpha_{i,\,i-1}$.
-
-    Raises:
-        ValueError: for weights of fewer than two tokens, or of unequal numbers of queries and keys.
 
     Source: Olsson et al. (2022), "In-context learning and induction heads".
     """
     return weights.diagonal(-1, -2, -1).mean(-1)
 
 
-@validated(checks.first_token_score)
 def first_token_score(
     weights: Float[Tensor, "*heads query query"], *, start: int = 10
 ) -> Float[Tensor, "*heads"]:
     r"""Return the mean weight of the tokens from position `start` on, on the first token: an attention sink.
 
-    Raises:
-        ValueError: where `start` is below 1, or no token is left.
-
     Source: Xiao et al. (2024), "Efficient streaming language models with attention sinks".
     """
+    if start >= weights.shape[-1]:
+        raise ValueError(f"start={start} leaves no token: the weights are of {weights.shape[-1]}")
     return weights[..., start:, 0].mean(-1)
 
 
-@validated(checks.induction_score)
 def induction_score(
     weights: Float[Tensor, "*heads query query"], period: int
 ) -> Float[Tensor, "*heads"]:
@@ -85,15 +71,15 @@ def induction_score(
         weights: for tokens with `tokens[i] == tokens[i - period]`, as `repeated_tokens` makes them.
         period: $p$, after how many tokens the sequence repeats.
 
-    Raises:
-        ValueError: for a period below 2, or of at least the length.
-
     Source: Olsson et al. (2022), "In-context learning and induction heads".
     """
+    if not 2 <= period < weights.shape[-1]:
+        raise ValueError(
+            f"period={period} must be from 2 to below the number of tokens, {weights.shape[-1]}"
+        )
     return weights.diagonal(1 - period, -2, -1)[..., 1:].mean(-1)
 
 
-@validated(checks.repeated_tokens)
 def repeated_tokens(
     period: int, *, vocabulary: int, batch: int = 1, first: int = 0, seed: int = 0
 ) -> Int[Tensor, "batch twice_period"]:
@@ -107,64 +93,20 @@ def repeated_tokens(
         batch: the number of sequences.
         first: tokens are this or above, to leave out special ones.
         seed: of the random numbers.
-
-    Raises:
-        ValueError: for numbers below 1, and for no token between `first` and `vocabulary`.
     """
     generator = torch.Generator().manual_seed(int(seed))
     half = torch.randint(first, vocabulary, (batch, period), generator=generator)
     return torch.cat([half, half], dim=1)
 
 
-# --- what a head causes ----------------------------------------------------------------------
-
-
-@validated(checks.ablated_heads, calls_back=True)
-@contextlib.contextmanager
-def ablated_heads(model: DecoderOnly, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
-    """Set the outputs of these heads to zero while the `with` block runs.
-
-    Args:
-        model: whose heads.
-        heads: pairs (layer, head), counted from 0.
-
-    Raises:
-        ValueError: for another kind of model, and for heads that it does not have.
-    """
-    by_layer: dict[int, list[int]] = {}
-    for layer, head in heads:
-        by_layer.setdefault(layer, []).append(head)
-    with contextlib.ExitStack() as hooks:
-        for layer, listed in by_layer.items():
-            attention = model.blocks[layer].attention
-            hook = attention.out_proj.register_forward_pre_hook(_zeroing(attention, listed))
-            hooks.callback(hook.remove)
-        yield
-
-
-def _zeroing(attention, heads: list[int]):
-    def zero(_, args: tuple[Tensor]) -> tuple[Tensor]:
-        merged = args[0].unflatten(-1, (attention.num_heads, -1))  # (batch, length, heads, d_head)
-        keep = torch.ones(attention.num_heads, 1, dtype=merged.dtype, device=merged.device)
-        keep[heads] = 0.0
-        return ((merged * keep).flatten(-2),)
-
-    return zero
-
-
 # --- what each block would predict -----------------------------------------------------------
 
 
-@validated(checks.residual_streams)
 @torch.no_grad()
 def residual_streams(
     model: DecoderOnly, tokens: Int[Tensor, "batch length"]
 ) -> Float[Tensor, "depth batch length d_model"]:
-    """Return the vectors of all tokens before the first block and after each.
-
-    Raises:
-        ValueError: for another kind of model, and tokens that it refuses.
-    """
+    """Return the vectors of all tokens before the first block and after each."""
     streams: list[Tensor] = []
     with contextlib.ExitStack() as hooks:
         for part in (model.embedding, *model.blocks):
@@ -174,7 +116,6 @@ def residual_streams(
     return torch.stack(streams)
 
 
-@validated(checks.logit_lens)
 @torch.no_grad()
 def logit_lens(
     model: DecoderOnly, tokens: Int[Tensor, "batch length"], *, position: int = -1
@@ -189,23 +130,16 @@ def logit_lens(
         tokens: (batch, length).
         position: of the token whose successor is predicted.
 
-    Raises:
-        ValueError: for another kind of model, tokens that it refuses, and a position that they do not have.
-
     Source: nostalgebraist (2020), "Interpreting GPT: the logit lens".
     """
     return model.lm_head(model.norm(residual_streams(model, tokens)[:, :, position]))
 
 
-@validated(checks.surprisal)
 @torch.no_grad()
 def surprisal(
     model: DecoderOnly, tokens: Int[Tensor, "batch length"]
 ) -> Float[Tensor, "batch predicted"]:
     r"""Return $-\log_2 p(y_t \mid y_1, \dots, y_{t-1})$ for each token but the first, in bits.
-
-    Raises:
-        ValueError: for another kind of model, fewer than two tokens, and tokens that it refuses.
 
     Source: Shannon (1948); Hale (2001) for the word.
     """

@@ -9,16 +9,14 @@ G. S. Watson, "Smooth regression analysis", Sankhya A 26 (1964).
 
 import math
 from collections.abc import Callable
-from functools import partial
-from types import MappingProxyType
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.compiler import is_compiling
 
 from course_lib.attention import AttentionOutput
-from course_lib.checks import pooling as checks
-from course_lib.validation import validated
+from course_lib.validation import require_finite, require_positive
 
 __all__ = [
     "KERNELS",
@@ -52,16 +50,13 @@ def epanechnikov_kernel(u: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 Kernel = Callable[[Tensor], Tensor]
 
 #: The kernels by name. Each integrates to 1 over the real line.
-KERNELS: MappingProxyType[str, Kernel] = MappingProxyType(
-    {
-        "gaussian": gaussian_kernel,
-        "boxcar": boxcar_kernel,
-        "epanechnikov": epanechnikov_kernel,
-    }
-)
+KERNELS: dict[str, Kernel] = {
+    "gaussian": gaussian_kernel,
+    "boxcar": boxcar_kernel,
+    "epanechnikov": epanechnikov_kernel,
+}
 
 
-@validated(partial(checks.attention_pooling, kernels=KERNELS), calls_back=True)
 def attention_pooling(
     queries: Float[Tensor, " query"],
     keys: Float[Tensor, " key"],
@@ -77,33 +72,34 @@ def attention_pooling(
       \alpha(x, x_i) = \frac{K((x - x_i)/h)}{\sum_j K((x - x_j)/h)}$$
 
     Args:
-        queries: the points $x$ at which to estimate, shape (query,).
-        keys: the points $x_i$ at which values were observed, shape (key,).
-        values: the observations $y_i$, shape (key,) or (key, d_value).
+        queries: the points $x$ at which to estimate.
+        keys: the points $x_i$ at which values were observed.
+        values: the observations $y_i$, finite, like queries and keys.
         kernel: a name in `KERNELS`, or your own function $K(u)$, elementwise and never negative.
         bandwidth: $h > 0$, in the units of the keys; a one-element tensor may carry gradients.
         mask: boolean, True = may attend, broadcastable to (query, key).
 
     Returns:
-        `AttentionOutput(output, weights)`: shapes (query,) or (query, d_value), and (query, key).
-        Each row of weights sums to 1. Where the mask or the kernel leaves a query no key, its weights are
-        all zero and its output is 0.
-
-    Raises:
-        ValueError: for empty, non-finite or integer tensors, unequal lengths, a bandwidth that is
-            not above 0, an unknown kernel or one whose values are negative, not finite or of another
-            shape, a mask that is not boolean or does not fit.
+        `AttentionOutput(output, weights)`, with weights of shape (query, key). Each row of weights sums to 1.
+        Where the mask or the kernel leaves a query no key, its weights are all zero and its output is 0.
 
     Source: Nadaraya (1964), Watson (1964).
     """
     bandwidth = torch.as_tensor(bandwidth, dtype=keys.dtype, device=keys.device).reshape(())
+    if not is_compiling():
+        require_finite(queries=queries, keys=keys, values=values)
+        require_positive(bandwidth=bandwidth)  # in the dtype of the keys it may round to 0
     differences = queries[:, None] - keys[None, :]  # (query, key)
     mask = torch.ones_like(differences, dtype=torch.bool) if mask is None else mask
     if kernel in ("gaussian", gaussian_kernel):
         similarity = _gaussian_similarity(differences, bandwidth, mask)
     else:
         kernel = kernel if callable(kernel) else KERNELS[kernel]
-        similarity = checks.kernel_values(kernel, differences / bandwidth).to(keys.dtype)
+        similarity = kernel(differences / bandwidth).to(keys.dtype)
+        if not is_compiling() and not ((similarity >= 0) & similarity.isfinite()).all():
+            raise ValueError(
+                "kernel returned a negative number, NaN or infinity; K(u) must be finite and 0 or more"
+            )
     similarity = similarity.masked_fill(~mask, 0.0)  # (query, key)
     total = similarity.sum(dim=-1, keepdim=True)  # (query, 1)
     weights = similarity / total.masked_fill(total == 0, 1.0)  # a row of zeros stays zero
@@ -114,19 +110,16 @@ def _gaussian_similarity(differences: Tensor, bandwidth: Tensor, mask: Tensor) -
     """Return exp(-(d² - c²)/2h²) with c the smallest d of the row; the weights are the same for every c.
 
     Softmax is computed in the same way. Without c, exp(-d²/2h²) is 0 for all keys of a far query, and the
-    weights are 0/0. d² - c² is computed as (d - c)(d + c), which does not cancel. Where (d + c)/h is above
-    1e10, the similarity is 1 if d = c, and 0 if not: nothing is computed there that could overflow.
+    weights are 0/0. d² - c² is computed as (d - c)(d + c), which does not cancel.
     """
     dtype = differences.dtype
-    bandwidth, d = bandwidth.to(torch.promote_types(dtype, torch.float32)), differences.abs()
-    d = d.to(bandwidth.dtype)  # (query, key)
+    h = bandwidth.to(torch.promote_types(dtype, torch.float32)).clamp(min=1e-15)  # h² is not 0
+    d = differences.abs().to(h.dtype)  # (query, key)
     c = d.detach().masked_fill(~mask, torch.inf).amin(dim=-1, keepdim=True)  # (query, 1)
     c = c.masked_fill(c.isinf(), 0.0)  # where the row is fully masked
-    narrow = ((d + c) / bandwidth).detach() > 1e10  # (query, key)
-    farther, skip = narrow & (d > c), narrow | ~mask
-    d, c = d.masked_fill(skip, 0.0), c.expand_as(d).masked_fill(skip, 0.0)
-    exponent = ((d - c) / bandwidth) * ((d + c) / bandwidth)  # (query, key)
-    return torch.exp(-exponent / 2).masked_fill(farther, 0.0).to(dtype)
+    d = torch.where(mask, d, c)  # a masked key may be nearer than c, and exp would overflow
+    exponent = ((d - c) / h) * ((d + c) / h)  # (query, key)
+    return torch.exp(-exponent / 2).to(dtype)
 
 
 class NadarayaWatson(nn.Module):
@@ -139,12 +132,8 @@ class NadarayaWatson(nn.Module):
 
     Args:
         bandwidth: the initial $h$, in the units of the keys; above 0.
-
-    Raises:
-        ValueError: for a bandwidth that is not a finite number above 0.
     """
 
-    @validated(checks.nadaraya_watson_init)
     def __init__(self, bandwidth: float = 1.0) -> None:
         super().__init__()
         self.log_bandwidth = nn.Parameter(torch.tensor(math.log(bandwidth)))
@@ -161,7 +150,7 @@ class NadarayaWatson(nn.Module):
         values: Float[Tensor, "key *d_value"],
         mask: Bool[Tensor, "..."] | None = None,
     ) -> AttentionOutput:
-        """Return `attention_pooling` with the learned bandwidth; raises as that does."""
+        """Return `attention_pooling` with the learned bandwidth."""
         return attention_pooling(queries, keys, values, bandwidth=self.bandwidth, mask=mask)
 
     def extra_repr(self) -> str:
@@ -169,7 +158,6 @@ class NadarayaWatson(nn.Module):
         return f"bandwidth={self.bandwidth.item():.3g}"
 
 
-@validated(partial(checks.leave_one_out_error, kernels=KERNELS), calls_back=True)
 def leave_one_out_error(
     keys: Float[Tensor, " key"],
     values: Float[Tensor, " key"],
@@ -185,14 +173,13 @@ def leave_one_out_error(
     key without a neighbour in its window is 0.
 
     Args:
-        keys, values: $x_i$ and $y_i$, both of shape (key,).
+        keys, values: $x_i$ and $y_i$, at least two of each.
         kernel, bandwidth: as for `attention_pooling`.
-
-    Raises:
-        ValueError: where `attention_pooling` would, and for fewer than two keys.
 
     Source: M. Stone, Journal of the Royal Statistical Society B 36 (1974).
     """
+    if len(keys) < 2:
+        raise ValueError(f"keys has length {len(keys)}; leaving one out needs at least 2")
     others = ~torch.eye(len(keys), dtype=torch.bool, device=keys.device)  # (key, key)
     predicted, _ = attention_pooling(
         keys, keys, values, kernel=kernel, bandwidth=bandwidth, mask=others

@@ -4,7 +4,6 @@ import time
 import weakref
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -24,9 +23,6 @@ def milliseconds(
         threads: how many threads PyTorch uses; one depends least on what else the machine does.
         cpu: measure the processor time of the calling thread in place of the time on the clock: other programs
             hardly change it. It does not contain waiting, and needs threads=1.
-
-    Raises:
-        ValueError: for the processor time of several threads.
     """
     if cpu and threads != 1:
         raise ValueError(f"cpu=True measures one thread, and threads is {threads}")
@@ -44,9 +40,6 @@ def peak_memory(function: Callable[[], object]) -> int:
 
     Args:
         function: what is measured; it is called once, without arguments.
-
-    Raises:
-        ValueError: for sparse tensors.
     """
     with _Counting() as counting:
         function()
@@ -66,9 +59,7 @@ class _Counting(TorchDispatchMode):
             self._known.add(storage)
         result = function(*args, **(kwargs or {}))
         for storage in _storages(result):
-            if (
-                storage not in self._known
-            ):  # not a view, and not the result of an in-place operation
+            if storage not in self._known:  # no view, and not the result of an in-place operation
                 self._known.add(storage)
                 self.live += storage.nbytes()
                 weakref.finalize(storage, self._free, storage.nbytes())
@@ -80,9 +71,4 @@ class _Counting(TorchDispatchMode):
 
 
 def _storages(nested) -> list:
-    tensors = [leaf for leaf in tree_leaves(nested) if isinstance(leaf, Tensor)]
-    if any(tensor.layout != torch.strided for tensor in tensors):
-        raise ValueError(
-            "function creates or takes a sparse tensor; peak_memory counts dense ones only"
-        )
-    return [tensor.untyped_storage() for tensor in tensors]
+    return [leaf.untyped_storage() for leaf in tree_leaves(nested) if isinstance(leaf, Tensor)]

@@ -53,17 +53,13 @@ class LetterLookup:
 
     @torch.no_grad()
     def __call__(self, text: str) -> str:
-        """Return the letters at the four positions, as the model predicts them.
-
-        Raises:
-            ValueError: for a text that is not twelve letters from A to H and four positions.
-        """
+        """Return the letters at the four positions, as the model predicts them."""
         predicted = self.model(*_encode(text))[0].argmax(dim=-1)  # (rank,)
         return "".join(LETTERS[letter] for letter in predicted)
 
     @torch.no_grad()
     def maps(self, text: str) -> dict[str, AttentionMap]:
-        """Return the attention weights, one row per head, as layer → `AttentionMap`; raises as for a call."""
+        """Return the attention weights, one row per head, as layer → `AttentionMap`."""
         letters, asked = _encode(text)
         with record_attention(self.model) as maps:
             self.model(letters, asked)

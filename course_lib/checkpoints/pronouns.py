@@ -45,11 +45,7 @@ class PronounReader:
 
     @torch.no_grad()
     def __call__(self, text: str) -> str:
-        """Return the predicted noun at the adjective, or at the last word of a sentence without one.
-
-        Raises:
-            ValueError: for an empty text, and for a word outside the vocabulary.
-        """
+        """Return the predicted noun at the adjective, or at the last word of a sentence without one."""
         words, tokens = self._encode(text)
         adjectives = [n for n, word in enumerate(words) if word in OF_ANIMALS + OF_PLACES]
         position = adjectives[0] if adjectives else len(words) - 1
@@ -57,7 +53,7 @@ class PronounReader:
 
     @torch.no_grad()
     def maps(self, text: str) -> dict[str, AttentionMap]:
-        """Return the attention weights, layer → `AttentionMap`; raises as for a call."""
+        """Return the attention weights, layer → `AttentionMap`."""
         words, tokens = self._encode(text)
         with record_attention(self.model) as maps:
             self.model(tokens[None])

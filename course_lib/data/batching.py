@@ -8,9 +8,6 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from course_lib.checks import data as checks
-from course_lib.validation import validated
-
 
 class PairBatch(NamedTuple):
     """`source` (batch, source) and `target` (batch, target): token ids, padded at the end."""
@@ -19,15 +16,10 @@ class PairBatch(NamedTuple):
     target: Tensor
 
 
-@validated(checks.pad)
 def pad(
     sequences: Sequence[Int[Tensor, " _length"]], pad_id: int = 0
 ) -> Int[Tensor, "batch longest"]:
-    """Stack sequences into one tensor; shorter ones are padded with `pad_id` at the end.
-
-    Raises:
-        ValueError: without sequences, and for sequences that are not one-dimensional integer tensors.
-    """
+    """Stack sequences into one tensor; shorter ones are padded with `pad_id` at the end."""
     return pad_sequence(list(sequences), batch_first=True, padding_value=int(pad_id))
 
 
@@ -40,16 +32,12 @@ class PairBatches:
     the same seed.
 
     Args:
-        sources, targets: token ids, pair by pair, each of shape (length,).
+        sources, targets: token ids, pair by pair.
         batch_size: pairs in a batch.
         pad_id: the padding token.
         seed: of the shuffling.
-
-    Raises:
-        ValueError: for unequal numbers of sources and targets, and for fewer pairs than a batch holds.
     """
 
-    @validated(checks.pair_batches_init)
     def __init__(
         self,
         sources: Sequence[Int[Tensor, " _source"]],
@@ -59,6 +47,10 @@ class PairBatches:
         pad_id: int = 0,
         seed: int = 0,
     ) -> None:
+        if len(sources) < batch_size:  # there would be no batch, and no end of looking for one
+            raise ValueError(
+                f"batch_size={batch_size} is more than the {len(sources)} pairs in sources and targets"
+            )
         self._sources, self._targets = pad(sources, pad_id), pad(targets, pad_id)
         self._lengths = torch.tensor(
             [[len(source), len(target)] for source, target in zip(sources, targets, strict=True)]

@@ -15,8 +15,8 @@ class CoastMap(NamedTuple):
     """Cells of a map, row by row from north to south.
 
     Attributes:
-        positions: kilometres east and north of the centre, shape (cell, 2).
-        labels: 0 for sea, 1 for land, shape (cell,).
+        positions: kilometres east and north of the centre.
+        labels: 0 for sea, 1 for land.
         shape: rows and columns, so that `labels.reshape(shape)` is the picture, north at the top.
         extent: west, east, south, north of the picture in kilometres, as `imshow` takes it. The rows are those of
             a Mercator map, so that equally high rows are up to 1.1 km off.

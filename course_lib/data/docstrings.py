@@ -15,9 +15,6 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from course_lib.checks import data as checks
-from course_lib.validation import validated
-
 #: The packages whose docstrings are read; the course depends on each.
 DOCSTRING_PACKAGES = ("matplotlib", "numpy", "pandas", "statsmodels")
 #: A token is the value of an ASCII character. 0 does not occur in the text, so it can be the padding.
@@ -46,21 +43,19 @@ class DocstringText(NamedTuple):
     sha256: str
 
 
-@validated(checks.docstring_text)
 @cache
 def docstring_text(packages: tuple[str, ...] = DOCSTRING_PACKAGES) -> DocstringText:
     """Return the docstrings of installed packages; nothing is imported or downloaded.
 
-    Read are the strings between triple quotes of all source files except tests. Paragraphs of 60 characters or more that occurred before are left
-    out, since packages repeat the description of a parameter in many places: no such paragraph of the held-out
-    text is in the training text. Paragraphs with other than ASCII characters are left out, too.
+    Read are the strings between triple quotes of all source files except tests. Paragraphs of 60 characters or
+    more that occurred before are left out, since packages repeat the description of a parameter in many places: no
+    such paragraph of the held-out text is in the training text. Paragraphs with other than ASCII characters are
+    left out, too.
 
     Args:
         packages: their names. Other versions have other text; `sha256` tells.
-
-    Raises:
-        ValueError: for packages that are not installed, and for no packages.
     """
+    versions = {package: version(package) for package in packages}
     parts: dict[bool, list[str]] = {False: [], True: []}
     seen: set[str] = set()
     for package in packages:
@@ -72,7 +67,7 @@ def docstring_text(packages: tuple[str, ...] = DOCSTRING_PACKAGES) -> DocstringT
     training, held_out = ("\n\n".join(parts[side]).encode("ascii") for side in (False, True))
     return DocstringText(
         *(torch.from_numpy(np.frombuffer(side, np.uint8).copy()) for side in (training, held_out)),
-        {package: version(package) for package in packages},
+        versions,
         hashlib.sha256(training + b"\0" + held_out).hexdigest(),
     )
 
@@ -94,7 +89,6 @@ def _new_text(path: Path, seen: set[str]) -> Iterator[str]:
             yield "\n\n".join(new)
 
 
-@validated(checks.text_windows)
 def text_windows(
     text: UInt8[Tensor, " byte"], length: int, *, seed: int | None = None
 ) -> Int[Tensor, "window bytes"]:
@@ -104,9 +98,6 @@ def text_windows(
         text: of `docstring_text`.
         length: how many bytes each window predicts.
         seed: of their order; None for the order of the text.
-
-    Raises:
-        ValueError: for a text that is too short for one window, and a length below 1.
     """
     windows = text.unfold(0, length + 1, length)  # (window, length + 1), a view
     if seed is None:

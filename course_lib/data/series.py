@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from numbers import Real
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +10,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from course_lib.validation import require_positive, require_whole
-
 
 @dataclass(frozen=True, eq=False)
 class Series:
     """Keys and values with their labels.
 
     Attributes:
-        keys: where something was observed, ascending, shape (key,), float32.
-        values: what was observed there, shape (key,), float32.
+        keys: where something was observed, ascending, float32.
+        values: what was observed there, float32.
         key_label, value_label: axis labels, with units.
         name: one short phrase for captions.
         truth: the true function, where it is known.
@@ -49,14 +46,7 @@ def wave_series(count: int = 50, noise: float = 0.4, seed: int = 0) -> Series:
         count: how many keys, at least 2.
         noise: standard deviation $\sigma$ of the Gaussian noise, at least 0.
         seed: the same seed gives the same series on every machine.
-
-    Raises:
-        ValueError: if `count` is below 2, `noise` is negative, or the seed is no whole number from 0.
     """
-    require_whole(2, count=count)
-    require_whole(0, seed=seed)
-    if not isinstance(noise, Real) or noise != 0:
-        require_positive(noise=noise)
     random = np.random.default_rng(seed)  # NumPy's random numbers do not depend on the processor
     keys = torch.from_numpy(np.sort(random.uniform(0, 5, count)))
     values = wave(keys) + noise * torch.from_numpy(random.standard_normal(count))

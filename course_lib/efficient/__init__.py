@@ -7,7 +7,6 @@
 Queries, keys and values are (…, length, d), with any leading axes; masks are boolean, True = may attend.
 """
 
-from course_lib.efficient.block import block_attention
 from course_lib.efficient.flash import flash_attention
 from course_lib.efficient.linear import (
     LinearAttentionState,
@@ -17,14 +16,17 @@ from course_lib.efficient.linear import (
     linear_attention_step,
 )
 from course_lib.efficient.linformer import LinformerAttention
-from course_lib.efficient.longformer import longformer_attention
 from course_lib.efficient.patterns import PATTERNS, PatternCost, attention_pattern, pattern_cost
 from course_lib.efficient.performer import (
     orthogonal_projection,
     performer_attention,
     performer_features,
 )
-from course_lib.efficient.window import sliding_window_attention
+from course_lib.efficient.sparse import (
+    block_attention,
+    longformer_attention,
+    sliding_window_attention,
+)
 
 __all__ = [
     "PATTERNS",

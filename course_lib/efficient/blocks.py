@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from course_lib.validation import require_mask
+
 
 def in_blocks(x: Tensor, size: int) -> Tensor:
     """Cut (…, length, d) into blocks, (…, block, size, d)."""
@@ -46,6 +48,16 @@ def joined(x: Tensor, length: int) -> Tensor:
     return x.flatten(-3, -2)[..., :length, :]
 
 
+def require_one_length(query: Tensor, key: Tensor, value: Tensor) -> None:
+    """Refuse unequal numbers of positions: padded to whole blocks, they would fit each other by chance."""
+    queries, keys, values = (x.shape[-2] for x in (query, key, value))
+    if not queries == keys == values:
+        raise ValueError(
+            f"there are {queries} queries, {keys} keys and {values} values; positions are compared, so there "
+            f"must be as many of each"
+        )
+
+
 def batch_of(*tensors: Tensor) -> torch.Size:
     """Return the leading axes of queries, keys and values, broadcast to each other."""
     return torch.broadcast_shapes(*(x.shape[:-2] for x in tensors))
@@ -66,4 +78,5 @@ def present(padding_mask: Tensor | None, key: Tensor, batch: torch.Size) -> Tens
     length = key.shape[-2]
     if padding_mask is None:
         return torch.ones(1, length, 1, dtype=torch.bool, device=key.device)
+    require_mask(padding_mask, (*batch, 1, length))
     return padding_mask.expand(*batch, 1, length).reshape(math.prod(batch), 1, length).mT

@@ -20,12 +20,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from course_lib.checks import efficient as checks
+from course_lib.efficient.blocks import batch_of
 from course_lib.efficient.precision import in_full_precision
-from course_lib.validation import validated
+from course_lib.validation import require_mask, require_whole
 
 
-@validated(checks.flash_attention)
 @in_full_precision
 def flash_attention(
     query: Float[Tensor, "*#batch query d"],
@@ -47,9 +46,7 @@ def flash_attention(
     implemented. A fully masked query gets the zero vector.
 
     Args:
-        query: $Q$, shape (…, query, d).
-        key: $K$, shape (…, key, d).
-        value: $V$, shape (…, key, d_value).
+        query, key, value: $Q$, $K$ and $V$.
         mask: boolean, True = may attend, broadcastable to (…, query, key).
         causal: whether a query attends only to keys up to its own position. With more keys than queries, the
             queries are at the last positions, as in `causal_mask`; tiles that are masked whole are skipped.
@@ -57,17 +54,25 @@ def flash_attention(
         scale: $s$; $1/\sqrt{d}$ where left out.
 
     Returns:
-        The output, shape (…, query, d_value), in the dtype of the query; computed in float32 at least.
-
-    Raises:
-        ValueError: for tensors that do not fit each other, a mask that is not boolean or does not fit, a block
-            size below 1, and fewer keys than queries with `causal=True`.
+        The output in the dtype of the query; computed in float32 at least.
 
     Source: Dao et al. (2022), algorithms 1 and 4.
     """
-    batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    batch = batch_of(query, key, value)
     query, key, value = (x.expand(*batch, *x.shape[-2:]) for x in (query, key, value))
+    require_whole(block_size=block_size)
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(
+            f"key has shape {tuple(key.shape)} but value has shape {tuple(value.shape)}; there must be one "
+            f"value per key"
+        )
+    if causal and key.shape[-2] < query.shape[-2]:
+        raise ValueError(
+            f"query has {query.shape[-2]} queries but key has {key.shape[-2]} keys; with causal=True the "
+            f"queries are the last of the keys, so there must be at least as many keys"
+        )
     if mask is not None:
+        require_mask(mask, (*batch, query.shape[-2], key.shape[-2]))
         mask = mask.expand(*batch, query.shape[-2], key.shape[-2])  # a view
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     return _FlashAttention.apply(query, key, value, mask, causal, block_size, scale)

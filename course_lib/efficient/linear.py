@@ -18,15 +18,13 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from course_lib.checks import efficient as checks
-from course_lib.efficient.blocks import in_blocks, joined
+from course_lib.efficient.blocks import in_blocks, joined, require_one_length
 from course_lib.efficient.precision import (
     in_full_precision,
     output_dtype,
     widened,
     without_autocast,
 )
-from course_lib.validation import validated
 
 FeatureMap = Callable[[Tensor], Tensor]
 
@@ -53,7 +51,6 @@ class LinearAttentionState(NamedTuple):
     key_sum: Tensor
 
 
-@validated(checks.linear_attention, calls_back=True)
 @in_full_precision
 def linear_attention(
     query: Float[Tensor, "*#batch query d"],
@@ -72,25 +69,20 @@ def linear_attention(
     A query without a key, because all are padding, gets the zero vector.
 
     Args:
-        query: $Q$, shape (…, query, d).
-        key: $K$, shape (…, key, d).
-        value: $V$, shape (…, key, d_value).
+        query, key, value: $Q$, $K$ and $V$.
         causal: whether a query attends only to keys up to its own position; there are then as many keys as
             queries.
         feature_map: $\phi$, from (…, length, d) to (…, length, features), nowhere negative.
         padding_mask: as for `sliding_window_attention`.
 
     Returns:
-        The output, shape (…, query, d_value), in the dtype of the query; computed in float32 at least.
-
-    Raises:
-        ValueError: for tensors that do not fit each other, a mask that is not boolean or does not fit, and a
-            feature map that cannot be called or returns something of another shape.
+        The output in the dtype of the query; computed in float32 at least.
 
     Source: Katharopoulos et al. (2020), equations 5 and 9.
     """
-    phi_q, phi_k = (checks.features(feature_map, x) for x in (query, key))
-    return attend_by_features(phi_q, phi_k, value, causal, padding_mask)
+    if causal:
+        require_one_length(query, key, value)
+    return attend_by_features(feature_map(query), feature_map(key), value, causal, padding_mask)
 
 
 def attend_by_features(
@@ -125,7 +117,6 @@ def _quotient(total: Tensor, weight: Tensor) -> Tensor:
     return total / weight.masked_fill(weight == 0, 1.0)  # a query without a key: 0/1
 
 
-@validated(checks.linear_attention_state, calls_back=True)
 def linear_attention_state(
     key: Float[Tensor, "*#batch key d"],
     value: Float[Tensor, "*#batch key d_value"],
@@ -135,23 +126,13 @@ def linear_attention_state(
 ) -> LinearAttentionState:
     r"""Return the state after all these tokens: what `linear_attention_step` continues from (prefill).
 
-    Args:
-        key: $K$, shape (…, key, d).
-        value: $V$, shape (…, key, d_value).
-        feature_map, padding_mask: as for `linear_attention`.
-
-    Returns:
-        The state, in float32 at least.
-
-    Raises:
-        ValueError: as `linear_attention` does.
+    The state is in float32 at least. The arguments are those of `linear_attention`.
     """
     with without_autocast(key):
-        phi_k = _without_padding(checks.features(feature_map, widened(key)), padding_mask)
+        phi_k = _without_padding(feature_map(widened(key)), padding_mask)
         return LinearAttentionState(phi_k.mT @ widened(value), phi_k.sum(-2))
 
 
-@validated(checks.linear_attention_step, calls_back=True)
 def linear_attention_step(
     query: Float[Tensor, "*#batch 1 d"],
     key: Float[Tensor, "*#batch 1 d"],
@@ -166,23 +147,24 @@ def linear_attention_step(
       \text{output}_i = \frac{\phi(q_i)^\top S_i}{\phi(q_i)^\top z_i}$$
 
     Args:
-        query, key, value: of the new token, shapes (…, 1, d), (…, 1, d) and (…, 1, d_value).
+        query, key, value: of the new token.
         state: after the tokens before; None for the first token.
         feature_map: $\phi$, as for `linear_attention`.
 
     Returns:
-        The output, shape (…, 1, d_value), and the state with the new token; the given one is not changed.
-
-    Raises:
-        ValueError: for other than one token, a state of another shape, and what `linear_attention` refuses.
+        The output, and the state with the new token; the given one is not changed.
 
     Source: Katharopoulos et al. (2020), equations 16 to 20.
     """
+    if query.shape[-2] != 1 or key.shape[-2] != 1:
+        raise ValueError(
+            f"query has shape {tuple(query.shape)} and key {tuple(key.shape)}; a step takes one token, "
+            f"(…, 1, d)"
+        )
     new = linear_attention_state(key, value, feature_map=feature_map)
     if state is not None:
-        checks.same_state(state, new)
         new = LinearAttentionState(state.key_value + new.key_value, state.key_sum + new.key_sum)
     with without_autocast(query):
-        phi_q = checks.features(feature_map, widened(query))
+        phi_q = feature_map(widened(query))
         output = _quotient(phi_q @ new.key_value, phi_q @ new.key_sum[..., None])
     return output.to(output_dtype(query)), new

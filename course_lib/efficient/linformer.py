@@ -5,9 +5,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from course_lib.attention import AttentionOutput, scaled_dot_product_attention
-from course_lib.checks import efficient as checks
 from course_lib.multihead import merge_heads, split_heads
-from course_lib.validation import validated
+from course_lib.validation import require_divides
 
 
 class LinformerAttention(nn.Module):
@@ -28,13 +27,9 @@ class LinformerAttention(nn.Module):
         shared: whether $F$ is $E$ ("key-value sharing").
         bias: whether the four projections add one.
 
-    Raises:
-        ValueError: for sizes that are below 1 or do not divide, and a rank above the length.
-
     Source: Wang et al. (2020), "Linformer: self-attention with linear complexity", equation 7.
     """
 
-    @validated(checks.linformer_init)
     def __init__(
         self,
         d_model: int,
@@ -46,6 +41,7 @@ class LinformerAttention(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
+        require_divides(num_heads=num_heads, d_model=d_model)
         self.num_heads, self.length, self.rank = num_heads, length, rank
         self.q_proj = nn.Linear(d_model, d_model, bias)
         self.k_proj = nn.Linear(d_model, d_model, bias)
@@ -56,7 +52,6 @@ class LinformerAttention(nn.Module):
             self.key_length_proj if shared else nn.Parameter(torch.randn(rank, length) / rank**0.5)
         )
 
-    @validated(checks.linformer_forward)
     def forward(
         self,
         x: Float[Tensor, "batch length d_model"],
@@ -67,14 +62,10 @@ class LinformerAttention(nn.Module):
         """Attend to the projected keys.
 
         Args:
-            x: (batch, length, d_model), at most as long as the layer was made for.
+            x: at most as long as the layer was made for.
             padding_mask: boolean, True = may attend, broadcastable to (batch, 1, length); keys and values of
                 padding are replaced by zeros before they are projected.
             need_weights: whether to return the weights over the projected keys, (batch, heads, query, rank).
-
-        Raises:
-            ValueError: for inputs that do not fit the layer, a longer sequence, and a mask that is not boolean
-                or does not fit.
         """
         q, k, v = (
             split_heads(proj(x), self.num_heads)  # (batch, heads, length, d_head)

@@ -7,14 +7,20 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from course_lib.checks import efficient as checks
-from course_lib.validation import validated
+from course_lib.validation import require_one_of
 
 #: The patterns that `attention_pattern` knows.
-PATTERNS = checks.PATTERNS
+PATTERNS = (
+    "dense",
+    "causal",
+    "sliding_window",
+    "causal_sliding_window",
+    "block",
+    "causal_block",
+    "longformer",
+)
 
 
-@validated(checks.attention_pattern)
 def attention_pattern(
     kind: str,
     length: int,
@@ -24,7 +30,7 @@ def attention_pattern(
     block_size: int | None = None,
     device: torch.device | str | None = None,
 ) -> Bool[Tensor, "length length"]:
-    """Return the mask for which dense attention equals a sparse one.
+    """Return the mask, True = may attend, for which dense attention equals a sparse one.
 
     It has length² entries: it is for pictures and tests. A mask on dense attention saves neither time nor
     memory, because every score is computed before it is masked.
@@ -46,14 +52,8 @@ def attention_pattern(
         global_positions: for "longformer".
         block_size: for the kinds with blocks.
         device: where to create the mask; PyTorch's default device where left out.
-
-    Returns:
-        The mask, boolean, True = may attend, (query, key).
-
-    Raises:
-        ValueError: for an unknown kind, a length, window or block size below 1, one that is missing, and global
-            positions that are no whole numbers, repeat, or are outside the sequence.
     """
+    require_one_of(PATTERNS, kind=kind)
     key = torch.arange(length, device=device)
     query = key[:, None]
     mask = torch.ones(length, length, dtype=torch.bool, device=device)
@@ -86,7 +86,6 @@ class PatternCost(NamedTuple):
     score_bytes: int
 
 
-@validated(checks.pattern_cost)
 def pattern_cost(
     mask: Bool[Tensor, "query key"], d_head: int, *, bytes_per_score: int = 4
 ) -> PatternCost:
@@ -98,9 +97,6 @@ def pattern_cost(
         mask: a pattern, (query, key).
         d_head: the dimension of queries, keys and values.
         bytes_per_score: 4 for float32, 2 for bfloat16.
-
-    Raises:
-        ValueError: for anything but a boolean mask of two axes with at least one entry, and sizes below 1.
     """
     scores = int(mask.sum())
     return PatternCost(scores, scores / mask.numel(), 4 * d_head * scores, bytes_per_score * scores)

@@ -16,13 +16,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from course_lib.checks import efficient as checks
+from course_lib.efficient.blocks import require_one_length
 from course_lib.efficient.linear import attend_by_features
 from course_lib.efficient.precision import in_full_precision
-from course_lib.validation import validated
 
 
-@validated(checks.orthogonal_projection)
 def orthogonal_projection(
     num_features: int,
     d: int,
@@ -43,12 +41,6 @@ def orthogonal_projection(
         device: where the result is; PyTorch's default device where left out.
         dtype: of the result.
 
-    Returns:
-        One vector per row, (num_features, d).
-
-    Raises:
-        ValueError: for sizes below 1, and a dtype that is not floating-point.
-
     Source: Choromanski et al. (2021), section 2.4.
     """
     groups = -(-num_features // d)
@@ -61,7 +53,6 @@ def orthogonal_projection(
     return projection.to(torch.get_default_device() if device is None else device)
 
 
-@validated(checks.performer_features)
 def performer_features(
     x: Float[Tensor, "*batch length d"], projection: Float[Tensor, "features d"]
 ) -> Float[Tensor, "*batch length features"]:
@@ -73,15 +64,8 @@ def performer_features(
     For the weights of scaled dot-product attention, divide queries and keys by $d^{1/4}$ first.
 
     Args:
-        x: queries or keys, shape (…, length, d).
+        x: queries or keys.
         projection: $w_1, \dots, w_m$ in rows, e.g. an `orthogonal_projection`.
-
-    Returns:
-        The features, shape (…, length, features).
-
-    Raises:
-        ValueError: for tensors of different dtype or device, and vectors of another dimension than the rows of
-            `projection`.
 
     Source: Choromanski et al. (2021), lemma 1.
     """
@@ -92,7 +76,6 @@ def _exponents(x: Tensor, projection: Tensor) -> Tensor:
     return x @ projection.mT - x.square().sum(-1, keepdim=True) / 2  # (…, length, features)
 
 
-@validated(checks.performer_attention)
 @in_full_precision
 def performer_attention(
     query: Float[Tensor, "*#batch query d"],
@@ -114,23 +97,20 @@ def performer_attention(
     query without a key, because all are padding, gets the zero vector.
 
     Args:
-        query: $Q$, shape (…, query, d).
-        key: $K$, shape (…, key, d).
-        value: $V$, shape (…, key, d_value).
-        projection: $w_1, \dots, w_m$ in rows, shape (features, d): `orthogonal_projection(m, d)`.
+        query, key, value: $Q$, $K$ and $V$.
+        projection: $w_1, \dots, w_m$ in rows: `orthogonal_projection(m, d)`.
         causal: whether a query attends only to keys up to its own position; there are then as many keys as
             queries.
         padding_mask: as for `sliding_window_attention`.
         scale: $s$; $1/\sqrt{d}$ where left out.
 
     Returns:
-        The output, shape (…, query, d_value), in the dtype of the query; computed in float32 at least.
-
-    Raises:
-        ValueError: for tensors that do not fit each other, and a mask that is not boolean or does not fit.
+        The output in the dtype of the query; computed in float32 at least.
 
     Source: Choromanski et al. (2021), algorithm 1 and section 2.3.
     """
+    if causal:
+        require_one_length(query, key, value)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     root, projection = math.sqrt(abs(scale)), projection.to(query.dtype)
     q = _exponents(math.copysign(root, scale) * query, projection)  # (…, query, features)

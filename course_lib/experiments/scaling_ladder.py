@@ -45,7 +45,7 @@ from course_lib.scaling import (
 )
 from course_lib.training import fit, linear_schedule_with_warmup
 from course_lib.transformer import DecoderOnly, TransformerConfig
-from course_lib.validation import require_one_of, require_positive, require_whole, unchecked
+from course_lib.validation import require_one_of, require_positive, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")
 #: d_model × layers → d_model, layers, heads; the FFN has 4 d_model hidden units.
@@ -97,8 +97,7 @@ def ladder_config(size: str) -> TransformerConfig:
 
 def next_byte_loss(model: nn.Module, windows: Int[Tensor, "window bytes"]) -> Float[Tensor, ""]:
     """Return the mean cross-entropy, in nats per byte, of every byte of the windows but the first."""
-    with unchecked():
-        logits = model(windows[:, :-1])  # (window, LENGTH, BYTE_VOCABULARY)
+    logits = model(windows[:, :-1])  # (window, LENGTH, BYTE_VOCABULARY)
     return F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
 
 

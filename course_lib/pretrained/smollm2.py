@@ -9,13 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from course_lib.checks import pretrained as checks
 from course_lib.pretrained.int8 import PRODUCT, Int8Linear, to_int8
 from course_lib.pretrained.stored import cache_file, load, store
 from course_lib.pretrained.tokenizer import Tokenizer, read_tokenizer, tokenizer_from
 from course_lib.pretrained.weights_file import require_intact, weights_file
 from course_lib.transformer import DecoderOnly, TransformerConfig
-from course_lib.validation import validated
 
 #: The architecture of LLaMA (Touvron et al. 2023) with the sizes of SmolLM2-135M (Allal et al. 2025). Its own
 #: padding token also ends the turns of a chat, so padding is a reserved token that no text has.
@@ -56,7 +54,6 @@ NAMES = {
 }
 
 
-@validated(checks.load_smollm2)
 def load_smollm2(dtype: torch.dtype | None = torch.float32) -> tuple[DecoderOnly, Tokenizer]:
     """Return the model, in evaluation mode, and its tokenizer.
 
@@ -70,10 +67,19 @@ def load_smollm2(dtype: torch.dtype | None = torch.float32) -> tuple[DecoderOnly
 
     Raises:
         FileNotFoundError: where the weights are not installed; the message says how to install them.
-        ValueError: for another dtype, int8 where PyTorch cannot multiply with it, and a damaged file.
+        ValueError: for a damaged file.
 
     Source: Allal et al. (2025), "SmolLM2: when Smol goes big"; Apache-2.0.
     """
+    if dtype not in (None, torch.float32, torch.bfloat16, torch.int8):
+        raise ValueError(
+            f"dtype={dtype!r} must be torch.float32, torch.bfloat16, torch.int8 or None"
+        )
+    if dtype == torch.int8 and PRODUCT is None:
+        raise ValueError(
+            f"dtype={dtype!r} needs a product that PyTorch {torch.__version__} does not have; "
+            f"choose torch.bfloat16"
+        )
     path = weights_file()
     with torch.device("meta"), _Unfilled():
         model = DecoderOnly(CONFIG)
@@ -113,11 +119,7 @@ def dequantised(reader: gguf.GGUFReader) -> dict[str, Tensor]:
 
 
 def our_name(gguf_name: str) -> str:
-    """Return the name in a `DecoderOnly` of a tensor of the GGUF file.
-
-    Raises:
-        ValueError: for a tensor that a LLaMA does not have.
-    """
+    """Return the name in a `DecoderOnly` of a tensor of the GGUF file."""
     name, _, kind = gguf_name.rpartition(".")
     number = re.search(r"\d+", name)
     known = NAMES.get(re.sub(r"\d+", "N", name))

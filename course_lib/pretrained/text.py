@@ -3,16 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
-from course_lib.checks import pretrained as checks
 from course_lib.decoding import stream
 from course_lib.decoding.logits_processors import LogitsProcessor
 from course_lib.pretrained.tokenizer import Tokenizer
 from course_lib.transformer import DecoderOnly
-from course_lib.validation import validated
 
 
-@validated(checks.continue_text, calls_back=True)
 def continue_text(
     model: DecoderOnly,
     tokenizer: Tokenizer,
@@ -34,15 +33,10 @@ def continue_text(
             distribution that they leave, such as `[lambda z: top_p(temperature(z, 0.8), 0.9)]`.
         max_length: the maximum number of new tokens.
         seed: makes samples reproducible.
-
-    Raises:
-        ValueError: for an empty text, and for one that with `max_length` more tokens exceeds the context of the
-            model.
     """
-    prompt = torch.tensor([tokenizer.encode(text)], device=model.lm_head.weight.device)
     tokens = stream(
         model,
-        prompt,
+        encode_prompt(model, tokenizer, text, max_length),
         logits_processors=logits_processors,
         max_length=max_length,
         eos_id=tokenizer.eos_id,
@@ -51,7 +45,6 @@ def continue_text(
     return _pieces(tokenizer, (token.item() for token in tokens))
 
 
-@validated(checks.chat, calls_back=True)
 def chat(
     model: DecoderOnly,
     tokenizer: Tokenizer,
@@ -65,13 +58,25 @@ def chat(
 
     Args:
         messages: see `Tokenizer.apply_chat_template`.
-
-    Raises:
-        ValueError: as `Tokenizer.apply_chat_template` and `continue_text`.
     """
     text = tokenizer.apply_chat_template(messages)
     options = {"logits_processors": logits_processors, "max_length": max_length, "seed": seed}
     return continue_text(model, tokenizer, text, **options)
+
+
+def encode_prompt(
+    model: DecoderOnly, tokenizer: Tokenizer, text: str, max_length: int
+) -> Int[Tensor, "1 length"]:
+    """Return the token ids of a text that the model can continue by `max_length` tokens."""
+    tokens, most = tokenizer.encode(text), model.config.max_length
+    if not tokens:
+        raise ValueError("text is empty; the model continues a text of at least one token")
+    if len(tokens) + max_length > most:
+        raise ValueError(
+            f"text has {len(tokens)} tokens, and with max_length={max_length} new ones there would be "
+            f"{len(tokens) + max_length}; the context of the model is {most}"
+        )
+    return torch.tensor([tokens], device=model.lm_head.weight.device)
 
 
 def _pieces(tokenizer: Tokenizer, ids: Iterable[int]) -> Iterator[str]:

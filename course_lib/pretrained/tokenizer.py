@@ -7,9 +7,6 @@ import tokenizers
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import decoders, models, pre_tokenizers
 
-from course_lib.checks import pretrained as checks
-from course_lib.validation import validated
-
 _CONTROL = 3  # the type of a special token in a GGUF file
 
 
@@ -36,29 +33,18 @@ class Tokenizer:
     def __len__(self) -> int:
         return self._bpe.get_vocab_size()
 
-    @validated(checks.tokenizer_encode)
     def encode(self, text: str) -> list[int]:
-        """Return the ids of the tokens of a text.
-
-        Raises:
-            ValueError: for what is no text.
-        """
+        """Return the ids of the tokens of a text."""
         return self._bpe.encode(text).ids
 
-    @validated(checks.tokenizer_decode)
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of these ids; bytes that are no whole character become "\ufffd".
-
-        Raises:
-            ValueError: for ids that are not in the vocabulary.
-        """
+        """Return the text of these ids; bytes that are no whole character become "\ufffd"."""
         return self._bpe.decode(list(ids), skip_special_tokens=False)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the text of each id by itself."""
         return [self.decode([i]) for i in ids]
 
-    @validated(checks.apply_chat_template)
     def apply_chat_template(
         self, messages: Sequence[dict[str, str]], *, add_generation_prompt: bool = True
     ) -> str:
@@ -68,10 +54,12 @@ class Tokenizer:
             messages: dictionaries with "role" ("system", "user" or "assistant") and "content". Where the first
                 is no system message, the template adds its own.
             add_generation_prompt: whether the text ends where the assistant's answer begins.
-
-        Raises:
-            ValueError: for no messages, and messages without role or content.
         """
+        if not messages or not all({"role", "content"} <= set(message) for message in messages):
+            raise ValueError(
+                f"messages={messages!r} must be a list of at least one message, each with 'role' and "
+                f"'content', e.g. [{{'role': 'user', 'content': 'Hello'}}]"
+            )
         return self._template.render(
             messages=list(messages), add_generation_prompt=add_generation_prompt
         )

@@ -4,15 +4,13 @@ Every function takes `architecture`, since one `TransformerConfig` describes bot
 `DecoderOnly`, "encoder_decoder" a `Transformer` with a source as long as the target.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import torch
 
-from course_lib.checks import scaling as checks
 from course_lib.positions import make_positions
 from course_lib.transformer import TransformerConfig
-from course_lib.validation import validated
+from course_lib.validation import require_one_of
 
 #: The models that a configuration can make.
 ARCHITECTURES = ("decoder_only", "encoder_decoder")
@@ -103,6 +101,7 @@ class _Layers(NamedTuple):
 
 
 def _layers(config: TransformerConfig, architecture: str) -> _Layers:
+    require_one_of(ARCHITECTURES, architecture=architecture)
     encoder, decoder = config.encoder_layers, config.decoder_layers
     if architecture == "decoder_only":
         return _Layers(decoder, 0, decoder, 1)
@@ -114,7 +113,6 @@ def _d_kv(config: TransformerConfig) -> int:
     return (config.num_kv_heads or config.num_heads) * config.d_head
 
 
-@validated(partial(checks.parameter_count, ARCHITECTURES))
 def parameter_count(
     config: TransformerConfig, *, embeddings: bool = True, architecture: str = "decoder_only"
 ) -> ParameterCount:
@@ -130,9 +128,6 @@ def parameter_count(
         embeddings: False to leave out token embeddings, positions and output layer, the count that Kaplan et
             al. fit their laws to; Hoffmann et al. count everything.
         architecture: one of `ARCHITECTURES`.
-
-    Raises:
-        ValueError: for what is not a `TransformerConfig`, and an unknown architecture.
 
     Source: Kaplan et al. (2020), "Scaling laws for neural language models", table 1.
     """
@@ -163,7 +158,6 @@ def _position_parameters(config: TransformerConfig, architecture: str) -> int:
     return layers.stacks * once[0] + layers.self_attention * once[1]
 
 
-@validated(partial(checks.flops_per_token, ARCHITECTURES))
 def flops_per_token(
     config: TransformerConfig,
     length: int,
@@ -188,9 +182,6 @@ def flops_per_token(
         training: whether the backward pass is counted too, which makes three times as many.
         architecture: one of `ARCHITECTURES`; with "encoder_decoder" of one source token and one target token.
 
-    Raises:
-        ValueError: for what is not a `TransformerConfig`, a length below 1, and an unknown architecture.
-
     Source: Kaplan et al. (2020), table 1; Hoffmann et al. (2022), appendix F.
     """
     d, layers = config.d_model, _layers(config, architecture)
@@ -203,7 +194,6 @@ def flops_per_token(
     )
 
 
-@validated(checks.activation_bytes)
 def activation_bytes(
     config: TransformerConfig, batch: int, length: int, dtype: torch.dtype = torch.float32
 ) -> ActivationBytes:
@@ -222,19 +212,13 @@ def activation_bytes(
         length: $n$, the number of tokens of each.
         dtype: of the parameters and activations.
 
-    Raises:
-        ValueError: for what is not a `TransformerConfig`, numbers below 1, and a dtype that is not
-            floating-point.
-
     Source: Korthikanti et al. (2022), "Reducing activation recomputation in large Transformer models",
     section 4, for kernels that keep the weights.
     """
     layers, size = config.decoder_layers, dtype.itemsize
     tokens, d, d_kv = batch * length, config.d_model, _d_kv(config)
     rows = tokens * config.num_heads * max(size, 4)  # the logarithm of each softmax's denominator
-    hidden = (
-        2 if config.activation == "gelu" else 1
-    )  # before and after; ReLU needs what comes after
+    hidden = 2 if config.activation == "gelu" else 1  # before and after; ReLU needs only after
     norms = 2 * layers + config.has_final_norm
     return ActivationBytes(
         attention=layers * (tokens * (3 * d + 2 * d_kv) * size + rows),
@@ -244,7 +228,6 @@ def activation_bytes(
     )
 
 
-@validated(partial(checks.kv_cache_bytes, ARCHITECTURES))
 def kv_cache_bytes(
     config: TransformerConfig,
     length: int,
@@ -265,11 +248,7 @@ def kv_cache_bytes(
         architecture: one of `ARCHITECTURES`; the decoder of "encoder_decoder" also keeps the keys and values
             of a source of `length` tokens.
 
-    Raises:
-        ValueError: for what is not a `TransformerConfig`, numbers below 1, a dtype that is not
-            floating-point, and an unknown architecture.
-
     Source: Shazeer (2019), "Fast Transformer decoding: one write-head is all you need".
     """
-    caches = config.decoder_layers * (2 if architecture == "encoder_decoder" else 1)
+    caches = config.decoder_layers + _layers(config, architecture).cross_attention
     return 2 * caches * batch * length * _d_kv(config) * dtype.itemsize

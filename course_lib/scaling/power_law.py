@@ -9,11 +9,34 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from course_lib.checks import scaling as checks
-from course_lib.validation import validated
-
 #: What holds one number per point.
 Numbers = Sequence | np.ndarray | Tensor
+
+
+def points(**columns: Numbers) -> list[Tensor]:
+    """Return columns of measurements in float64."""
+    tensors = {
+        name: torch.as_tensor(column, dtype=torch.float64) for name, column in columns.items()
+    }
+    (first, wanted), *_ = tensors.items()
+    for name, column in tensors.items():
+        if len(column) != len(wanted):
+            raise ValueError(
+                f"{first} has {len(wanted)} points but {name} has {len(column)}; there must be one per run"
+            )
+        wrong = column[~((column > 0) & column.isfinite())]
+        if len(wrong):
+            raise ValueError(f"{name} holds {wrong[0].item():g}; all must be finite and above 0")
+    return list(tensors.values())
+
+
+def require_distinct(least: int, **columns: Tensor) -> None:
+    """Refuse columns with fewer different numbers: they do not determine the parameters."""
+    for name, column in columns.items():
+        if len(column.unique()) < least:
+            raise ValueError(
+                f"{name} holds {len(column.unique())} distinct values; this fit needs at least {least}"
+            )
 
 
 @dataclass(frozen=True)
@@ -32,15 +55,10 @@ class PowerLaw:
     coefficient: float
     irreducible: float = 0.0
 
-    @validated(checks.predict)
     def predict(self, x: float | Numbers) -> float | Float[Tensor, "*points"]:
-        """Return the loss at x: a number for a number, else a tensor.
-
-        Raises:
-            ValueError: for what is not finite and above 0.
-        """
-        points = torch.as_tensor(x, dtype=torch.float64)
-        loss = self.irreducible + self.coefficient * points**-self.exponent
+        """Return the loss at x: a number for a number, else a tensor."""
+        x = torch.as_tensor(x, dtype=torch.float64)
+        loss = self.irreducible + self.coefficient * x**-self.exponent
         return loss if loss.dim() else loss.item()
 
 
@@ -65,7 +83,6 @@ class PowerLawIntervals(NamedTuple):
     laws: list[PowerLaw]
 
 
-@validated(checks.fit_power_law)
 def fit_power_law(x: Numbers, loss: Numbers, *, irreducible: bool = True) -> PowerLaw:
     r"""Fit $L = E + A x^{-\alpha}$ by least squares of the logarithm of the loss.
 
@@ -79,18 +96,14 @@ def fit_power_law(x: Numbers, loss: Numbers, *, irreducible: bool = True) -> Pow
         loss: the loss at each, above 0.
         irreducible: whether $E$ is fitted; without it the law is a straight line in logarithms.
 
-    Raises:
-        ValueError: for fewer distinct x than the law has parameters, unequal numbers of points, and values
-            that are not finite and above 0.
-
     Source: Henighan et al. (2020), "Scaling laws for autoregressive generative modeling", for the form; Marquardt
     (1963) for the method.
     """
-    log_x, log_loss = (torch.as_tensor(v, dtype=torch.float64).log() for v in (x, loss))
-    return _fit(log_x[None], log_loss[None], irreducible)[0]
+    x, loss = points(x=x, loss=loss)
+    require_distinct(3 if irreducible else 2, x=x)
+    return _fit(x.log()[None], loss.log()[None], irreducible)[0]
 
 
-@validated(checks.bootstrap_power_law)
 def bootstrap_power_law(
     x: Numbers,
     loss: Numbers,
@@ -115,20 +128,21 @@ def bootstrap_power_law(
         Percentile intervals. Those from runs say how much the exponent varies from seed to seed; with few runs
         they are too narrow, and they do not tell whether a power law is the right form.
 
-    Raises:
-        ValueError: for what `fit_power_law` refuses, a level outside (0, 1), and fewer than two runs per point.
-
     Source: Efron (1979), "Bootstrap methods: another look at the jackknife".
     """
-    points, losses = (torch.as_tensor(v, dtype=torch.float64) for v in (x, loss))
+    x, losses = points(x=x, loss=loss)
+    least = 3 if irreducible else 2
+    require_distinct(least, x=x)
+    if losses.dim() == 2 and losses.shape[1] < 2:
+        raise ValueError(f"loss has shape {tuple(losses.shape)}; there must be two runs or more")
     generator = torch.Generator().manual_seed(int(seed))
     if losses.dim() == 2:
         drawn = torch.randint(losses.shape[1], (samples, *losses.shape), generator=generator)
         resampled = losses.expand(samples, -1, -1).gather(-1, drawn).mean(dim=-1)  # (sample, point)
-        log_x = points.log().expand(samples, -1)
+        log_x = x.log().expand(samples, -1)
     else:
-        rows = _drawn_points(points, samples, 3 if irreducible else 2, generator)
-        resampled, log_x = losses[rows], points[rows].log()  # (sample, point)
+        rows = _drawn_points(x, samples, least, generator)
+        resampled, log_x = losses[rows], x[rows].log()  # (sample, point)
     laws = _fit(log_x, resampled.log(), irreducible)
     ends = [(1 - level) / 2, (1 + level) / 2]
     names = ("exponent", "coefficient", "irreducible")
@@ -137,14 +151,14 @@ def bootstrap_power_law(
     return PowerLawIntervals(*(Interval(*interval) for interval in intervals), laws)
 
 
-def _drawn_points(points: Tensor, samples: int, least: int, generator: torch.Generator) -> Tensor:
+def _drawn_points(x: Tensor, samples: int, least: int, generator: torch.Generator) -> Tensor:
     """Draw points with replacement; draws with fewer than `least` distinct ones are drawn anew."""
-    rows = torch.randint(len(points), (samples, len(points)), generator=generator)
+    rows = torch.randint(len(x), (samples, len(x)), generator=generator)
     while True:
-        few = torch.tensor([len(points[row].unique()) < least for row in rows])
+        few = torch.tensor([len(x[row].unique()) < least for row in rows])
         if not few.any():
             return rows
-        rows[few] = torch.randint(len(points), (int(few.sum()), len(points)), generator=generator)
+        rows[few] = torch.randint(len(x), (int(few.sum()), len(x)), generator=generator)
 
 
 #: Where the search starts: E as a share of the smallest loss, and the exponent.

@@ -10,9 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from course_lib.checks import scaling as checks
-from course_lib.scaling.power_law import Numbers
-from course_lib.validation import validated
+from course_lib.scaling.power_law import Numbers, points, require_distinct
 
 
 class Allocation(NamedTuple):
@@ -62,15 +60,10 @@ class LossSurface:
         r"""The exponent of the optimal tokens: $D_\text{opt} \propto C^b$, $b = \alpha / (\alpha + \beta)$."""
         return self.size_exponent / (self.size_exponent + self.token_exponent)
 
-    @validated(checks.surface_predict)
     def predict(
         self, parameters: float | Numbers, tokens: float | Numbers
     ) -> float | Float[Tensor, "*points"]:
-        """Return the loss: a number for two numbers, else a tensor of the shape that both broadcast to.
-
-        Raises:
-            ValueError: for what is not finite and above 0, and shapes that do not broadcast.
-        """
+        """Return the loss: a number for two numbers, else a tensor of the shape that both broadcast to."""
         N, D = (torch.as_tensor(v, dtype=torch.float64) for v in (parameters, tokens))
         loss = (
             self.irreducible
@@ -79,7 +72,6 @@ class LossSurface:
         )
         return loss if loss.dim() else loss.item()
 
-    @validated(checks.surface_optimal)
     def optimal(self, flops: float, *, flops_per_parameter: float = 6.0) -> Allocation:
         r"""Return the size and the tokens with the lowest loss among those with $6 N D = C$.
 
@@ -90,9 +82,6 @@ class LossSurface:
             flops: $C$, of the whole training.
             flops_per_parameter: per token; 6, unless attention or another way of counting is included.
 
-        Raises:
-            ValueError: for numbers that are not finite and above 0.
-
         Source: Hoffmann et al. (2022), equation 4.
         """
         alpha, beta = self.size_exponent, self.token_exponent
@@ -102,7 +91,6 @@ class LossSurface:
         return Allocation(N, D, self.predict(N, D))
 
 
-@validated(checks.fit_loss_surface)
 def fit_loss_surface(
     parameters: Numbers,
     tokens: Numbers,
@@ -127,16 +115,17 @@ def fit_loss_surface(
         delta: $\delta$ of the Huber loss; a large one gives least squares.
         start: a surface to start from instead of the grid, which is faster for resampled runs.
 
-    Raises:
-        ValueError: for fewer than five distinct pairs, fewer than three distinct sizes or tokens, unequal numbers
-            of points, values that are not finite and above 0, and a start that is no surface.
-
     Source: Hoffmann et al. (2022), section 3.3; Besiroglu et al. (2024), "Chinchilla scaling: a replication
     attempt", for the sum.
     """
-    log_N, log_D, log_loss = (
-        torch.as_tensor(v, dtype=torch.float64).log() for v in (parameters, tokens, loss)
-    )
+    N, D, loss = points(parameters=parameters, tokens=tokens, loss=loss)
+    require_distinct(3, parameters=N, tokens=D)
+    pairs = len(torch.stack([N, D]).unique(dim=1).T)
+    if pairs < 5:
+        raise ValueError(
+            f"parameters and tokens hold {pairs} distinct pairs; a loss surface needs at least 5"
+        )
+    log_N, log_D, log_loss = N.log(), D.log(), loss.log()
     centres = log_N.mean(), log_D.mean()
     data = log_N - centres[0], log_D - centres[1], log_loss
     if start is None:
@@ -225,7 +214,6 @@ class IsoflopMinimum(NamedTuple):
     interpolated: bool
 
 
-@validated(checks.isoflop_minimum)
 def isoflop_minimum(parameters: Numbers, loss: Numbers) -> IsoflopMinimum:
     r"""Fit a parabola in $\log N$ to the losses of models that were trained with the same compute.
 
@@ -233,16 +221,14 @@ def isoflop_minimum(parameters: Numbers, loss: Numbers) -> IsoflopMinimum:
         parameters: their sizes, three or more.
         loss: their losses.
 
-    Raises:
-        ValueError: for fewer than three distinct sizes, unequal numbers of points, values that are not finite
-            and above 0, and a parabola that opens downwards and has no minimum.
-
     Source: Hoffmann et al. (2022), section 3.2.
     """
-    log_N, losses = torch.as_tensor(parameters, dtype=torch.float64).log(), torch.as_tensor(loss)
+    sizes, losses = points(parameters=parameters, loss=loss)
+    require_distinct(3, parameters=sizes)
+    log_N = sizes.log()
     centre = log_N.mean()
     powers = torch.stack([(log_N - centre) ** k for k in range(3)], dim=-1)  # (size, 3)
-    c, b, a = torch.linalg.lstsq(powers, losses.to(torch.float64)[:, None]).solution[:, 0].tolist()
+    c, b, a = torch.linalg.lstsq(powers, losses[:, None]).solution[:, 0].tolist()
     if a <= 0:
         raise ValueError(
             f"loss has no minimum: its parabola in log N opens downwards (curvature {a:.3g}); measure "

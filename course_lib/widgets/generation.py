@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from course_lib import messages
-from course_lib.checks import pretrained as checks
 from course_lib.decoding import DecodingSession
 from course_lib.decoding.sampling import sampler
 from course_lib.inspection import weights_version
@@ -19,6 +18,7 @@ from course_lib.plots import figure
 from course_lib.plots.style import STYLE
 from course_lib.plots.words import drawable
 from course_lib.pretrained import Tokenizer
+from course_lib.pretrained.text import encode_prompt
 from course_lib.transformer import DecoderOnly
 from course_lib.validation import require_whole
 from course_lib.widgets.code import recreatable
@@ -150,11 +150,9 @@ class _Continuation:
         Raises:
             ValueError: for a text that is empty or, with `length` more tokens, too long.
         """
-        checks.continue_text(self._model, self._tokenizer, text, max_length=length)
+        prompt = encode_prompt(self._model, self._tokenizer, text, length)
         now = text, seed, weights_version(self._model)
         if now != self._read:
-            prompt = torch.tensor([self._tokenizer.encode(text)])
-            prompt = prompt.to(self._model.lm_head.weight.device)
             self.session = DecodingSession(self._model, prompt)
             self._sample = sampler([self._filtered], seed, prompt.device)
             self._read, self.prompt, self.generated, self.pieces = now, text, [], []

@@ -15,7 +15,7 @@ from course_lib.inspection import entropy, weights_version
 from course_lib.plots import BarsPanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.translator import PhraseTranslator
-from course_lib.validation import require_floating, require_positive, require_whole
+from course_lib.validation import require_positive, require_whole
 from course_lib.widgets.code import recreatable
 from course_lib.widgets.explorer import Explorer, probability
 from course_lib.widgets.live_figure import LiveFigure
@@ -262,7 +262,6 @@ def _checked(given: NextTokens) -> NextTokens:
     if not isinstance(given, NextTokens):
         raise ValueError(f"source returned a {type(given).__name__}; it must return NextTokens")
     tokens, logits, generated = list(given.tokens), given.logits, list(given.generated)
-    require_floating(logits=logits)
     if logits.dim() != 2 or len(logits) == 0 or logits.shape[1] != len(tokens) or not tokens:
         raise ValueError(
             f"logits has shape {tuple(logits.shape)} for {len(tokens)} tokens; it must be (steps, vocabulary)"

@@ -10,7 +10,7 @@ from torch import Tensor
 from course_lib.efficient import PATTERNS, attention_pattern, pattern_cost
 from course_lib.plots import GridPanel, LinesPanel, SignedMapPanel, figure
 from course_lib.plots.style import STYLE
-from course_lib.validation import require_axes, require_finite, require_one_of, require_whole
+from course_lib.validation import require_finite, require_one_of, require_whole
 from course_lib.widgets.code import recreatable
 from course_lib.widgets.explorer import Explorer, short
 from course_lib.widgets.live_figure import LiveFigure
@@ -167,9 +167,7 @@ def _sizes(kind: str, window: int, global_tokens: int) -> dict[str, str]:
 
 def _require_map(weights: Tensor) -> None:
     require_finite(weights=weights)
-    require_axes(2, "(query, key)", 2, weights=weights)
-    queries, keys = weights.shape
-    if queries != keys or not 4 <= keys <= 256:
+    if weights.dim() != 2 or len(weights) != len(weights.T) or not 4 <= len(weights) <= 256:
         raise ValueError(
             f"weights has shape {tuple(weights.shape)}; it must be a map of self-attention, as many queries "
             f"as keys, 4 to 256"

@@ -12,7 +12,7 @@ from course_lib.plots import HeadsPanel, LinesPanel, RotationsPanel, SignedMapPa
 from course_lib.plots.grid import SIGNED
 from course_lib.plots.style import STYLE
 from course_lib.positions import rotary, sinusoidal_table
-from course_lib.validation import require_finite, require_one_of, require_tensor, require_whole
+from course_lib.validation import require_finite, require_one_of, require_whole
 from course_lib.widgets.code import recreatable
 from course_lib.widgets.explorer import Explorer, short
 from course_lib.widgets.live_figure import LiveFigure
@@ -230,7 +230,6 @@ def bias_explorer(
     Raises:
         ValueError: for biases of another shape, and an unknown encoding, head or query.
     """
-    require_tensor(**biases)
     biases = {name: bias.detach().float() for name, bias in biases.items()}
     require_finite(**biases)
     if not biases or any(bias.dim() != 3 for bias in biases.values()):

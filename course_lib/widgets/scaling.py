@@ -6,7 +6,6 @@ import ipywidgets
 import matplotlib
 import numpy as np
 
-from course_lib.checks.scaling import surface as check_surface
 from course_lib.experiments.scaling_ladder import recorded_points, recorded_surface
 from course_lib.plots import LinesPanel, figure
 from course_lib.plots.style import STYLE
@@ -37,10 +36,8 @@ def scaling_explorer(
             1/8, …, 16.
 
     Raises:
-        ValueError: for what is no surface, a budget outside this range, and another size.
+        ValueError: for a budget outside this range, and another size.
     """
-    if surface is not None:
-        check_surface(surface)
     require_positive(flops=flops)
     if not 10.0 ** BUDGETS[0] <= flops <= 10.0 ** BUDGETS[1]:
         raise ValueError(f"flops={flops:g} must be from 1e{BUDGETS[0]} to 1e{BUDGETS[1]}")

@@ -72,20 +72,3 @@ def test_windows_predict_every_byte_once(ledger, length):
     assert torch.equal(mixed, text_windows(text, length, seed=3))
     assert sorted(mixed.tolist()) == windows.tolist()
     ledger.holds()
-
-
-def test_bad_input_is_named():
-    text = torch.arange(30, dtype=torch.uint8)
-    for call, words in (
-        (lambda: docstring_text(()), "must be a tuple of names"),
-        (
-            lambda: docstring_text(("no_such_package",)),
-            "'no_such_package', which is not an installed",
-        ),
-        (lambda: docstring_text(("bisect",)), "a single module"),
-        (lambda: text_windows(text.long(), 4), "must be bytes"),
-        (lambda: text_windows(text, 30), "30 bytes; a window of length=30 needs 31"),
-        (lambda: text_windows(text, 0), "length=0 is below 1"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            call()

@@ -55,11 +55,6 @@ def test_processor_time_leaves_out_waiting():
         milliseconds(work, threads=2, cpu=True)
 
 
-def test_peak_memory_refuses_what_it_cannot_count():
-    with pytest.raises(ValueError, match="sparse tensor"):
-        peak_memory(lambda: torch.eye(3).to_sparse())
-
-
 # --- checkpoints -----------------------------------------------------------------------------
 
 

@@ -120,7 +120,7 @@ def test_moved_pictures_equal_full_drawings():
     ("call", "says"),
     [
         (lambda: pattern_explorer(None), "weights is a NoneType"),
-        (lambda: pattern_explorer(weights()[None]), "weights has shape (1, 12, 12); it must be (query, key)"),
+        (lambda: pattern_explorer(weights()[None]), "weights has shape (1, 12, 12); it must be a map of self-attention"),
         (lambda: pattern_explorer(weights()[:5]), "weights has shape (5, 12); it must be a map of self-attention"),
         (lambda: pattern_explorer(weights() * 2), "weights has rows that do not sum to 1"),
         (lambda: pattern_explorer(weights(), kind="window"), "kind='window' is unknown"),

@@ -613,18 +613,10 @@ def test_tokens_become_readable_text(ledger, tokens, text):
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: phrases(0), "count=0 is below 1"),
-        (lambda: phrases(2.0), "count=2.0 is a float"),
         (lambda: phrases(2, split="held-out"), "split='held-out' is unknown.*'held out'"),
-        (lambda: english_words(""), "text='' has no words"),
         (lambda: english_words(" \n"), "has no words"),
         (lambda: english_words("?!"), "has no words"),
-        (lambda: english_words(3), "text is a int"),
         (lambda: english_words("He sleeps. She sleeps."), "continues after its first '.'"),
-        (lambda: english_words("Does he sleep?!"), "continues after its first '[?]'"),
-        (lambda: detokenize("le chat"), "tokens='le chat' is a string"),
-        (lambda: detokenize(["le", 3]), "tokens holds 3, a int"),
-        (lambda: phrasebook_vocabularies()[0].encode(["zebra"]), "zebra"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(call, says):
@@ -669,17 +661,7 @@ def test_the_strongest_links_name_the_source_first(ledger):
 
 def test_links_that_cannot_be_are_refused():
     one = aligned({(0, 0)})
-    with pytest.raises(ValueError, match="found has 2 sentences, phrases 1"):
-        alignment_error_rate([set(), set()], [one])
-    with pytest.raises(ValueError, match="at least one"):
-        alignment_error_rate([], [])
     with pytest.raises(
         ValueError, match=r"found\[0\] has the link \(4, 0\).*4 English and 4 French"
     ):
         alignment_error_rate([{(4, 0)}], [one])
-    with pytest.raises(
-        ValueError, match=r"weights has shape \(2,\); it must be \(target, source\)"
-    ):
-        strongest_links(torch.ones(2))
-    with pytest.raises(ValueError, match="floating-point"):
-        strongest_links(torch.ones(2, 2, dtype=torch.int64))

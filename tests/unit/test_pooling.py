@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from sklearn.neighbors import KernelDensity, RadiusNeighborsRegressor
 from statsmodels.nonparametric.kernel_regression import KernelReg
 
-from course_lib import pooling
 from course_lib.attention import AttentionOutput
-from course_lib.masks import masked_softmax
 from course_lib.pooling import (
     KERNELS,
     NadarayaWatson,
@@ -124,10 +122,8 @@ def test_every_kernel_integrates_to_one(ledger, name):
     ledger.compare(torch.tensor(area, dtype=torch.float64), torch.tensor(1.0), within=1e-9)
 
 
-def test_the_kernels_are_the_three_of_the_course_and_cannot_be_changed():
+def test_the_kernels_are_the_three_of_the_course():
     assert set(KERNELS) == {"gaussian", "boxcar", "epanechnikov"}
-    with pytest.raises(TypeError):
-        KERNELS["mine"] = gaussian_kernel
 
 
 # --- attention_pooling -----------------------------------------------------------------------
@@ -383,94 +379,23 @@ X, Y = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([1.0, 2.0, 3.0])
 @pytest.mark.parametrize(
     ("arguments", "settings", "says"),
     [
-        ((torch.tensor([]), X, Y), {}, r"queries is empty"),
-        ((X, torch.tensor([]), torch.tensor([])), {}, r"keys is empty"),
-        (
-            (X, X, Y[:2]),
-            {},
-            r"keys has length 3 and values has length 2; they must be equally long",
-        ),
         ((X, X, Y), {"bandwidth": 0}, r"bandwidth=0 is not a finite number above 0"),
         ((X, X, Y), {"bandwidth": -0.5}, r"bandwidth=-0.5 is not"),
         ((X, X, Y), {"bandwidth": math.nan}, r"bandwidth=nan is not"),
-        ((X, X, Y), {"bandwidth": "wide"}, r"bandwidth is a str; it must be a number above 0"),
-        ((X, X, Y), {"bandwidth": torch.tensor([1.0, 2.0])}, r"bandwidth has shape \(2,\)"),
+        ((X, X, Y), {"bandwidth": 1e-46}, r"bandwidth=0 is not"),  # it is 0 in float32
         ((X, torch.tensor([0.0, math.nan, 2.0]), Y), {}, r"keys holds nan at index 1"),
-        (
-            (X, X, torch.tensor([[1.0], [math.inf], [0.0]])),
-            {},
-            r"values holds inf at index \(1, 0\)",
-        ),
-        ((torch.tensor([1, 2]), X, Y), {}, r"queries has dtype int64; .*queries.float\(\)"),
-        (([0.0], X, Y), {}, r"queries is a list; a tensor is needed"),
-        ((X, X.double(), Y), {}, r"queries has dtype float32 but keys has dtype float64"),
-        ((X[None], X, Y), {}, r"queries has shape \(1, 3\); it must be \(query,\)"),
-        ((X, X, Y[:, None, None]), {}, r"it must be \(key,\) or \(key, d_value\)"),
-        (
-            (X, X, Y),
-            {"kernel": "gausian"},
-            r"kernel='gausian' is unknown.*Did you mean 'gaussian'\?",
-        ),
-        ((X, X, Y), {"mask": torch.ones(3, 3)}, r"mask is float32; it must be a boolean tensor"),
-        ((X, X, Y), {"mask": [True]}, r"mask is list"),
-        (
-            (X, X, Y),
-            {"mask": torch.ones(2, 3, dtype=torch.bool)},
-            r"mask has shape \(2, 3\); it must broadcast to \(query, key\) = \(3, 3\)",
-        ),
-        ((X, X, Y), {"mask": torch.ones(5, 3, 3, dtype=torch.bool)}, r"mask has shape \(5, 3, 3\)"),
+        ((X, X, Y), {"kernel": torch.sin}, "kernel returned a negative number"),
+        ((X, X, Y), {"kernel": lambda u: 1 / u.abs()}, "kernel returned .* infinity"),
     ],
 )
-def test_bad_input_is_refused_by_name(arguments, settings, says):
+def test_what_would_give_wrong_numbers_is_refused(arguments, settings, says):
     with pytest.raises(ValueError, match=says):
         attention_pooling(*arguments, **settings)
 
 
-@pytest.mark.usefixtures("without_annotations")
-def test_bad_input_is_refused_by_the_others_too():
-    with pytest.raises(ValueError, match="bandwidth=-1 is not"):
-        NadarayaWatson(-1.0)
+def test_leaving_one_out_needs_two_keys():
     with pytest.raises(ValueError, match="keys has length 1; leaving one out needs at least 2"):
         leave_one_out_error(X[:1], Y[:1])
-    with pytest.raises(ValueError, match=r"values has shape \(3, 1\)"):
-        leave_one_out_error(X, Y[:, None])
-
-
-@pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("kernel", "says"),
-    [
-        (lambda u: None, "kernel returned a NoneType"),
-        (lambda u: u.sum(-1), r"kernel returned shape \(3,\) for u of shape \(3, 3\)"),
-        (torch.sin, "kernel returned a negative number"),
-        (lambda u: 1 / u.abs(), "kernel returned NaN or infinity"),
-    ],
-)
-def test_a_kernel_of_your_own_that_cannot_work_is_refused(kernel, says):
-    with pytest.raises(ValueError, match=says):
-        attention_pooling(X, X, Y, kernel=kernel)
-
-
-@pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize("call", ["attention_pooling", "leave_one_out_error"])
-def test_inside_a_kernel_of_your_own_calls_are_checked(call):
-    def kernel(u):
-        return masked_softmax(u, torch.ones(u.shape))  # the mask is not boolean
-
-    arguments = {"attention_pooling": (X, X, Y), "leave_one_out_error": (X, Y)}[call]
-    with pytest.raises(ValueError, match="mask is float32; it must be a boolean tensor"):
-        getattr(pooling, call)(*arguments, kernel=kernel)
-
-
-@pytest.mark.usefixtures("without_annotations")
-def test_leaving_one_out_refuses_what_pooling_refuses():
-    for wrong, says in (
-        ({"kernel": "gausian"}, r"kernel='gausian' is unknown.*Did you mean 'gaussian'\?"),
-        ({"kernel": torch.sin}, "kernel returned a negative number"),
-        ({"bandwidth": 0}, "bandwidth=0 is not a finite number above 0"),
-    ):
-        with pytest.raises(ValueError, match=says):
-            leave_one_out_error(X, Y, **wrong)
 
 
 def test_a_kernel_of_your_own_may_return_booleans():
@@ -479,15 +404,25 @@ def test_a_kernel_of_your_own_may_return_booleans():
 
 
 @pytest.mark.usefixtures("without_annotations")
-def test_a_bandwidth_that_vanishes_in_the_dtype_is_refused():
-    with pytest.raises(ValueError, match="bandwidth=1e-46 is 0 in float32"):
-        attention_pooling(X, X, Y, bandwidth=1e-46)
-    with pytest.raises(ValueError, match="bandwidth is a whole number of more than 64 bits"):
-        attention_pooling(X, X, Y, bandwidth=10**400)
+def test_the_bandwidth_may_have_another_dtype():
     assert attention_pooling(X, X, Y, bandwidth=np.float32(0.5)).output.dtype == torch.float32
     assert attention_pooling(
         X, X, Y, bandwidth=torch.tensor([[0.5]], dtype=torch.float64)
     ).output.shape == (3,)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("bandwidth", [1e-7, 1e-30])
+def test_a_tiny_bandwidth_chooses_the_nearest_key(dtype, bandwidth):
+    if bandwidth == 1e-30 and dtype == torch.float16:
+        return  # it is 0 there, and refused
+    keys = torch.tensor([0.0, 3.0, 50000.0], dtype=dtype)
+    queries = torch.tensor([1.0, 49000.0, -1.0], dtype=dtype)
+    h = torch.tensor(bandwidth, dtype=dtype, requires_grad=True)
+    output, weights = attention_pooling(queries, keys, keys + 1, bandwidth=h)
+    assert torch.equal(weights, torch.eye(3, dtype=dtype)[[0, 2, 0]])
+    output.sum().backward()
+    assert h.grad == 0
 
 
 def test_large_numbers_neither_overflow_nor_cancel():

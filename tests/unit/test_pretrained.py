@@ -255,20 +255,9 @@ def test_bad_input_is_refused(without_annotations):
         continue_text(model, tokenizer, "")
     with pytest.raises(ValueError, match="the context of the model is 8192"):
         continue_text(model, tokenizer, "a " * 8200)
-    with pytest.raises(ValueError, match="text is a int"):
-        continue_text(model, tokenizer, 3)
-    with pytest.raises(ValueError, match="model is a str"):
-        continue_text("model", tokenizer, "a")
-    with pytest.raises(ValueError, match="tokenizer is a str"):
-        continue_text(model, "tokenizer", "a")
-    with pytest.raises(ValueError, match="list of at least one message"):
-        chat(model, tokenizer, [])
-    with pytest.raises(ValueError, match="a message is a dictionary"):
-        chat(model, tokenizer, ["Hello"])
-    with pytest.raises(ValueError, match="the vocabulary has the tokens 0 to 49151"):
-        tokenizer.decode([49152])
-    with pytest.raises(ValueError, match="token ids are whole numbers"):
-        tokenizer.decode([1.5])
+    for messages in ([], ["Hello"], "Hello", [{"role": "user"}]):
+        with pytest.raises(ValueError, match="list of at least one message, each with 'role'"):
+            chat(model, tokenizer, messages)
     with pytest.raises(
         ValueError, match="must be torch.float32, torch.bfloat16, torch.int8 or None"
     ):

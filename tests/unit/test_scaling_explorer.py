@@ -88,7 +88,6 @@ def test_moved_pictures_are_full_drawings():
         ({"flops": 1e8}, "flops=1e+08 must be from 1e9 to 1e14"),
         ({"flops": -1.0}, "flops=-1 is not a finite number above 0"),
         ({"relative_size": 3.0}, "relative_size=3.0 must be one of 0.0625, 0.125, 0.25, 0.5, 1, 2"),
-        ({"surface": "ours"}, "surface is a str"),
     ],
 )
 @pytest.mark.usefixtures("without_annotations")

@@ -207,46 +207,16 @@ A, B = torch.tensor([3, 4]), torch.tensor([5])
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: Vocabulary(["a", "b", "a"]), r"tokens holds 'a' more than once"),
         (lambda: Vocabulary(["<eos>"]), r"tokens holds '<eos>' more than once"),
-        (lambda: Vocabulary(["a", 7]), r"tokens holds 7, a int; use strings"),
-        (lambda: Vocabulary([["a"]]), r"tokens holds \['a'\], a list; use strings"),
         (lambda: LETTERS.encode(""), r"the text is empty; it needs at least one token"),
-        (lambda: LETTERS.encode([]), r"the text is empty"),
-        (lambda: LETTERS.encode(1987), r"sequence is a int; it must be a string or a list of to"),
         (
             lambda: LETTERS.encode("bäcker"),
             r"'k' at position 3 of 'bäcker' is not among the 18 tokens of the vocabulary",
-        ),
-        (lambda: LETTERS.encode("a" * 50 + "Q"), r"'Q' at position 50 of 'a{40}'… is not among"),
-        (lambda: LETTERS.encode(["a", 4]), r"4 at position 1 of \['a', 4\] is not among"),
-        (lambda: LETTERS.encode([["a"]]), r"\['a'\] at position 0 of \[\['a'\]\] is not among"),
-        (lambda: LETTERS.decode([4, 18]), r"ids holds 18; the vocabulary goes from 0 to 17"),
-        (lambda: LETTERS.decode([-1]), r"ids holds -1; the vocabulary goes from 0 to 17"),
-        (lambda: LETTERS.decode([4.9]), r"ids holds 4.9, a float; it must be whole numbers"),
-        (lambda: LETTERS.decode(torch.tensor([4.0])), r"ids holds 4.0, a float; .*\(length,\)"),
-        (lambda: LETTERS.decode(torch.tensor([[4]])), r"ids holds \[4\], a list; .*\(length,\)"),
-        (lambda: LETTERS.text(["a"]), r"ids holds 'a', a str; it must be whole numbers"),
-        (lambda: pad([]), r"sequences is empty; a batch needs at least one sequence"),
-        (
-            lambda: pad([A, A[None]]),
-            r"sequences\[1\] has shape \(1, 2\) and dtype int64; .* whole numbers of shape \(length,\)",
-        ),
-        (lambda: pad([A, [5, 6]]), r"sequences\[1\] is a list; it must be a tensor of whole"),
-        (lambda: pad([A.float()]), r"sequences\[0\] has shape \(2,\) and dtype float32; .* whole"),
-        (
-            lambda: PairBatches([A, B], [A], 1),
-            r"sources has 2 sequences but targets has 1; they belong together pair by pair",
         ),
         (
             lambda: PairBatches([A, B], [A, B], 3),
             r"batch_size=3 is more than the 2 pairs in sources and targets",
         ),
-        (lambda: PairBatches([], [], 1), r"batch_size=1 is more than the 0 pairs"),
-        (lambda: PairBatches([A], [A], 0), r"batch_size=0 is below 1"),
-        (lambda: PairBatches([A], [A], 1.5), r"batch_size=1.5 is a float; .* whole number"),
-        (lambda: PairBatches([A], [A.float()], 1), r"targets\[0\] has shape \(2,\) and dtype flo"),
-        (lambda: PairBatches(["ab"], [A], 1), r"sources\[0\] is a str; it must be a tensor"),
     ],
 )
 def test_bad_input_is_refused_by_name(call, says):

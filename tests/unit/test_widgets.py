@@ -163,7 +163,7 @@ def test_up_to_sixteen_lines_each_have_a_look_of_their_own():
     [
         ([1.0, 1.0], [1.0, 2.0], {}, "series.keys are all 1"),
         ([1.0], [1.0], {}, "keys has length 1"),
-        ([], [], {}, "keys is empty"),
+        ([], [], {}, "keys has length 0"),
         ([1.0, 2.0], [1.0, float("nan")], {}, "values holds nan"),
         ([1.0, 2.0], [1.0, 2.0], {"kernel": "box"}, "kernel='box' is unknown"),
         ([1.0, 2.0], [1.0, 2.0], {"bandwidth": 0}, "bandwidth=0 is not a finite number above 0"),

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from jaxtyping import Shaped
+from jaxtyping import Float
 from torch import Tensor
 
 from course_lib.data.phrasebook.grammar import Clause, to_english, to_french
-from course_lib.validation import require_axes, require_floating
 
 #: Links between words, each (position in the source, position in the target).
 Links = Iterable[tuple[int, int]]
@@ -57,24 +56,11 @@ def aligned_phrase(clause: Clause) -> Phrase:
     )
 
 
-def strongest_links(weights: Shaped[Tensor, "..."]) -> set[tuple[int, int]]:
+def strongest_links(weights: Float[Tensor, "target source"]) -> set[tuple[int, int]]:
     """Link each target word with the source word of its largest attention weight.
 
-    Args:
-        weights: shape (target, source).
-
-    Returns:
-        (source position, target position) of each link.
-
-    Raises:
-        ValueError: for anything but a floating-point tensor of shape (target, source).
+    Each link is (source position, target position).
     """
-    require_floating(weights=weights)
-    require_axes(2, "(target, source)", weights=weights)
-    if weights.dim() != 2:
-        raise ValueError(f"weights has shape {tuple(weights.shape)}; it must be (target, source)")
-    if weights.shape[1] == 0:
-        raise ValueError(f"weights has shape {tuple(weights.shape)}; there must be a source word")
     return {(source, target) for target, source in enumerate(weights.argmax(dim=-1).tolist())}
 
 
@@ -90,21 +76,8 @@ def alignment_error_rate(found: Sequence[Links], phrases: Sequence[Phrase]) -> f
         found: for each sentence its predicted links, (position in `english`, position in `french`).
         phrases: the sentences.
 
-    Raises:
-        ValueError: for unequal numbers of both, no sentence at all, and a link outside its sentence.
-
     Source: Och and Ney (2003), "A systematic comparison of various statistical alignment models", section 6.
     """
-    for name, several in (("found", found), ("phrases", phrases)):
-        if isinstance(several, str) or not isinstance(several, Sequence):
-            raise ValueError(
-                f"{name} is a {type(several).__name__}; it must be a list, one element per sentence"
-            )
-    if len(found) != len(phrases) or not phrases:
-        raise ValueError(
-            f"found has {len(found)} sentences, phrases {len(phrases)}; they must be equally many, "
-            f"at least one"
-        )
     agreed = total = 0
     for number, (links, phrase) in enumerate(zip(found, phrases, strict=True)):
         links = set(links)

@@ -23,7 +23,7 @@ from course_lib.data.phrasebook.lexicon import (
     Noun,
     Verb,
 )
-from course_lib.validation import require_one_of, require_whole
+from course_lib.validation import require_one_of
 
 _LONGEST = 14  # English words
 
@@ -44,11 +44,7 @@ def phrases(count: int, *, split: str = "train", seed: int = 0) -> list[Phrase]:
         count: how many.
         split: "train": sentences without any of `held_out_pairs`, or "held out": sentences with at least one.
         seed: the same seed gives the same sentences.
-
-    Raises:
-        ValueError: for a count below 1 and an unknown split.
     """
-    require_whole(count=count)
     require_one_of(("train", "held out"), split=split)
     rng = random.Random(f"{split} {seed}")
     held_out = held_out_pairs()

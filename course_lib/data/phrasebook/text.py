@@ -1,11 +1,10 @@
-"""Every word that the grammar can write, as vocabularies."""
+"""Typed English to tokens, French tokens to text, and the vocabularies of both."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 
-from course_lib.data.phrasebook.grammar.clause import Clause, NounPhrase
-from course_lib.data.phrasebook.grammar.english import to_english
-from course_lib.data.phrasebook.grammar.french import to_french
+from course_lib.data.phrasebook.grammar import Clause, NounPhrase, to_english, to_french
 from course_lib.data.phrasebook.lexicon import (
     ADJECTIVES_OF,
     ADVERBS,
@@ -17,6 +16,39 @@ from course_lib.data.phrasebook.lexicon import (
     TRANSITIVE,
 )
 from course_lib.data.vocabulary import Vocabulary
+
+#: Pattern of an English contraction → its full form.
+_CONTRACTIONS = (
+    (r"\b(do|does|is|are)n't\b", r"\1 not"),
+    (r"\b(he|she)'s\b", r"\1 is"),
+    (r"\bthey're\b", "they are"),
+)
+
+
+def english_words(text: str) -> list[str]:
+    """Tokenize a typed English sentence; a "." is added where it has no end mark.
+
+    "He doesn't sleep" gives he, does, not, sleep and ".".
+    """
+    plain = text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    for contraction, full in _CONTRACTIONS:
+        plain = re.sub(contraction, full, plain)
+    words = re.findall(r"\w+(?:['-]\w+)*|[^\w\s]", plain)
+    if not any(word[0].isalnum() for word in words):
+        raise ValueError(f"text={text!r} has no words; type a sentence, e.g. 'the cat sleeps.'")
+    ends = [position for position, word in enumerate(words) if word in (".", "?")]
+    if ends and ends[0] < len(words) - 1:
+        raise ValueError(
+            f"text={text!r} continues after its first {words[ends[0]]!r}; type one sentence at a time"
+        )
+    return words if ends else [*words, "."]
+
+
+def detokenize(tokens: Iterable[str]) -> str:
+    """Join French tokens to text: "L'homme n'aime pas le chat.", with a space before "?"."""
+    text = " ".join(tokens).replace("' ", "'").replace(" .", ".")
+    return text[:1].upper() + text[1:]
+
 
 _FORMS = ("statement", "negation", "question")
 
