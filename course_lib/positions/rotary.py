@@ -3,6 +3,7 @@
 import torch
 from jaxtyping import Complex, Float, Int
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from course_lib.positions.base import AttentionPositions
 from course_lib.positions.sinusoidal import angles, frequencies
@@ -87,8 +88,19 @@ class RotaryPositions(AttentionPositions):
         self.layer_sizes = {"d_head": d_head}
         self.base, self.layout = base, layout
         self.frequencies = frequencies(d_head, base)
+        self._last: tuple = (None, None, None)  # the layers of a model ask for the same, one by one
 
     def rotate(self, query: Tensor, key: Tensor, offset: int = 0) -> tuple[Tensor, Tensor]:
         """Rotate both; the first vector of each is at position `offset`."""
-        phase = phases(angles(offset, query.shape[-2], self.frequencies), query)  # (length, pair)
+        phase = self._phase(offset, query.shape[-2], query)  # (length, pair)
         return rotate_pairs(query, phase, self.layout), rotate_pairs(key, phase, self.layout)
+
+    def _phase(self, offset: int, length: int, x: Tensor) -> Complex[Tensor, "length pair"]:
+        if is_compiling():
+            return phases(angles(offset, length, self.frequencies), x)
+        asked, (last, omega, phase) = (offset, length, x.dtype, x.device), self._last
+        if asked != last or omega is not self.frequencies:
+            with torch.inference_mode(False):  # what is kept must serve in training too
+                phase = phases(angles(offset, length, self.frequencies), x)
+            self._last = (asked, self.frequencies, phase)
+        return phase

@@ -21,7 +21,7 @@ def sinusoidal_table(
 
     Source: Vaswani et al. (2017), section 3.5.
     """
-    return _rows(0, length, d_model, base).to(dtype)
+    return _rows(0, length, frequencies(d_model, base)).to(dtype)
 
 
 def frequencies(dimension: int, base: float) -> Float[Tensor, " pair"]:
@@ -40,8 +40,8 @@ def angles(offset: int, length: int, omega: Float[Tensor, " pair"]) -> Float[Ten
     return torch.outer(positions, omega)
 
 
-def _rows(offset: int, length: int, d_model: int, base: float) -> Tensor:
-    angle = angles(offset, length, frequencies(d_model, base))  # (length, pair)
+def _rows(offset: int, length: int, omega: Tensor) -> Tensor:
+    angle = angles(offset, length, omega)  # (length, pair)
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)  # (length, d_model)
 
 
@@ -55,11 +55,10 @@ class SinusoidalPositions(EmbeddingPositions):
 
     def __init__(self, d_model: int, base: float = 10000.0) -> None:
         super().__init__()
-        frequencies(d_model, base)  # refuses an odd dimension and a base that is not above 0
-        self.d_model, self.base = d_model, base
+        self.frequencies = frequencies(d_model, base)
 
     def forward(
         self, x: Float[Tensor, "batch length d_model"], offset: int = 0
     ) -> Float[Tensor, "batch length d_model"]:
         """Add the rows from position `offset` on."""
-        return x + _rows(offset, x.shape[1], self.d_model, self.base).to(x)
+        return x + _rows(offset, x.shape[1], self.frequencies).to(x)
