@@ -13,7 +13,7 @@ from torch import Tensor
 from course_lib import messages
 from course_lib.checks import pretrained as checks
 from course_lib.decoding import DecodingSession
-from course_lib.decoding.sampling import sampler
+from course_lib.decoding.generate import next_token
 from course_lib.inspection import weights_version
 from course_lib.plots import figure
 from course_lib.plots.style import STYLE
@@ -156,7 +156,7 @@ class _Continuation:
             prompt = torch.tensor([self._tokenizer.encode(text)])
             prompt = prompt.to(self._model.lm_head.weight.device)
             self.session = DecodingSession(self._model, prompt)
-            self._sample = sampler([self._filtered], seed, prompt.device)
+            self._generator = torch.Generator(prompt.device).manual_seed(seed)
             self._read, self.prompt, self.generated, self.pieces = now, text, [], []
 
     def forget(self) -> None:
@@ -176,7 +176,7 @@ class _Continuation:
     def step(self) -> None:
         """Sample one more token, and let the model read it."""
         logits, before = self.session.logits, self.text()
-        token = self._sample(logits)  # (1,)
+        token = next_token(logits, [self._filtered], self._generator)  # (1,)
         p = logits[0].float().softmax(dim=-1)[token].item()
         self.session.step(token)
         self.generated.append(token.item())
