@@ -137,6 +137,7 @@ def _generate(
     eos_id: int,
     seed: int | None,
 ) -> Iterator[Int[Tensor, " batch"]]:
+    """Yield one token per sequence at a time, until every sequence has ended."""
     require_whole(max_length=max_length)
     processors = None if logits_processors is None else list(logits_processors)
     device = session.logits.device

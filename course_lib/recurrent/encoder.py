@@ -68,7 +68,7 @@ class GRUEncoder(nn.Module):
     Args:
         vocabulary_size: of the source.
         embedding_size: the dimension of a token's embedding $x_j$.
-        hidden_size: the dimension of the hidden state of each direction; that of $h_j$, `memory_size`, is twice it.
+        hidden_size: the dimension of each direction's state; that of $h_j$, `memory_size`, is twice it.
         pad_id: the padding token.
 
     Source: Schuster and Paliwal (1997); Bahdanau, Cho and Bengio (2015), section 3.2.
