@@ -165,23 +165,17 @@ def report(
 
 
 def show_source(thing: object) -> None:
-    """Show the verified source of a function or class of `course_lib`, without docstrings and `@validated`."""
+    """Show the verified source of a function or class of `course_lib`, without docstrings."""
     source = _without_docstrings(textwrap.dedent(inspect.getsource(thing))).rstrip()
     display({"text/markdown": f"```python\n{source}\n```", "text/plain": source}, raw=True)
 
 
 def _without_docstrings(source: str) -> str:
     lines = source.splitlines()
-
-    def drop(node: ast.stmt | ast.expr) -> None:
-        lines[node.lineno - 1 : node.end_lineno] = [None] * (node.end_lineno - node.lineno + 1)
-
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            drop(node.body[0])
-        for decorator in getattr(node, "decorator_list", []):
-            if ast.unparse(decorator).startswith("validated("):
-                drop(decorator)
+            first, last = node.body[0].lineno - 1, node.body[0].end_lineno
+            lines[first:last] = [None] * (last - first)
     return re.sub(r":\n\n+", ":\n", "\n".join(line for line in lines if line is not None))
 
 

@@ -1,19 +1,14 @@
 """Decoding: from a model's logits to a generated sequence."""
 
 from course_lib.decoding.beam import Beams, BeamStep, beam_search
-from course_lib.decoding.greedy import greedy
+from course_lib.decoding.generate import DecodingSession, IncrementalDecoder, greedy, sample, stream
 from course_lib.decoding.logits_processors import temperature, top_k, top_p
-from course_lib.decoding.protocol import DecodingState, IncrementalDecoder
-from course_lib.decoding.sampling import sample
-from course_lib.decoding.session import DecodingSession
-from course_lib.decoding.streaming import stream
 from course_lib.decoding.table_model import table_model
 
 __all__ = [
     "BeamStep",
     "Beams",
     "DecodingSession",
-    "DecodingState",
     "IncrementalDecoder",
     "beam_search",
     "greedy",

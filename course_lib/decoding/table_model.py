@@ -8,9 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from course_lib.checks import decoding as checks
 from course_lib.data import Vocabulary
-from course_lib.validation import validated
+from course_lib.validation import require_tokens
 
 #: The token ids so far, start token included.
 Prefix = tuple[int, ...]
@@ -49,16 +48,12 @@ class PrefixModel:
         self._next_token_logits = next_token_logits
         self._known: dict[Prefix, Tensor] = {}
 
-    @validated(checks.prefix_model_prefill)
     def prefill(
         self, source: Int[Tensor, "batch length"], *, bos_id: int | None = None
     ) -> tuple[Float[Tensor, "batch vocabulary"], PrefixState]:
-        """Take the rows of `source`, start token included, as prefixes; `bos_id` is ignored.
-
-        Raises:
-            ValueError: for tokens that are not in the vocabulary.
-        """
-        state = PrefixState(list(map(tuple, source.tolist())))
+        """Take the rows of `source`, start token included, as prefixes; `bos_id` is ignored."""
+        require_tokens(self.vocabulary_size, source=source)
+        state = PrefixState([tuple(row) for row in source.tolist()])
         return self._logits(state), state
 
     def decode_step(
@@ -76,7 +71,6 @@ class PrefixModel:
         return torch.stack([self._known[prefix] for prefix in state.prefixes])
 
 
-@validated(checks.table_model)
 def table_model(table: Table) -> tuple[PrefixModel, Vocabulary]:
     """Make a language model from a table of probabilities, and the vocabulary of its tokens.
 
@@ -88,27 +82,25 @@ def table_model(table: Table) -> tuple[PrefixModel, Vocabulary]:
             ("a",): {"bird": 1.0},
         })
         greedy(model, torch.tensor([[vocabulary.bos_id]]))
-
-    Args:
-        table: prefix → {token: probability}; `()` is the prefix before the first token.
-
-    Raises:
-        ValueError: for a table without the prefix `()`, prefixes that are not tuples of words, and
-            probabilities that are negative or do not sum to 1.
     """
+    if () not in table:
+        raise ValueError("the table has no entry for (), the prefix before the first token")
+    for prefix, row in table.items():
+        if not isinstance(prefix, tuple):
+            raise ValueError(f"the prefix {prefix!r} must be a tuple of words, e.g. ('the',)")
+        total = sum(row.values())
+        if not math.isclose(total, 1, abs_tol=1e-6) or min(row.values()) < 0:
+            raise ValueError(
+                f"the probabilities after {prefix!r} sum to {total:.4g}; probabilities must be 0 or more "
+                f"and sum to 1"
+            )
     words = dict.fromkeys(word for row in table.values() for word in row if word != Vocabulary.eos)
     vocabulary = Vocabulary(words)
-    known = {}
-    for prefix, row in table.items():
-        p = torch.zeros(len(vocabulary))
-        p[vocabulary.encode(list(row))] = torch.tensor([float(one) for one in row.values()])
-        if all(word in vocabulary for word in prefix):  # other prefixes cannot occur
-            tokens = (vocabulary.tokens.index(word) for word in prefix)
-            known[vocabulary.bos_id, *tokens] = p.log()
-    end = torch.full((len(vocabulary),), -math.inf)
-    end[vocabulary.eos_id] = 0.0
 
     def next_token_logits(prefixes: Sequence[Prefix]) -> Tensor:
-        return torch.stack([known.get(prefix, end) for prefix in prefixes])
+        texts = [tuple(vocabulary.tokens[i] for i in prefix[1:]) for prefix in prefixes]
+        rows = [table.get(text, {Vocabulary.eos: 1.0}) for text in texts]
+        p = torch.tensor([[row.get(token, 0.0) for token in vocabulary.tokens] for row in rows])
+        return p.log()  # (prefixes, vocabulary)
 
     return PrefixModel(len(vocabulary), next_token_logits), vocabulary

@@ -6,17 +6,21 @@
   represents the source. The three decoders differ in how they compute the context vector and where they use it.
 """
 
-from course_lib.recurrent.bahdanau import BahdanauDecoder
-from course_lib.recurrent.cell import GRUCell
-from course_lib.recurrent.decoder import DecoderStep
-from course_lib.recurrent.encoder import GRUEncoder
-from course_lib.recurrent.fixed_context import FixedContextDecoder
-from course_lib.recurrent.luong import LuongDecoder
+from course_lib.recurrent.decoders import (
+    BahdanauDecoder,
+    DecoderOutput,
+    DecoderStep,
+    FixedContextDecoder,
+    LuongDecoder,
+)
+from course_lib.recurrent.encoder import EncoderOutput, GRUCell, GRUEncoder
 from course_lib.recurrent.seq2seq import GenerationOutput, Seq2Seq
 
 __all__ = [
     "BahdanauDecoder",
+    "DecoderOutput",
     "DecoderStep",
+    "EncoderOutput",
     "FixedContextDecoder",
     "GRUCell",
     "GRUEncoder",

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from course_lib import messages
 from course_lib.decoding import DecodingSession
-from course_lib.decoding.sampling import sampler
+from course_lib.decoding.generate import next_token
 from course_lib.inspection import weights_version
 from course_lib.plots import figure
 from course_lib.plots.style import STYLE
@@ -154,7 +154,7 @@ class _Continuation:
         now = text, seed, weights_version(self._model)
         if now != self._read:
             self.session = DecodingSession(self._model, prompt)
-            self._sample = sampler([self._filtered], seed, prompt.device)
+            self._generator = torch.Generator(prompt.device).manual_seed(seed)
             self._read, self.prompt, self.generated, self.pieces = now, text, [], []
 
     def forget(self) -> None:
@@ -174,7 +174,7 @@ class _Continuation:
     def step(self) -> None:
         """Sample one more token, and let the model read it."""
         logits, before = self.session.logits, self.text()
-        token = self._sample(logits)  # (1,)
+        token = next_token(logits, [self._filtered], self._generator)  # (1,)
         p = logits[0].float().softmax(dim=-1)[token].item()
         self.session.step(token)
         self.generated.append(token.item())

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from course_lib import decoding
+from course_lib.decoding.logits_processors import require_distribution
 from course_lib.inspection import entropy, weights_version
 from course_lib.plots import BarsPanel, figure
 from course_lib.plots.style import STYLE
@@ -272,5 +273,5 @@ def _checked(given: NextTokens) -> NextTokens:
             f"first follows a generated token"
         )
     logits = logits.detach().float().cpu()
-    decoding.temperature(logits, 1.0)  # raises if nothing can be sampled
+    require_distribution(logits)
     return NextTokens(tokens, logits, generated)

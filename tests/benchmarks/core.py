@@ -1,4 +1,4 @@
-"""The layers and models beside PyTorch's, and what checks, groups of heads and fused kernels are worth.
+"""The layers and models beside PyTorch's, and what groups of heads and fused kernels are worth.
 
 Run it with ``python -m tests.benchmarks.core``; every ratio compares calls that took turns in one run.
 """
@@ -9,10 +9,8 @@ from torch import nn
 
 from course_lib.attention import scaled_dot_product_attention
 from course_lib.blocks import Dropout, LayerNorm
-from course_lib.positions import RotaryPositions, SinusoidalPositions, sinusoidal_table
-from course_lib.profiling import peak_memory
+from course_lib.positions import sinusoidal_table
 from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
-from course_lib.validation import unchecked
 from tests.helpers.timing import in_turn
 
 #: vocabulary, d_model, heads, d_ff, layers of encoder and decoder, batch, length
@@ -89,25 +87,6 @@ def training_step(vocabulary, d_model, heads, d_ff, layers, batch, length) -> No
 
 
 @torch.no_grad()
-def validation_share() -> None:
-    config = TransformerConfig(
-        target_vocabulary=100, d_model=64, num_heads=4, encoder_layers=2, decoder_layers=2, d_ff=128
-    )
-    model, (source, target) = Transformer(config).eval(), padded_pair(100, 8, 16)
-
-    def without() -> None:
-        with unchecked():
-            model(source, target)
-
-    took = in_turn(rounds=300, checked=lambda: model(source, target), unchecked=without)
-    share = 1 - took["unchecked"] / took["checked"]
-    print(
-        f"forward pass, d_model 64, 2+2 layers, batch 8 × 16: {took['checked']:.2f} ms, "
-        f"of which checks {100 * share:.1f} %"
-    )
-
-
-@torch.no_grad()
 def grouped_heads() -> None:
     query, key, value = torch.randn(8, 8, 1, 64), *torch.randn(2, 8, 1, 512, 64)
     took = in_turn(
@@ -160,25 +139,13 @@ def decode_step(d_model: int, layers: int, batch: int, past: int) -> None:
     )
 
 
-def far_positions() -> None:
-    x, heads = torch.zeros(1, 1, 64), torch.zeros(1, 1, 1, 64)
-    sinusoids, rotary = SinusoidalPositions(64), RotaryPositions(64)
-    for name, call in (
-        ("sinusoidal", lambda: sinusoids(x, 1_000_000)),
-        ("rotary", lambda: rotary.rotate(heads, heads, 1_000_000)),
-    ):
-        print(f"one token at position 1,000,000, {name}: {peak_memory(call) / 1024:.0f} kB")
-
-
 if __name__ == "__main__":
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    validation_share()
     grouped_heads()
     fused_kernels()
     decode_step(64, 2, batch=8, past=16)
     decode_step(128, 4, batch=1, past=64)
-    far_positions()
     torch.set_num_threads(2)
     training_step(*LARGE)
     training_step(*DEEP)

@@ -22,7 +22,7 @@ def main() -> None:
     theirs.generation_config.suppress_tokens = [PAD, EOS]
     ours = from_gpt2(theirs)
     ruled_out = torch.zeros(VOCABULARY).index_fill(0, torch.tensor([PAD, EOS]), -torch.inf)
-    ours.out.register_forward_hook(lambda layer, given, logits: logits + ruled_out)
+    ours.lm_head.register_forward_hook(lambda layer, given, logits: logits + ruled_out)
     prompt = torch.randint(3, VOCABULARY, (BATCH, PROMPT))
 
     def search() -> Beams:

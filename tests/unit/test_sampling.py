@@ -5,7 +5,6 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from torch import nn
 
 from course_lib.decoding import greedy, sample, stream, temperature, top_k, top_p
 from course_lib.transformer import DecoderOnly, Transformer
@@ -301,31 +300,13 @@ S = torch.tensor([[3, 4, 5, 0], [6, 7, 8, 9]])
 READER = model()
 
 
-@pytest.mark.usefixtures("without_annotations")
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: sample(nn.Linear(2, 2), S), r"model is a Linear without prefill, .* it must be an IncrementalDecoder, such as a Transformer"),
-        (lambda: sample(READER, S, num_samples=0), r"num_samples=0 is below 1"),
-        (lambda: sample(READER, S, num_samples=1.5), r"num_samples=1\.5 is a float"),
-        (lambda: sample(READER, S, max_length=0), r"max_length=0 is below 1"),
-        (lambda: sample(READER, S, seed=-1), r"seed=-1 is below 0"),
-        (lambda: sample(READER, S, seed="one"), r"seed='one' is a str"),
-        (lambda: sample(READER, S, eos_id=-1), r"eos_id=-1 is below 0"),
-        (lambda: sample(READER, S, bos_id=8), r"bos_id=8, but the vocabulary has 8 tokens"),
-        (lambda: sample(READER, S + 2), r"source holds 11; the vocabulary has 11 tokens"),
-        (lambda: sample(READER, [[3, 4]]), r"source is a list; a tensor is needed"),
-        (lambda: sample(READER, S, logits_processors=lambda z: top_k(z, 3)), r"logits_processors=<function .* must be a list of functions from logits to logits, e\.g\. \[lambda z: top_k\(z, 10\)\]"),
-        (lambda: sample(READER, S, logits_processors=None), r"logits_processors=None must be a list of functions"),
-        (lambda: sample(READER, S, logits_processors=[3]), r"logits_processors=\[3\] must be a list of functions"),
-        (lambda: sample(READER, S, logits_processors="top_k"), r"logits_processors='top_k' must be a list of functions"),
-        (lambda: sample(READER, S, logits_processors=[lambda z: z - INF]), r"logits are minus infinity for every token, so there is nothing to choose from; what came before has ruled out all"),
-        (lambda: sample(READER, S, logits_processors=[lambda z: z * float("nan")]), r"logits holds NaN; every score must be a number or minus infinity"),
-        (lambda: sample(READER, S, logits_processors=[lambda z: z + INF]), r"logits holds plus infinity"),
-        (lambda: sample(READER, S, logits_processors=[print]), r"a logits processor returned None; it must return logits of the shape it was given, \(2, 8\)"),
-        (lambda: sample(READER, S, logits_processors=[lambda z: z.argmax(-1)]), r"a logits processor returned shape \(2,\); it must return logits"),
-        (lambda: sample(READER, S, logits_processors=[lambda z: z[:, :4]]), r"a logits processor returned shape \(2, 4\)"),
-        (lambda: sample(READER, S, logits_processors=[lambda z: top_p(z, 2)]), r"p=2 is above 1"),
+        (lambda: list(stream(READER, S, max_length=0)), r"max_length=0 is below 1"),
+        (lambda: sample(READER, S, logits_processors=[lambda z: z - INF]), r"every logit is minus infinity, so there is nothing to choose from"),
+        (lambda: sample(READER, S, logits_processors=[lambda z: z * float("nan")]), r"logits holds NaN or plus infinity"),
+        (lambda: sample(READER, S, logits_processors=[lambda z: z + INF]), r"logits holds NaN or plus infinity"),
         (lambda: sample(leaning(model(), eos=float("nan")), S), r"logits holds NaN"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Checks: what they cost to suggest, what they take, and when they run."""
+"""The functions that name a wrong argument: what they suggest, and what they take."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,8 @@ import torch
 from course_lib.masks import causal_mask
 from course_lib.validation import (
     require_divides,
-    require_even,
     require_one_of,
     require_whole,
-    unchecked,
-    validated,
 )
 
 # Annotations ask for Python's own numbers; a learner, for whom they are not enforced, may pass NumPy's.
@@ -63,7 +60,6 @@ def test_whole_numbers_may_be_those_of_numpy(number):
         (lambda: require_whole(n=np.float64(3)), "n=.* is a float64; it must be a whole number"),
         (lambda: require_whole(n=np.bool_(True)), "n=.* is a bool"),
         (lambda: require_whole(n=torch.tensor(3)), "is a Tensor; it must be a whole number"),
-        (lambda: require_even(n=np.int64(5)), "n=5 is odd; it must be even"),
         (
             lambda: require_one_of(("relu", "gelu"), activation="rellu"),
             "activation='rellu' is unknown; it must be one of 'relu', 'gelu'. Did you mean 'relu'?",
@@ -73,79 +69,3 @@ def test_whole_numbers_may_be_those_of_numpy(number):
 def test_bad_input_is_refused_by_name(call, says):
     with pytest.raises(ValueError, match=says):
         call()
-
-
-# --- when checks run -------------------------------------------------------------------------
-
-
-@pytest.fixture
-def counted():
-    """A function with a check, one that calls it, and the calls of the check so far."""
-    seen = []
-
-    def check(x, *, y=0):
-        seen.append((x, y))
-        if x < 0:
-            raise ValueError(f"x={x} is below 0")
-
-    @validated(check)
-    def inner(x, *, y=0):
-        return x + y
-
-    @validated(check)
-    def outer(x, *, y=0):
-        return inner(x - 1, y=y)
-
-    return inner, outer, seen
-
-
-def test_a_public_call_is_checked_once_and_inner_calls_are_not(counted):
-    inner, outer, seen = counted
-    assert outer(0, y=3) == 2 and seen == [(0, 3)]
-    assert inner(4) == 4 and seen == [(0, 3), (4, 0)]
-
-
-def test_after_an_error_calls_are_checked_again(counted):
-    inner, outer, seen = counted
-    for _ in range(2):
-        with pytest.raises(ValueError, match="x=-1 is below 0"):
-            inner(-1)
-        with pytest.raises(TypeError):
-            outer("a")
-    assert len(seen) == 4
-
-
-def test_checks_can_be_left_out(counted):
-    inner, _, seen = counted
-    with unchecked():
-        assert inner(-1) == -1
-    assert seen == []
-
-
-def test_code_that_a_caller_handed_in_is_checked_inside_the_library(counted):
-    inner, outer, seen = counted
-
-    @validated(lambda callback: None, calls_back=True)
-    def library(callback):
-        return callback()
-
-    assert library(lambda: outer(5)) == 4 and seen == [(5, 0)]
-
-
-def test_a_wrong_argument_is_named_as_without_a_check(counted):
-    inner, _, _ = counted
-    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
-        inner(1, z=2)
-    with pytest.raises(TypeError, match="missing a required argument: 'x'"):
-        inner()
-
-
-def test_compile_many_functions_with_checks(as_one_graph):
-    """PyTorch compiles one code object at most 8 times; every function with a check has one of its own."""
-    for number in range(20):
-
-        @validated(lambda x: None)
-        def function(x, number=number):
-            return x + number
-
-        assert as_one_graph(function)(torch.tensor(1)) == 1 + number

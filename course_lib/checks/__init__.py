@@ -1,1 +1,0 @@
-"""What public functions refuse: one module of checks per module of the library, one check per public function."""
