@@ -144,7 +144,8 @@ def attend(
         training: whether dropout is applied.
     """
     weights = masked_softmax(scores, mask)  # (…, query, key)
-    weights = weights.to(value.dtype)  # under autocast, scores have a dtype of their own
+    if value.is_floating_point():  # whole numbers would round the weights to 0 and 1
+        weights = weights.to(value.dtype)  # under autocast, scores have a dtype of their own
     return AttentionOutput(F.dropout(weights, dropout, training) @ value, weights)
 
 

@@ -85,7 +85,7 @@ class LayerNorm(nn.Module):
         centred = wide - wide.mean(dim=-1, keepdim=True)  # (…, d_model)
         variance = centred.square().mean(dim=-1, keepdim=True)  # (…, 1)
         normal = centred * torch.rsqrt(variance + self.eps)  # (…, d_model)
-        return (normal * self.weight + self.bias).to(x.dtype)
+        return (normal * self.weight.expand_as(normal) + self.bias).to(x.dtype)
 
 
 class RMSNorm(nn.Module):
@@ -113,7 +113,7 @@ class RMSNorm(nn.Module):
         wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
         mean_square = wide.square().mean(dim=-1, keepdim=True)  # (…, 1)
         normal = wide * torch.rsqrt(mean_square + self.eps)  # (…, d_model)
-        return (normal * self.weight).to(x.dtype)
+        return (normal * self.weight.expand_as(normal)).to(x.dtype)
 
 
 class Dropout(nn.Dropout):

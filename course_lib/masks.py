@@ -58,7 +58,7 @@ def padding_mask_from_tokens(
 
     $$m_{b,1,j} = [\,\text{tokens}_{b,j} \ne \text{pad}\,]$$
     """
-    return (tokens != pad_id)[:, None, :]
+    return (tokens != pad_id).unsqueeze(-2)
 
 
 def causal_mask(

@@ -69,7 +69,7 @@ def performer_features(
 
     Source: Choromanski et al. (2021), lemma 1.
     """
-    return torch.exp(_exponents(x, projection)) / math.sqrt(len(projection))
+    return torch.exp(_exponents(x, projection)) / math.sqrt(projection.shape[-2])
 
 
 def _exponents(x: Tensor, projection: Tensor) -> Tensor:

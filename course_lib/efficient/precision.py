@@ -34,9 +34,11 @@ def without_autocast(x: Tensor) -> AbstractContextManager:
 
 
 def output_dtype(x: Tensor) -> torch.dtype:
-    """Return the dtype of x, or that to which autocast converts it."""
+    """Return the dtype of x, of whole numbers float32, or that to which autocast converts it."""
     converts = _autocast(x) and x.dtype != torch.float64
-    return torch.get_autocast_dtype(x.device.type) if converts else x.dtype
+    if converts:
+        return torch.get_autocast_dtype(x.device.type)
+    return x.dtype if x.is_floating_point() else torch.float32
 
 
 def _autocast(x: Tensor) -> bool:

@@ -26,10 +26,10 @@ class LearnedPositions(EmbeddingPositions):
         self, x: Float[Tensor, "batch length d_model"], offset: int = 0
     ) -> Float[Tensor, "batch length d_model"]:
         """Add the rows from position `offset` on."""
-        end = offset + x.shape[1]
+        end = offset + x.shape[-2]
         if end > self.max_length:
             raise ValueError(
                 f"x needs positions {offset} to {end - 1}, but the table was made with "
                 f"max_length={self.max_length}: it has learned nothing beyond {self.max_length - 1}"
             )
-        return x + self.table[offset:end]
+        return x + self.table[offset:end].expand_as(x)

@@ -44,8 +44,9 @@ def rotary(
         raise ValueError(
             f"positions has shape {tuple(positions.shape)}; it must be ({x.shape[-2]},), one position per vector"
         )
+    x = (x if x.is_floating_point() else x.float()).contiguous()
     omega = frequencies(x.shape[-1], base).to(positions.device)
-    return rotate_pairs(x.contiguous(), phases(torch.outer(positions.double(), omega), x), layout)
+    return rotate_pairs(x, phases(torch.outer(positions.double(), omega), x), layout)
 
 
 def phases(angle: Float[Tensor, "length pair"], x: Tensor) -> Complex[Tensor, "length pair"]:

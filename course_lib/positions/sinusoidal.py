@@ -61,4 +61,5 @@ class SinusoidalPositions(EmbeddingPositions):
         self, x: Float[Tensor, "batch length d_model"], offset: int = 0
     ) -> Float[Tensor, "batch length d_model"]:
         """Add the rows from position `offset` on."""
-        return x + _rows(offset, x.shape[1], self.frequencies).to(x)
+        x = x if x.is_floating_point() else x.float()  # the rows must not become whole numbers
+        return x + _rows(offset, x.shape[-2], self.frequencies).to(x).expand_as(x)
