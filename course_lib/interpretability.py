@@ -38,12 +38,23 @@ def attention_weights(
 # --- what a head attends to: (…, query, key) → (…,) ------------------------------------------
 
 
+def _length(weights: Tensor) -> int:
+    """Return how many tokens these weights are of; they must be those of a full pass of self-attention."""
+    queries, keys = weights.shape[-2:]
+    if queries != keys:
+        raise ValueError(
+            f"weights are of {queries} queries and {keys} keys; a score needs as many of both, so the weights "
+            f"of self-attention without a cache"
+        )
+    return keys
+
+
 def previous_token_score(weights: Float[Tensor, "*heads query query"]) -> Float[Tensor, "*heads"]:
     r"""Return the mean weight on the token before: $\frac{1}{n-1} \sum_{i \ge 1} \alpha_{i,\,i-1}$.
 
     Source: Olsson et al. (2022), "In-context learning and induction heads".
     """
-    return weights.diagonal(-1, -2, -1).mean(-1)
+    return weights.diagonal(-1, -2, -1).sum(-1) / (_length(weights) - 1)
 
 
 def first_token_score(
@@ -53,7 +64,7 @@ def first_token_score(
 
     Source: Xiao et al. (2024), "Efficient streaming language models with attention sinks".
     """
-    if start >= weights.shape[-1]:
+    if start >= _length(weights):
         raise ValueError(f"start={start} leaves no token: the weights are of {weights.shape[-1]}")
     return weights[..., start:, 0].mean(-1)
 
@@ -73,7 +84,7 @@ def induction_score(
 
     Source: Olsson et al. (2022), "In-context learning and induction heads".
     """
-    if not 2 <= period < weights.shape[-1]:
+    if not 2 <= period < _length(weights):
         raise ValueError(
             f"period={period} must be from 2 to below the number of tokens, {weights.shape[-1]}"
         )
@@ -132,7 +143,7 @@ def logit_lens(
 
     Source: nostalgebraist (2020), "Interpreting GPT: the logit lens".
     """
-    return model.lm_head(model.norm(residual_streams(model, tokens)[:, :, position]))
+    return model.lm_head(model.norm(residual_streams(model, tokens).select(2, position)))
 
 
 @torch.no_grad()

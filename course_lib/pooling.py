@@ -85,6 +85,11 @@ def attention_pooling(
 
     Source: Nadaraya (1964), Watson (1964).
     """
+    if queries.dim() != 1 or keys.dim() != 1:  # a column would be a batch of points, each alone
+        raise ValueError(
+            f"queries has shape {tuple(queries.shape)} and keys has shape {tuple(keys.shape)}; they must be "
+            f"(query,) and (key,)"
+        )
     bandwidth = torch.as_tensor(bandwidth, dtype=keys.dtype, device=keys.device).reshape(())
     if not is_compiling():
         require_finite(queries=queries, keys=keys, values=values)

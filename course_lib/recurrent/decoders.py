@@ -54,7 +54,7 @@ class RecurrentDecoder(nn.Module):
     def forward(self, target: Int[Tensor, "batch target"], encoded: EncoderOutput) -> DecoderOutput:
         """Teacher forcing: each step reads a token of the target, not the one predicted before it."""
         state, steps = self.initial_state(encoded), []
-        for token in target.unbind(dim=1):  # (batch,)
+        for token in target.t():  # (batch,)
             steps.append(self.step(token, state, encoded))
             state = steps[-1].state
         logits, _, weights = zip(*steps, strict=True)

@@ -37,6 +37,8 @@ class TokenEmbedding(nn.Embedding):
 
     def forward(self, tokens: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length d_model"]:
         """Look up the tokens."""
+        if tokens.dim() != 2:  # with an axis more, each token would be a sequence of its own
+            raise ValueError(f"tokens has shape {tuple(tokens.shape)}; it must be (batch, length)")
         if not torch.compiler.is_compiling():
             require_tokens(self.num_embeddings, tokens=tokens)
         return super().forward(tokens) * self.factor

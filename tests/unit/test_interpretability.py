@@ -130,6 +130,10 @@ def test_surprisal_equals_a_loop(ledger):
         (lambda m, t: attention_weights(m, t.repeat(2, 1)), "2 sequences; give one"),
         (lambda m, t: first_token_score(torch.rand(5, 5)), "start=10 leaves no token"),
         (lambda m, t: induction_score(torch.rand(5, 5), 5), "period=5 must be from 2"),
+        (
+            lambda m, t: previous_token_score(torch.rand(1, 5)),
+            "weights are of 1 queries and 5 keys; ",
+        ),
     ],
 )
 def test_bad_input_is_refused(without_annotations, call, says):

@@ -385,6 +385,11 @@ X, Y = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([1.0, 2.0, 3.0])
         ((X, X, Y), {"bandwidth": math.nan}, r"bandwidth=nan is not"),
         ((X, X, Y), {"bandwidth": 1e-46}, r"bandwidth=0 is not"),  # it is 0 in float32
         ((X, torch.tensor([0.0, math.nan, 2.0]), Y), {}, r"keys holds nan at index 1"),
+        (
+            (X[:, None], X, Y),
+            {},
+            r"queries has shape \(3, 1\) and keys has shape \(3,\); they must be",
+        ),
         ((X, X, Y), {"kernel": torch.sin}, "kernel returned a negative number"),
         ((X, X, Y), {"kernel": lambda u: 1 / u.abs()}, "kernel returned .* infinity"),
     ],
