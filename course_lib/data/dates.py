@@ -121,7 +121,7 @@ def written_dates(count: int, *, split: str = "train", seed: int = 0) -> list[Wr
         seed: the same seed gives the same dates.
     """
     require_one_of(_SPLITS, split=split)
-    rng = random.Random(f"{split} {seed}")
+    rng = random.Random(f"{split} {int(seed)}")
     days = [FIRST_DAY + timedelta(n) for n in range((LAST_DAY - FIRST_DAY).days + 1)]
     days = [day for day in days if is_held_out(day) == (split == "held-out days")]
     styles = [pair for pair in DATE_STYLES if pair != HELD_OUT_STYLE]

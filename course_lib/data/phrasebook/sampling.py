@@ -46,7 +46,7 @@ def phrases(count: int, *, split: str = "train", seed: int = 0) -> list[Phrase]:
         seed: the same seed gives the same sentences.
     """
     require_one_of(("train", "held out"), split=split)
-    rng = random.Random(f"{split} {seed}")
+    rng = random.Random(f"{split} {int(seed)}")
     held_out = held_out_pairs()
     sampled: list[Phrase] = []
     while len(sampled) < count:
