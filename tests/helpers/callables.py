@@ -1,11 +1,14 @@
-"""A valid call of every public callable that computes: a function and its arguments, made anew each time."""
+"""A valid call of every public callable that computes, made anew each time, and what may stand for its arguments."""
 
+import copy
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from course_lib import (
     attention,
@@ -90,39 +93,80 @@ def train(**arguments: Any) -> Call:
     )
 
 
+def leaves(result: Any) -> list[Any]:
+    """All that a result holds, in order: of modules their weights, of objects their attributes."""
+    if isinstance(result, nn.Module):
+        return leaves(result.state_dict())
+    if isinstance(result, dict):
+        return [*result, *leaves(list(result.values()))]
+    if isinstance(result, (list, tuple)):
+        return [one for part in result for one in leaves(part)]
+    return leaves(vars(result)) if is_dataclass(result) else [result]
+
+
+def forms(value: Any) -> dict[str, tuple[Any, Any]]:
+    """By name, what may stand in place of a value, and what it then means; None where it means nothing."""
+    if isinstance(value, bool):
+        return {"NumPy": (np.bool_(value), value), "0 or 1": (int(value), value)}
+    if isinstance(value, int):
+        return {"NumPy": (np.int64(value), value), "float": (float(value), value), "True": (True, 1)}  # fmt: skip
+    if isinstance(value, float):
+        return {"NumPy": (np.float64(value), value)}
+    if isinstance(value, nn.Module):
+        return {"float64": (copy.deepcopy(value).double(), value)}
+    if not isinstance(value, Tensor):
+        return {}
+    found = {
+        "strided": (torch.stack([value, value], -1)[..., 0], value),
+        "an axis more": (value[None], value),
+        "an axis at the end": (value[..., None], value),
+        "an axis less": (value[0], value[:1]),
+        "one row": (value[:1], value[:1].expand_as(value)),
+        "one component": (value[..., :1], value[..., :1].expand_as(value)),
+        "fewer components": (value[..., 1:], None),
+    }
+    if value.dim() > 1:
+        fewer = value[..., 1:, :]
+        found["fewer rows"] = (fewer, fewer.expand_as(value) if fewer.shape[-2] == 1 else None)
+        found["transposed"] = (value.mT, None)
+    if value.dtype == torch.bool:
+        additive = torch.zeros(value.shape).masked_fill(~value, -torch.inf)
+        return found | {"0 and 1": (value.long(), value), "0.0 and 1.0": (value.float(), value),
+                        "0 and -inf": (additive, value)}  # fmt: skip
+    if not value.is_floating_point():
+        return found | {"int32": (value.int(), value)}
+    whole = (3 * value).long()
+    return found | {"float64": (value.double(), value), "whole": (whole, whole.to(value.dtype))}
+
+
 def calls() -> dict[str, Callable[[], Call]]:
-    """By name, what makes the call."""
+    """By name, what makes the call; the same random numbers are in it each time."""
     q, k, v = ("query", "key", "value")
     made: dict[str, Callable[[], Call]] = {}
 
-    def add(name: str, function: Callable, /, **arguments: Callable[[], Any] | Any) -> None:
+    def seeded(name: str, make: Callable[[], Call]) -> None:
         def call() -> Call:
             torch.manual_seed(0)
-            return Call(function, {n: a() if callable(a) else a for n, a in arguments.items()})
+            return make()
 
         made[name] = call
 
     def module(
-        name: str, layer: Callable[[], nn.Module], /, **inputs: Callable[[], Any] | Any
+        name: str, layer: Callable[[], Callable], /, **given: Callable[[], Any] | Any
     ) -> None:
-        def call() -> Call:
-            torch.manual_seed(0)
-            return Call(layer(), {n: a() if callable(a) else a for n, a in inputs.items()})
+        make = lambda: {n: a() if callable(a) else a for n, a in given.items()}  # noqa: E731
+        seeded(name, lambda: Call(layer(), make()))
 
-        made[name] = call
+    def add(name: str, function: Callable, /, **arguments: Callable[[], Any] | Any) -> None:
+        module(name, lambda: function, **arguments)
 
     # --- 1 to 3: kernel regression, scores, recurrent networks -----------------------------------
     series = {"keys": lambda: x(5), "values": lambda: x(5), "kernel": "gaussian", "bandwidth": 0.7}
     add("attention_pooling", pooling.attention_pooling, queries=lambda: x(4), **series)
     add("leave_one_out_error", pooling.leave_one_out_error, **series)
     add("NadarayaWatson", pooling.NadarayaWatson, bandwidth=0.7)
-    module(
-        "NadarayaWatson.forward",
-        lambda: pooling.NadarayaWatson(0.7),
-        queries=lambda: x(4),
-        keys=lambda: x(5),
-        values=lambda: x(5),
-    )
+    module("NadarayaWatson.forward", lambda: pooling.NadarayaWatson(0.7), queries=lambda: x(4),
+           keys=lambda: x(5), values=lambda: x(5))  # fmt: skip
     vectors = {q: lambda: x(2, 4, 6), k: lambda: x(2, 5, 6)}
     pairs = {"query_size": 6, "key_size": 6, "hidden_size": 3}
     for name, score in {
@@ -139,18 +183,11 @@ def calls() -> dict[str, Callable[[], Call]]:
     add("AdditiveScore", scoring.AdditiveScore, **pairs)
     add("ConcatScore", scoring.ConcatScore, **pairs)
     add("GRUCell", recurrent.GRUCell, **CELL)
-    module(
-        "GRUCell.forward",
-        lambda: recurrent.GRUCell(**CELL),
-        input=lambda: x(2, 3),
-        state=lambda: x(2, 4),
-    )
+    module("GRUCell.forward", lambda: recurrent.GRUCell(**CELL), input=lambda: x(2, 3),
+           state=lambda: x(2, 4))  # fmt: skip
     add("GRUEncoder", recurrent.GRUEncoder, **ENCODER)
-    module(
-        "GRUEncoder.forward",
-        lambda: recurrent.GRUEncoder(**ENCODER),
-        source=lambda: tokens(11, 2, 5),
-    )
+    module("GRUEncoder.forward", lambda: recurrent.GRUEncoder(**ENCODER),
+           source=lambda: tokens(11, 2, 5))  # fmt: skip
     decoders = {
         "FixedContextDecoder": (recurrent.FixedContextDecoder, {"readout_size": 5}),
         "BahdanauDecoder": (recurrent.BahdanauDecoder, {"score_size": 3, "readout_size": 5}),
@@ -158,25 +195,13 @@ def calls() -> dict[str, Callable[[], Call]]:
     }
     for name, (decoder, more) in decoders.items():
         add(name, decoder, **DECODER, **more)
-        module(
-            f"{name}: Seq2Seq.forward",
-            lambda decoder=decoder: seq2seq(decoder),
-            source=lambda: tokens(11, 2, 5),
-            target=lambda: tokens(9, 2, 4),
-        )
-    add(
-        "Seq2Seq",
-        recurrent.Seq2Seq,
-        encoder=lambda: recurrent.GRUEncoder(**ENCODER),
-        decoder=lambda: recurrent.BahdanauDecoder(**DECODER),
-        bos_id=1,
-        eos_id=2,
-        pad_id=0,
-    )
-    made["Seq2Seq.generate"] = lambda: Call(
-        seq2seq().generate, {"source": tokens(11, 2, 5), "max_length": 3}
-    )
-    made["Seq2Seq.decode_step"] = lambda: decode_step(seq2seq)
+        module(f"{name}: Seq2Seq.forward", lambda decoder=decoder: seq2seq(decoder),
+               source=lambda: tokens(11, 2, 5), target=lambda: tokens(9, 2, 4))  # fmt: skip
+    add("Seq2Seq", recurrent.Seq2Seq, encoder=lambda: recurrent.GRUEncoder(**ENCODER),
+        decoder=lambda: recurrent.BahdanauDecoder(**DECODER), bos_id=1, eos_id=2, pad_id=0)  # fmt: skip
+    module("Seq2Seq.generate", lambda: seq2seq().generate, source=lambda: tokens(11, 2, 5),
+           max_length=3)  # fmt: skip
+    seeded("Seq2Seq.decode_step", lambda: decode_step(seq2seq))
 
     # --- 4 and 5: masks, attention, heads --------------------------------------------------------
     mask = lambda: masks.causal_mask(4, 5)  # noqa: E731
@@ -187,22 +212,13 @@ def calls() -> dict[str, Callable[[], Call]]:
     add("causal_mask", masks.causal_mask, query_length=4, key_length=5)
     add("from_additive", masks.from_additive, mask=lambda: masks.to_additive(mask()))
     add("to_additive", masks.to_additive, mask=mask, dtype=torch.float32)
-    made["combine_masks"] = lambda: Call(
-        lambda first, second: masks.combine_masks(first, second),
-        {"first": mask(), "second": masks.padding_mask(torch.tensor([3, 5]))},
-    )
+    add("combine_masks", lambda first, second: masks.combine_masks(first, second), first=mask,
+        second=lambda: masks.padding_mask(torch.tensor([3, 5])))  # fmt: skip
     heads = {q: lambda: x(2, 3, 4, 6), k: lambda: x(2, 3, 5, 6), v: lambda: x(2, 3, 5, 6)}
     for need_weights in (True, False):
-        add(
-            f"scaled_dot_product_attention, need_weights={need_weights}",
-            attention.scaled_dot_product_attention,
-            **heads,
-            mask=mask,
-            scale=0.4,
-            bias=lambda: x(3, 4, 5),
-            dropout=0.0,
-            need_weights=need_weights,
-        )
+        add(f"scaled_dot_product_attention, need_weights={need_weights}",
+            attention.scaled_dot_product_attention, **heads, mask=mask, scale=0.4,
+            bias=lambda: x(3, 4, 5), dropout=0.0, need_weights=need_weights)  # fmt: skip
     add("attend", attention.attend, scores=lambda: x(2, 4, 5), value=lambda: x(2, 5, 6), mask=mask,
         dropout=0.0)  # fmt: skip
     single = {"d_model": 6, "d_head": 4}
@@ -314,11 +330,10 @@ def calls() -> dict[str, Callable[[], Call]]:
            target=lambda: tokens(9, 2, 4))  # fmt: skip
     module("DecoderOnly.forward", lambda: model(transformer.DecoderOnly),
            tokens=lambda: tokens(9, 2, 4))  # fmt: skip
-    made["Transformer.decode_step"] = lambda: decode_step(model)
-    made["DecoderOnly.decode_step"] = lambda: decode_step(lambda: model(transformer.DecoderOnly))
-    made["KeyValueCache.update"] = lambda: Call(
-        cache.KeyValueCache().update, {"key": x(2, 3, 4, 6), "value": x(2, 3, 4, 6)}
-    )
+    seeded("Transformer.decode_step", lambda: decode_step(model))
+    seeded("DecoderOnly.decode_step", lambda: decode_step(lambda: model(transformer.DecoderOnly)))
+    module("KeyValueCache.update", lambda: cache.KeyValueCache().update, key=lambda: x(2, 3, 4, 6),
+           value=lambda: x(2, 3, 4, 6))  # fmt: skip
 
     one = {"model": lambda: model(transformer.DecoderOnly), "tokens": lambda: tokens(9, 1, 4)}
     add("attention_weights", interpretability.attention_weights, **one)
@@ -341,8 +356,8 @@ def calls() -> dict[str, Callable[[], Call]]:
         steps=20, warmup=10)  # fmt: skip
     add("TrainingConfig", training.TrainingConfig, max_grad_norm=1.0, gradient_accumulation_steps=1,
         checkpoint_every=100)  # fmt: skip
-    made["fit"] = lambda: train(steps=2, lr=0.1, seed=0)
-    made["train_step"] = lambda: train(max_grad_norm=1.0)
+    seeded("fit", lambda: train(steps=2, lr=0.1, seed=0))
+    seeded("train_step", lambda: train(max_grad_norm=1.0))
     decode = {"source": lambda: tokens(9, 2, 5), "max_length": 4, "bos_id": 1, "eos_id": 2}
     for name, build in (("Transformer", model), ("Seq2Seq", seq2seq)):
         add(f"greedy, {name}", decoding.greedy, model=build, **decode)
@@ -361,10 +376,8 @@ def calls() -> dict[str, Callable[[], Call]]:
     add("brevity_penalty", bleu.brevity_penalty, candidate_length=5, reference_length=6)
     add("pad", data.pad, sequences=lambda: [torch.tensor([3, 4]), torch.tensor([5])], pad_id=0)
     batch = lambda: [torch.tensor([3, 4]), torch.tensor([5, 6, 7])]  # noqa: E731
-    made["PairBatches"] = lambda: Call(
-        lambda **arguments: next(iter(data.PairBatches(**arguments))),
-        {"sources": batch(), "targets": batch(), "batch_size": 2, "pad_id": 0, "seed": 0},
-    )
+    add("PairBatches", lambda **given: next(iter(data.PairBatches(**given))), sources=batch,
+        targets=batch, batch_size=2, pad_id=0, seed=0)  # fmt: skip
     add("Vocabulary", data.Vocabulary, tokens=["a", "b"])
     add("phrases", data.phrases, count=3, split="train", seed=0)
     add("written_dates", data.written_dates, count=3, split="train", seed=0)
@@ -396,8 +409,9 @@ def calls() -> dict[str, Callable[[], Call]]:
     surface = scaling.LossSurface(1.7, 400.0, 0.3, 400.0, 0.3)
     add("LossSurface.predict", surface.predict, parameters=many, tokens=many)
     add("LossSurface.optimal", surface.optimal, flops=1e12, flops_per_parameter=6.0)
-    add("fit_loss_surface", scaling.fit_loss_surface, parameters=many, tokens=[1e5, 2e5, 4e5, 1e5, 2e5],
-        loss=losses, delta=0.1)  # fmt: skip
+    runs = [1e5, 2e5, 4e5, 1e5, 2e5]
+    add("fit_loss_surface", scaling.fit_loss_surface, parameters=many, tokens=runs,
+        loss=surface.predict(many, runs).tolist(), delta=0.1, start=surface)  # fmt: skip
     add("isoflop_minimum", scaling.isoflop_minimum, parameters=many, loss=[2.2, 2.0, 1.9, 2.0, 2.3])
     return made
 
