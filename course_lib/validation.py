@@ -54,8 +54,10 @@ def require_tokens(vocabulary_size: int, **tensors: Tensor) -> None:
 
 
 def require_finite(**tensors: Tensor) -> None:
-    """Refuse an empty tensor, and one with NaN or infinity."""
+    """Refuse what is no tensor, an empty one, and one with NaN or infinity."""
     for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise ValueError(f"{name} is a {type(tensor).__name__}; a tensor is needed")
         if tensor.numel() == 0:
             raise ValueError(
                 f"{name} is empty (shape {tuple(tensor.shape)}); it needs at least one element"

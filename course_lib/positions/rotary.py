@@ -100,7 +100,11 @@ class RotaryPositions(AttentionPositions):
         if is_compiling():
             return phases(angles(offset, length, self.frequencies), x)
         kind, omega, table = self._table
-        if kind != (x.dtype, x.device) or omega is not self.frequencies or len(table) < offset + length:
+        if (
+            kind != (x.dtype, x.device)
+            or omega is not self.frequencies
+            or len(table) < offset + length
+        ):
             with torch.inference_mode(False):  # what is kept must serve in training too
                 table = phases(angles(0, 2 * (offset + length), self.frequencies), x)
             self._table = ((x.dtype, x.device), self.frequencies, table)
