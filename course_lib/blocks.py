@@ -240,11 +240,12 @@ class EncoderBlock(nn.Module):
             cache: keys and values of the tokens before `x`; see `MultiHeadAttention`.
             is_causal: True for `causal_mask` in place of a mask.
         """
-        options = {"mask": mask, "cache": cache, "is_causal": is_causal}
         if self.norm_first:
-            x = x + self.dropout(self.attention(self.norm1(x), **options).output)
+            attended = self.attention(self.norm1(x), mask=mask, cache=cache, is_causal=is_causal)
+            x = x + self.dropout(attended.output)
             return x + self.dropout(self.feed_forward(self.norm2(x)))
-        x = self.norm1(x + self.dropout(self.attention(x, **options).output))
+        attended = self.attention(x, mask=mask, cache=cache, is_causal=is_causal)
+        x = self.norm1(x + self.dropout(attended.output))
         return self.norm2(x + self.dropout(self.feed_forward(x)))
 
 
@@ -312,13 +313,15 @@ class DecoderBlock(nn.Module):
             cache: keys and values of the tokens before `x`, and of the memory.
             is_causal: True for `causal_mask` in place of a mask of self-attention.
         """
-        own_cache, cross_cache = cache or (None, None)
-        own = {"mask": mask, "cache": own_cache, "is_causal": is_causal}
-        cross = {"mask": memory_mask, "cache": cross_cache}
+        own, cross = cache or (None, None)
         if self.norm_first:
-            x = x + self.dropout(self.self_attention(self.norm1(x), **own).output)
-            x = x + self.dropout(self.cross_attention(self.norm2(x), memory, **cross).output)
+            attended = self.self_attention(self.norm1(x), mask=mask, cache=own, is_causal=is_causal)
+            x = x + self.dropout(attended.output)
+            attended = self.cross_attention(self.norm2(x), memory, mask=memory_mask, cache=cross)
+            x = x + self.dropout(attended.output)
             return x + self.dropout(self.feed_forward(self.norm3(x)))
-        x = self.norm1(x + self.dropout(self.self_attention(x, **own).output))
-        x = self.norm2(x + self.dropout(self.cross_attention(x, memory, **cross).output))
+        attended = self.self_attention(x, mask=mask, cache=own, is_causal=is_causal)
+        x = self.norm1(x + self.dropout(attended.output))
+        attended = self.cross_attention(x, memory, mask=memory_mask, cache=cross)
+        x = self.norm2(x + self.dropout(attended.output))
         return self.norm3(x + self.dropout(self.feed_forward(x)))
