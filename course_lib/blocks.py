@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from course_lib.cache import BlockCache, KeyValueCache
 from course_lib.multihead import MultiHeadAttention
 from course_lib.positions import AttentionPositions
-from course_lib.validation import require_one_of, require_probability
+from course_lib.validation import require_one_of
 
 __all__ = [
     "ACTIVATIONS",
@@ -32,7 +32,6 @@ __all__ = [
     "LayerNorm",
     "NORMS",
     "NORM_TYPES",
-    "RMSNorm",
     "make_norm",
 ]
 
@@ -86,34 +85,6 @@ class LayerNorm(nn.Module):
         variance = centred.square().mean(dim=-1, keepdim=True)  # (…, 1)
         normal = centred * torch.rsqrt(variance + self.eps)  # (…, d_model)
         return (normal * self.weight + self.bias).to(x.dtype)
-
-
-class RMSNorm(nn.Module):
-    r"""Divide every vector by its root mean square, then apply a learned scale.
-
-    $$\mathrm{RMSNorm}(x) = \frac{x}{\sqrt{\frac1d \sum_i x_i^2 + \epsilon}} \odot \gamma$$
-
-    Layer normalisation without the subtraction of the mean and without a shift: one sum less, and $d$
-    parameters less. $\epsilon$ stands under the root; $\gamma$ starts at one.
-
-    Args:
-        d_model: $d$, the dimension of the vectors.
-        eps: $\epsilon$, which keeps a zero vector from a division by zero.
-
-    Source: Zhang and Sennrich (2019), "Root mean square layer normalization".
-    """
-
-    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
-        super().__init__()
-        self.eps = eps
-        self.weight = nn.Parameter(torch.ones(d_model))
-
-    def forward(self, x: Vectors) -> Vectors:
-        """Normalise along the last axis."""
-        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-        mean_square = wide.square().mean(dim=-1, keepdim=True)  # (…, 1)
-        normal = wide * torch.rsqrt(mean_square + self.eps)  # (…, d_model)
-        return (normal * self.weight).to(x.dtype)
 
 
 class Dropout(nn.Dropout):
@@ -214,7 +185,6 @@ class EncoderBlock(nn.Module):
     ) -> None:
         super().__init__()
         require_one_of(NORMS, norm=norm)
-        require_probability(dropout=dropout)
         heads = {"num_kv_heads": num_kv_heads, "dropout": dropout, "bias": bias}
         ffn = {"dropout": dropout, "activation": activation, "bias": bias}
         self.norm_first = norm == "pre"
@@ -280,7 +250,6 @@ class DecoderBlock(nn.Module):
     ) -> None:
         super().__init__()
         require_one_of(NORMS, norm=norm)
-        require_probability(dropout=dropout)
         heads = {"num_kv_heads": num_kv_heads, "dropout": dropout, "bias": bias}
         ffn = {"dropout": dropout, "activation": activation, "bias": bias}
         self.norm_first = norm == "pre"

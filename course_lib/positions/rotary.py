@@ -66,9 +66,8 @@ def rotate_pairs(
     if layout == "interleaved":
         pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))  # (…, length, pair)
         return torch.view_as_real(pairs * phase).flatten(-2)
-    a, b = x.chunk(2, dim=-1)  # (…, length, pair) each
-    cos, sin = phase.real, phase.imag
-    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+    pairs = torch.complex(*x.chunk(2, dim=-1)) * phase  # (…, length, pair)
+    return torch.cat([pairs.real, pairs.imag], dim=-1)
 
 
 class RotaryPositions(AttentionPositions):
@@ -99,13 +98,9 @@ class RotaryPositions(AttentionPositions):
     def _phase(self, offset: int, length: int, x: Tensor) -> Complex[Tensor, "length pair"]:
         if is_compiling():
             return phases(angles(offset, length, self.frequencies), x)
-        kind, omega, table = self._table
-        if (
-            kind != (x.dtype, x.device)
-            or omega is not self.frequencies
-            or len(table) < offset + length
-        ):
+        asked, (kind, omega, table) = (x.dtype, x.device, self.frequencies._version), self._table
+        if kind != asked or omega is not self.frequencies or len(table) < offset + length:
             with torch.inference_mode(False):  # what is kept must serve in training too
                 table = phases(angles(0, 2 * (offset + length), self.frequencies), x)
-            self._table = ((x.dtype, x.device), self.frequencies, table)
+            self._table = (asked, self.frequencies, table)
         return table[offset : offset + length]
