@@ -51,7 +51,6 @@ Vectors = Float[Tensor, "*batch d_model"]
 
 def make_norm(norm_type: str, d_model: int, eps: float = 1e-5) -> nn.Module:
     """Make the normalisation of this name for vectors of dimension `d_model`."""
-    require_one_of(NORM_TYPES, norm_type=norm_type)
     return NORM_TYPES[norm_type](d_model, eps=eps)
 
 
