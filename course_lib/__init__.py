@@ -46,7 +46,7 @@ LAYERS = {
         "positions": Module(
             "positional encodings, from sinusoidal to RoPE and ALiBi; their contract", 6
         ),
-        "multihead": Module("multi-head attention, built three ways; MQA and GQA", 5),
+        "multihead": Module("multi-head attention; MQA and GQA", 5),
         "efficient": Module(
             "FlashAttention by hand; sliding window, Longformer, Linformer, linear, Performer", 10
         ),
@@ -56,7 +56,7 @@ LAYERS = {
             "attention heads of a language model: scores and ablation; logit lens, surprisal", 13
         ),
         "convert": Module("weights from and to PyTorch", 5),
-        "training": Module("losses, learning-rate schedules, training loop, exact resume", 3),
+        "training": Module("losses, a learning-rate schedule, training loop, exact resume", 3),
         "decoding": Module(
             "greedy decoding, sampling, beam search, for any model with its protocol", 8
         ),

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from course_lib.masks import causal_mask, masked_softmax
-from course_lib.validation import require_broadcast, require_mask, require_probability
+from course_lib.validation import require_broadcast, require_mask
 
 __all__ = [
     "Attention",
@@ -161,7 +161,6 @@ class Attention(nn.Module):
 
     def __init__(self, score: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()
-        require_probability(dropout=dropout)
         self.score, self.dropout = score, dropout
 
     def forward(

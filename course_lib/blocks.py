@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from course_lib.cache import BlockCache, KeyValueCache
 from course_lib.multihead import MultiHeadAttention
 from course_lib.positions import AttentionPositions
-from course_lib.validation import require_one_of, require_probability
+from course_lib.validation import require_one_of
 
 __all__ = [
     "ACTIVATIONS",
@@ -32,7 +32,6 @@ __all__ = [
     "LayerNorm",
     "NORMS",
     "NORM_TYPES",
-    "RMSNorm",
     "make_norm",
 ]
 
@@ -52,7 +51,6 @@ Vectors = Float[Tensor, "*batch d_model"]
 
 def make_norm(norm_type: str, d_model: int, eps: float = 1e-5) -> nn.Module:
     """Make the normalisation of this name for vectors of dimension `d_model`."""
-    require_one_of(NORM_TYPES, norm_type=norm_type)
     return NORM_TYPES[norm_type](d_model, eps=eps)
 
 
@@ -86,34 +84,6 @@ class LayerNorm(nn.Module):
         variance = centred.square().mean(dim=-1, keepdim=True)  # (…, 1)
         normal = centred * torch.rsqrt(variance + self.eps)  # (…, d_model)
         return (normal * self.weight.expand_as(normal) + self.bias).to(x.dtype)
-
-
-class RMSNorm(nn.Module):
-    r"""Divide every vector by its root mean square, then apply a learned scale.
-
-    $$\mathrm{RMSNorm}(x) = \frac{x}{\sqrt{\frac1d \sum_i x_i^2 + \epsilon}} \odot \gamma$$
-
-    Layer normalisation without the subtraction of the mean and without a shift: one sum less, and $d$
-    parameters less. $\epsilon$ stands under the root; $\gamma$ starts at one.
-
-    Args:
-        d_model: $d$, the dimension of the vectors.
-        eps: $\epsilon$, which keeps a zero vector from a division by zero.
-
-    Source: Zhang and Sennrich (2019), "Root mean square layer normalization".
-    """
-
-    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
-        super().__init__()
-        self.eps = eps
-        self.weight = nn.Parameter(torch.ones(d_model))
-
-    def forward(self, x: Vectors) -> Vectors:
-        """Normalise along the last axis."""
-        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-        mean_square = wide.square().mean(dim=-1, keepdim=True)  # (…, 1)
-        normal = wide * torch.rsqrt(mean_square + self.eps)  # (…, d_model)
-        return (normal * self.weight.expand_as(normal)).to(x.dtype)
 
 
 class Dropout(nn.Dropout):
@@ -214,7 +184,6 @@ class EncoderBlock(nn.Module):
     ) -> None:
         super().__init__()
         require_one_of(NORMS, norm=norm)
-        require_probability(dropout=dropout)
         heads = {"num_kv_heads": num_kv_heads, "dropout": dropout, "bias": bias}
         ffn = {"dropout": dropout, "activation": activation, "bias": bias}
         self.norm_first = norm == "pre"
@@ -240,11 +209,12 @@ class EncoderBlock(nn.Module):
             cache: keys and values of the tokens before `x`; see `MultiHeadAttention`.
             is_causal: True for `causal_mask` in place of a mask.
         """
-        options = {"mask": mask, "cache": cache, "is_causal": is_causal}
         if self.norm_first:
-            x = x + self.dropout(self.attention(self.norm1(x), **options).output)
+            attended = self.attention(self.norm1(x), mask=mask, cache=cache, is_causal=is_causal)
+            x = x + self.dropout(attended.output)
             return x + self.dropout(self.feed_forward(self.norm2(x)))
-        x = self.norm1(x + self.dropout(self.attention(x, **options).output))
+        attended = self.attention(x, mask=mask, cache=cache, is_causal=is_causal)
+        x = self.norm1(x + self.dropout(attended.output))
         return self.norm2(x + self.dropout(self.feed_forward(x)))
 
 
@@ -279,7 +249,6 @@ class DecoderBlock(nn.Module):
     ) -> None:
         super().__init__()
         require_one_of(NORMS, norm=norm)
-        require_probability(dropout=dropout)
         heads = {"num_kv_heads": num_kv_heads, "dropout": dropout, "bias": bias}
         ffn = {"dropout": dropout, "activation": activation, "bias": bias}
         self.norm_first = norm == "pre"
@@ -312,13 +281,15 @@ class DecoderBlock(nn.Module):
             cache: keys and values of the tokens before `x`, and of the memory.
             is_causal: True for `causal_mask` in place of a mask of self-attention.
         """
-        own_cache, cross_cache = cache or (None, None)
-        own = {"mask": mask, "cache": own_cache, "is_causal": is_causal}
-        cross = {"mask": memory_mask, "cache": cross_cache}
+        own, cross = cache or (None, None)
         if self.norm_first:
-            x = x + self.dropout(self.self_attention(self.norm1(x), **own).output)
-            x = x + self.dropout(self.cross_attention(self.norm2(x), memory, **cross).output)
+            attended = self.self_attention(self.norm1(x), mask=mask, cache=own, is_causal=is_causal)
+            x = x + self.dropout(attended.output)
+            attended = self.cross_attention(self.norm2(x), memory, mask=memory_mask, cache=cross)
+            x = x + self.dropout(attended.output)
             return x + self.dropout(self.feed_forward(self.norm3(x)))
-        x = self.norm1(x + self.dropout(self.self_attention(x, **own).output))
-        x = self.norm2(x + self.dropout(self.cross_attention(x, memory, **cross).output))
+        attended = self.self_attention(x, mask=mask, cache=own, is_causal=is_causal)
+        x = self.norm1(x + self.dropout(attended.output))
+        attended = self.cross_attention(x, memory, mask=memory_mask, cache=cross)
+        x = self.norm2(x + self.dropout(attended.output))
         return self.norm3(x + self.dropout(self.feed_forward(x)))

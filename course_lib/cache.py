@@ -103,6 +103,8 @@ class ModelCache:
                     f"the cache holds {len(self.padding_mask)} sequences, but the new tokens are of {len(new)}; "
                     f"use a new cache for each batch"
                 )
+            if self.blocks[-1].self_attention.length != self.length:
+                raise ValueError("the last step was interrupted before all layers; use a new cache")
             new = torch.cat([self.padding_mask, new], dim=-1)
         self.padding_mask = new
         return new

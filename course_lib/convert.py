@@ -136,7 +136,7 @@ def _block_options(layer: nn.Module) -> dict[str, Any]:
     if not (relu or exact_gelu):
         raise ValueError(f"layer has the activation {phi!r}; it must be relu or gelu, exact")
     if layer.linear1.bias is None:
-        raise ValueError("layer was made with bias=False; blocks of this course have biases")
+        raise ValueError("layer was made with bias=False; the norms of this course have biases")
     return {
         "d_model": layer.linear1.in_features,
         "num_heads": layer.self_attn.num_heads,

@@ -121,7 +121,8 @@ class MultiHeadAttention(nn.Module):
             query, key, value: the keys are the queries where left out, the values are the keys.
             mask: see the top of this module. With a cache, its keys are the cached and the new ones.
             cache: keeps the projected keys and values: a `KeyValueCache` for self-attention, which grows by
-                the new tokens, a `CrossAttentionCache` for keys that stay the same.
+                the new tokens, a `CrossAttentionCache` for keys that stay the same and are read at the first
+                call only.
             need_weights: False to use PyTorch's fused kernel; the weights are then None.
             is_causal: True for `causal_mask` in place of a mask.
         """
@@ -151,8 +152,14 @@ class MultiHeadAttention(nn.Module):
                 k, v = cache.update(k, v)  # of all tokens so far
         if mask is not None and mask.dim() == 3:
             mask = mask.unsqueeze(1)  # (batch, 1, query, key): the same for all heads
-        dropout = {"dropout": self.dropout, "training": self.training}
         output, weights = self.positions.attend(
-            q, k, v, mask, need_weights=need_weights, is_causal=is_causal, **dropout
+            q,
+            k,
+            v,
+            mask,
+            dropout=self.dropout,
+            training=self.training,
+            need_weights=need_weights,
+            is_causal=is_causal,
         )  # (batch, heads, query, d_head), (batch, heads, query, key)
         return AttentionOutput(self.out_proj(merge_heads(output)), weights)

@@ -150,7 +150,7 @@ def report(
     Args:
         what: what was measured, with its unit.
         value: of which three significant digits are printed.
-        at_least, at_most: thresholds.
+        at_least, at_most: thresholds that hold on every machine; a time has none.
     """
     value = value.item() if isinstance(value, Tensor) else value
     verdicts = [

@@ -27,7 +27,7 @@ def require_mask(mask: Tensor, shape: tuple[int, ...], name: str = "mask") -> No
 
 def require_broadcast(shape: tuple[int, ...], **tensors: Tensor) -> None:
     """Refuse a tensor that does not broadcast to `shape`, that of scores: it would make the result larger."""
-    names = ("batch", "heads", "query", "key") if len(shape) == 4 else ("batch", "query", "key")
+    names = ["batch", *["heads"] * (len(shape) - 3), "query", "key"][-len(shape) :]
     for name, tensor in tensors.items():
         axes = zip(names[::-1], tensor.shape[::-1], shape[::-1], strict=False)
         wrong = [f"{axis} is {n} and not {m} or 1" for axis, n, m in axes if n not in (1, m)]
@@ -54,8 +54,10 @@ def require_tokens(vocabulary_size: int, **tensors: Tensor) -> None:
 
 
 def require_finite(**tensors: Tensor) -> None:
-    """Refuse an empty tensor, and one with NaN or infinity."""
+    """Refuse what is no tensor, an empty one, and one with NaN or infinity."""
     for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise ValueError(f"{name} is a {type(tensor).__name__}; a tensor is needed")
         if tensor.numel() == 0:
             raise ValueError(
                 f"{name} is empty (shape {tuple(tensor.shape)}); it needs at least one element"

@@ -19,7 +19,7 @@ from course_lib.positions.rotary import RotaryPositions, rotary
 from course_lib.positions.shaw import ShawRelativePositions
 from course_lib.positions.sinusoidal import SinusoidalPositions, sinusoidal_table
 from course_lib.positions.t5 import T5RelativeBias, t5_bucket
-from course_lib.validation import require_divides, require_one_of
+from course_lib.validation import require_one_of
 
 
 class ModelSizes(NamedTuple):
@@ -85,7 +85,6 @@ def make_positions(
         rope_theta, rope_layout: `base` and `layout` of "rotary"; see `rotary`.
     """
     require_one_of(ENCODINGS, positions=name)
-    require_divides(num_heads=num_heads, d_model=d_model)
     d_head = d_model // num_heads
     sizes = ModelSizes(
         d_model, num_heads, d_head, max_length, bidirectional, rope_theta, rope_layout

@@ -7,7 +7,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from course_lib.positions.base import AttentionPositions, relative_positions
-from course_lib.validation import require_whole
 
 
 def alibi_slopes(num_heads: int) -> Float[Tensor, " heads"]:
@@ -18,7 +17,6 @@ def alibi_slopes(num_heads: int) -> Float[Tensor, " heads"]:
 
     Source: Press, Smith and Lewis (2022), "Train short, test long", section 3 and their code.
     """
-    require_whole(num_heads=num_heads)
     below = 2 ** math.floor(math.log2(num_heads))
     slopes = _geometric(below)
     return torch.tensor(slopes + _geometric(2 * below)[0::2][: num_heads - below])

@@ -62,13 +62,13 @@ def rotate_pairs(
 
     In float32 at least: rounding cosines to 8 or 11 bits would change the norms of vectors.
     """
-    wide = x.to(phase.real.dtype)
+    if x.dtype in (torch.bfloat16, torch.float16):
+        return rotate_pairs(x.float(), phase, layout).to(x.dtype)
     if layout == "interleaved":
-        pairs = torch.view_as_complex(wide.unflatten(-1, (-1, 2)))  # (…, length, pair)
-        return torch.view_as_real(pairs * phase).flatten(-2).to(x.dtype)
-    a, b = wide.chunk(2, dim=-1)  # (…, length, pair) each
-    cos, sin = phase.real, phase.imag
-    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1).to(x.dtype)
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))  # (…, length, pair)
+        return torch.view_as_real(pairs * phase).flatten(-2)
+    pairs = torch.complex(*x.chunk(2, dim=-1)) * phase  # (…, length, pair)
+    return torch.cat([pairs.real, pairs.imag], dim=-1)
 
 
 class RotaryPositions(AttentionPositions):
@@ -89,7 +89,7 @@ class RotaryPositions(AttentionPositions):
         self.layer_sizes = {"d_head": d_head}
         self.base, self.layout = base, layout
         self.frequencies = frequencies(d_head, base)
-        self._last: tuple = (None, None, None)  # the layers of a model ask for the same, one by one
+        self._table: tuple = ((), None, None)  # kept for the next layer and the next token
 
     def rotate(self, query: Tensor, key: Tensor, offset: int = 0) -> tuple[Tensor, Tensor]:
         """Rotate both; the first vector of each is at position `offset`."""
@@ -99,9 +99,9 @@ class RotaryPositions(AttentionPositions):
     def _phase(self, offset: int, length: int, x: Tensor) -> Complex[Tensor, "length pair"]:
         if is_compiling():
             return phases(angles(offset, length, self.frequencies), x)
-        asked, (last, omega, phase) = (offset, length, x.dtype, x.device), self._last
-        if asked != last or omega is not self.frequencies:
+        asked, (kind, omega, table) = (x.dtype, x.device, self.frequencies._version), self._table
+        if kind != asked or omega is not self.frequencies or len(table) < offset + length:
             with torch.inference_mode(False):  # what is kept must serve in training too
-                phase = phases(angles(offset, length, self.frequencies), x)
-            self._last = (asked, self.frequencies, phase)
-        return phase
+                table = phases(angles(0, 2 * (offset + length), self.frequencies), x)
+            self._table = (asked, self.frequencies, table)
+        return table[offset : offset + length]

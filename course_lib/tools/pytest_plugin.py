@@ -1,5 +1,7 @@
 """What every run of pytest needs: it leaves the learner's progress alone and keeps the verification ledger.
 
+nbval compares the numbers in outputs of notebooks as `course_lib.tools.compared_numbers` says.
+
 The notebook of the language model is skipped where the model's weights are not installed.
 
 `@pytest.mark.verifies("course_lib.pooling.gaussian_kernel", against="scikit-learn KernelDensity")` marks a
@@ -15,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from course_lib.tools import ledger as text
+from course_lib.tools.compared_numbers import outputs_as_stored
 
 os.environ["COURSE_PROGRESS"] = "off"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # several workers share the cores
@@ -29,6 +32,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add = partial(parser.addoption, metavar="FILE")
     add("--ledger", nargs="?", const="", help="print the verification ledger, and write it to FILE")
     add("--ledger-summary", help="write a summary of the ledger between its marks in FILE")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let nbval compare the numbers in the outputs of a cell as numbers."""
+    compare = getattr(item, "compare_outputs", None)  # of nbval's cells alone
+    if compare:
+        item.compare_outputs = lambda outputs, stored: compare(
+            outputs_as_stored(outputs, stored, item.sanitize), stored
+        )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,6 +4,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -75,7 +76,7 @@ class History:
 
     losses: list[float] = field(default_factory=list)
     scores: dict[int, float] = field(default_factory=dict)
-    stopped: str | None = "steps"
+    stopped: str | None = None
     seconds: float = 0.0
 
     def __repr__(self) -> str:
@@ -126,7 +127,6 @@ def train_step(
     """
     require_positive(max_grad_norm=max_grad_norm)
     require_one_of(("float32", "bfloat16"), precision=precision)
-    _require_trainable(model, optimizer)
     model.train()
     optimizer.zero_grad()
     device, total = next(model.parameters()).device.type, 0.0
@@ -210,9 +210,10 @@ def fit(
         ValueError: for a checkpoint that is damaged, or of another model, optimizer or setting.
         FloatingPointError: when the loss or a gradient is not finite; the weights are left unchanged.
     """
-    require_whole(steps=steps)
+    require_whole(steps=steps, gradient_accumulation_steps=config.gradient_accumulation_steps)
     optimizer = optimizer or torch.optim.Adam(model.parameters(), fused=True)
-    history, best = History(stopped=None), {"score": -math.inf, "step": 0, "weights": None}
+    _require_trainable(model, optimizer)
+    history, best = History(), {"score": -math.inf, "step": 0, "weights": None}
     per_step, device = config.gradient_accumulation_steps, next(model.parameters()).device
     settings = {"lr": lr, "seed": seed} | vars(config) | (vars(evaluation) if evaluation else {})
     of_step = {name: settings[name] for name in ("max_grad_norm", "token_count", "precision")}
@@ -221,14 +222,11 @@ def fit(
         checkpoint = Checkpoint(config.checkpoint_path, model, optimizer, history, best, settings)
 
     def report(score: float | None = None) -> None:
-        """Tell the callback of the last step; one that raised an error is not called again."""
-        nonlocal callback
+        """Tell the callback of the last step."""
         history.seconds = time.perf_counter() - started
-        called, callback, step = callback, None, len(history.losses)
-        if called is not None and step > 0:
-            last = history.losses[-1]
-            called(Progress(step, steps, last, score, history.seconds, history.stopped))
-        callback = called
+        if callback is not None and history.losses:
+            step, last = len(history.losses), history.losses[-1]
+            callback(Progress(step, steps, last, score, history.seconds, history.stopped))
 
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
@@ -257,7 +255,8 @@ def fit(
         except Exception as error:
             history.stopped = "failed"
             error.add_note(f"in training step {step}")
-            report()
+            with suppress(Exception):  # the error may be the callback's own
+                report()
             raise
         finally:
             if best["weights"] is not None:

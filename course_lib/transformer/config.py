@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib.blocks import ACTIVATIONS, NORM_TYPES, NORMS
 from course_lib.positions import Positions, make_positions
 from course_lib.validation import (
     require_divides,
-    require_one_of,
-    require_probability,
     require_whole,
 )
 
@@ -75,10 +72,6 @@ class TransformerConfig:
         require_whole(**{name: getattr(self, name) for name in sizes})
         require_divides(num_heads=self.num_heads, d_model=self.d_model)
         require_divides(num_kv_heads=self.num_kv_heads or self.num_heads, num_heads=self.num_heads)
-        require_probability(dropout=self.dropout)
-        require_one_of(NORMS, norm=self.norm)
-        require_one_of(NORM_TYPES, norm_type=self.norm_type)
-        require_one_of(ACTIVATIONS, activation=self.activation)
         for name in ("source_vocabulary", "target_vocabulary"):
             size = getattr(self, name)
             if size is not None and not 0 <= self.pad_id < size:

@@ -108,7 +108,7 @@ class Transformer(nn.Module):
 
         Args:
             target: the tokens so far; with a cache, only the new ones.
-            memory: from `encode`.
+            memory: from `encode`; with a cache, it is read at the first call only.
             cache: from `new_cache`; keeps the keys and values for later tokens.
         """
         x = self.target_embedding(target, cache.length if cache else 0)  # (batch, target, d_model)

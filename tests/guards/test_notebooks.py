@@ -82,6 +82,27 @@ def test_every_picture_has_a_summary_that_is_compared(path):
                 assert not re.search(r"<Figure|0x[0-9a-f]{6}", summary)
 
 
+VERDICT = re.compile(r"\bat (?:least|most) [^:;()]+: (?:yes|no)\b")
+TIME = re.compile(
+    r"\b(?:times?|[mnµ]s|(?:milli|micro)?seconds?|minutes?|hours?|faster|slower|speed\w*)\b|\d s\b"
+)
+CLOCK = re.compile(r"\b(?:milliseconds|seconds|\w+_time|perf_counter)\(|\btimes\[")
+
+
+def text_of(output):
+    return output.get("text") or output.get("data", {}).get("text/plain", "")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
+def test_no_verdict_on_a_time_is_compared(path):
+    """A busy machine may give another one."""
+    for number, cell in enumerate(code_cells(path), start=1):
+        said = "\n".join(map(text_of, cell.outputs))
+        for line in said.splitlines():
+            assert not (VERDICT.search(line) and TIME.search(line)), f"cell {number}: {line}"
+        assert not (VERDICT.search(said) and CLOCK.search(cell.source)), f"cell {number} takes time"
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS)
 def test_no_call_whose_output_cannot_be_compared(path):
     for number, cell in enumerate(code_cells(path), start=1):

@@ -44,7 +44,7 @@ BOOLEAN = re.compile(r"(?:at least|above|below|more than|less than)[^\n]{0,50}: 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 TEXTS = sorted(
     path
-    for folder in ("exercises", "widgets", "plots", "checks")
+    for folder in ("exercises", "widgets", "plots")
     for path in (ROOT / "course_lib" / folder).rglob("*.py")
 ) + [ROOT / "course_lib" / "messages.py", ROOT / "README.md"]
 

@@ -309,8 +309,6 @@ def calls() -> dict[str, Callable[[], Call]]:
     # --- 7 and 8: blocks, models, cache ----------------------------------------------------------
     add("LayerNorm", blocks.LayerNorm, d_model=6, eps=1e-5)
     module("LayerNorm.forward", lambda: blocks.LayerNorm(6), x=lambda: x(2, 4, 6))
-    add("RMSNorm", blocks.RMSNorm, d_model=6, eps=1e-5)
-    module("RMSNorm.forward", lambda: blocks.RMSNorm(6), x=lambda: x(2, 4, 6))
     add("make_norm", blocks.make_norm, norm_type="rms", d_model=6, eps=1e-5)
     add("Dropout", blocks.Dropout, p=0.3)
     module("Dropout.forward", lambda: blocks.Dropout(0.3), x=lambda: x(2, 4, 6))

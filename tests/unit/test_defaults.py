@@ -69,7 +69,6 @@ DEFAULTS = {
     blocks.DecoderBlock: {**BLOCK, "activation": "relu", "bias": True},
     blocks.FeedForward: {"dropout": 0.0, "activation": "relu", "bias": True},
     blocks.LayerNorm: {"eps": NORM},
-    blocks.RMSNorm: {"eps": NORM},
     blocks.make_norm: {"eps": NORM},
     transformer.TokenEmbedding: {"scale": True},
     decoding.DecodingSession: {"bos_id": 1},
@@ -114,7 +113,7 @@ DEFAULTS = {
         "resume": False,
     },
     training.Evaluation: {"every": 100},
-    training.History: {"stopped": "steps", "seconds": 0.0},
+    training.History: {"seconds": 0.0},
 }
 
 

@@ -11,10 +11,11 @@ from torch import nn
 
 from course_lib.attention import Attention, AttentionOutput, SelfAttention
 from course_lib.inspection import entropy, mean_distance, record_attention, weights_version
-from course_lib.multihead import MultiHeadAttention, PerHeadMultiHead
+from course_lib.multihead import MultiHeadAttention
 from course_lib.recurrent import BahdanauDecoder, GRUEncoder, Seq2Seq
 from course_lib.scoring import DotScore
 from tests.helpers.attention import BATCH, HEADS, KEYS, QUERIES
+from tests.helpers.multihead import HeadLoop
 from tests.helpers.tensors import DTYPES, ROUNDING
 
 # --- recording -------------------------------------------------------------------------------
@@ -26,7 +27,7 @@ class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.fused = MultiHeadAttention(6, 3, dropout=0.3)
-        self.blocks = nn.ModuleList([SelfAttention(6), PerHeadMultiHead(6, 2)])
+        self.blocks = nn.ModuleList([SelfAttention(6), HeadLoop(6, 2)])
         self.pooled = Attention(DotScore())
 
     def parts(self, x, need_weights=True):
@@ -118,7 +119,7 @@ def test_record_attention_adds_a_tensor_per_call():
     assert len(maps["blocks.0"]) == 6 and len(maps["fused"]) == 3
 
 
-@pytest.mark.parametrize("make", [MultiHeadAttention, PerHeadMultiHead])
+@pytest.mark.parametrize("make", [MultiHeadAttention, HeadLoop])
 def test_record_attention_names_the_model_itself_with_the_empty_string(make):
     layer, x = make(6, 3), torch.randn(4, 5, 6)
     with record_attention(layer) as maps:
@@ -132,7 +133,7 @@ class Impatient(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.attention = PerHeadMultiHead(6, 2)
+        self.attention = HeadLoop(6, 2)
 
     def forward(self, x):
         alone = self.attention.heads[1](x, x, x)

@@ -234,6 +234,18 @@ def test_rope_has_no_parameters_and_no_state():
     assert not learned(positions) and not positions.state_dict()
 
 
+@pytest.mark.parametrize("how", ["in place", "anew"])
+def test_rope_with_changed_frequencies(how):
+    positions, x = RotaryPositions(D_HEAD), torch.randn(1, 1, LENGTH, D_HEAD)
+    positions.rotate(x, x)
+    if how == "in place":
+        positions.frequencies *= 0.5
+    else:
+        positions.frequencies = positions.frequencies / 2
+    halved = rotary(x[:, :, ::2], torch.arange(len(x[0, 0, ::2])))
+    torch.testing.assert_close(positions.rotate(x, x)[0][:, :, ::2], halved)
+
+
 def test_rope_layer_in_every_dtype():
     positions = RotaryPositions(D_HEAD)
     for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float64):

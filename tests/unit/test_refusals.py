@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.attention import Attention, scaled_dot_product_attention
-from course_lib.blocks import EncoderBlock, FeedForward, make_norm
+from course_lib.attention import scaled_dot_product_attention
+from course_lib.blocks import EncoderBlock, FeedForward
 from course_lib.cache import CrossAttentionCache, KeyValueCache, ModelCache
 from course_lib.convert import from_torch, to_torch
 from course_lib.masks import (
@@ -26,7 +26,7 @@ from course_lib.positions import (
     rotary,
     t5_bucket,
 )
-from course_lib.scoring import DotScore, GaussianScore
+from course_lib.scoring import GaussianScore
 from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
 
 pytestmark = pytest.mark.usefixtures("without_annotations")
@@ -62,6 +62,17 @@ def decoded(cache, *tokens):
         generator(some, cache=cache)
 
 
+def interrupted():
+    generator, tokens = model(DecoderOnly, decoder_layers=2), torch.tensor([[3, 4]])
+    cache = generator.new_cache()
+    generator(tokens, cache=cache)
+    handle = generator.blocks[1].register_forward_pre_hook(lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        generator(tokens, cache=cache)
+    handle.remove()
+    generator(tokens, cache=cache)
+
+
 def stacks(**decoder):
     layers = [
         nn.TransformerEncoder(nn.TransformerEncoderLayer(12, 3, 7, batch_first=True), 1),
@@ -81,6 +92,7 @@ REFUSED = {
     "fewer keys than queries": (lambda: causal_mask(3, 2), r"key_length=2 is below query_length=3; the queries are the last of the keys"),
     "an additive mask to combine": (lambda: combine_masks(MASK, MASK.float()), r"mask is float32; it must be a boolean tensor where True means 'may attend'"),
     "a bias as an additive mask": (lambda: from_additive(torch.tensor([0.0, -2.5])), r"mask holds -2\.5; an additive mask holds 0 and minus infinity"),
+    "a bias of -5000": (lambda: from_additive(torch.tensor([0.0, -5000.0])), r"mask holds -5000"),
     "NaN in an additive mask": (lambda: from_additive(torch.tensor([0.0, torch.nan])), r"mask holds nan"),
     "a boolean mask to convert": (lambda: from_additive(MASK), r"mask is boolean already"),
     "a mask of ones and zeros": (lambda: masked_softmax(X, (X == 0).long()), r"mask is int64; .* mask == 1 for one of ones and zeros"),
@@ -88,10 +100,10 @@ REFUSED = {
     # scores and attention
     "a Gaussian score of unequal dimensions": (lambda: GaussianScore()(X, MEMORY[..., :1]), r"query has dimension 12, key 1; they must be equal"),
     "a bandwidth of 0": (lambda: GaussianScore(0.0), r"bandwidth=0 is not a finite number above 0"),
-    "an unknown dropout": (lambda: Attention(DotScore(), dropout=1.0), r"dropout=1\.0 must be a number from 0 up to but not including 1"),
     "a transposed mask": (lambda: attend(MASK.mT, need_weights=False), r"mask has shape \(5, 4\); it must broadcast to that of the scores, \(2, 3, 4, 5\): key is 4 and not 5 or 1, query is 5 and not 4 or 1"),
     "the same where weights are needed": (lambda: attend(MASK.mT), r"mask has shape \(5, 4\)"),
     "a float mask for the fused kernel": (lambda: attend(MASK.float(), need_weights=False), r"mask is float32"),
+    "a mask of five axes": (lambda: masked_softmax(torch.zeros(1, 2, 3, 4, 5), torch.ones(6, 1, 1, 1, 1) > 0), r"batch is 6 and not 1 or 1"),
     "a bias that makes the result larger": (lambda: attend(bias=torch.zeros(2, 2, 3, 4, 5)), r"bias has shape \(2, 2, 3, 4, 5\); .* it has 5 axes, at most 4 fit"),
     "the same for the fused kernel": (lambda: attend(bias=torch.zeros(2, 2, 3, 4, 5), need_weights=False), r"bias has shape"),
     "is_causal with a mask": (lambda: attend(MASK, is_causal=True), r"is_causal=True stands for a mask, so mask must be None; for both, give combine_masks"),
@@ -108,6 +120,7 @@ REFUSED = {
     "cross-attention with positions": (lambda: mha(positions=AlibiBias(3))(X, MEMORY), r"AlibiBias counts positions along one sequence, .*leave key out"),
     "a cache of another batch": (lambda: cached(KeyValueCache(), [X], [X[:1]]), r"the cache holds keys of shape \(2, 3, 4, 4\), the new key has \(1, 3, 4, 4\); use one cache per layer"),
     "a cache of another memory": (lambda: cached(CrossAttentionCache(), [X, MEMORY], [X, MEMORY[:, :3]]), r"the cache holds 2 sequences of 5 keys, the memory has shape \(2, 3, 12\); use a new cache"),
+    "a cache of an interrupted step": (lambda: interrupted(), r"the last step was interrupted before all layers; use a new cache"),
     "a model's cache of another batch": (lambda: decoded(ModelCache(1), torch.tensor([[3], [4]]), torch.tensor([[3]])), r"the cache holds 2 sequences, but the new tokens are of 1"),
     # positions
     "an odd head for RoPE": (lambda: RotaryPositions(5), r"a dimension of 5 is odd; it must be even"),
@@ -120,10 +133,8 @@ REFUSED = {
     "buckets without a shared one": (lambda: t5_bucket(torch.arange(3), num_buckets=8, max_distance=2), r"max_distance must be above 2"),
     "an odd number of buckets": (lambda: t5_bucket(torch.arange(3), num_buckets=9), r"an even number for two"),
     "an unknown encoding": (lambda: make_positions("rotery", 6, 3, max_length=4), r"positions='rotery' is unknown; .*Did you mean 'rotary'\?"),
-    "no heads for slopes": (lambda: AlibiBias(0), r"num_heads=0 is below 1"),
     # blocks and models
     "another norm": (lambda: EncoderBlock(**BLOCK, norm="middle"), r"norm='middle' is unknown; it must be one of 'pre', 'post'"),
-    "another kind of norm": (lambda: make_norm("batch", 12), r"norm_type='batch' is unknown"),
     "another activation": (lambda: FeedForward(12, 7, activation="swish"), r"activation='swish' is unknown"),
     "no layers": (lambda: model(encoder_layers=0), r"encoder_layers=0 is below 1"),
     "a padding token that is none": (lambda: model(pad_id=9), r"pad_id=9 must be 0 or more, and below target_vocabulary=9"),
@@ -136,7 +147,7 @@ REFUSED = {
     "a layer without counterpart": (lambda: from_torch(nn.Linear(2, 2)), r"layer is a Linear; it must be an nn\.MultiheadAttention"),
     "a key that no token has": (lambda: from_torch(nn.MultiheadAttention(6, 2, add_zero_attn=True)), r"add_bias_kv or add_zero_attn"),
     "another activation of PyTorch": (lambda: from_torch(nn.TransformerEncoderLayer(12, 3, 7, activation=nn.GELU("tanh"))), r"it must be relu or gelu, exact"),
-    "blocks without biases": (lambda: from_torch(nn.TransformerEncoderLayer(12, 3, 7, bias=False)), r"bias=False; blocks of this course have biases"),
+    "blocks without biases": (lambda: from_torch(nn.TransformerEncoderLayer(12, 3, 7, bias=False)), r"bias=False; the norms of this course have biases"),
     "stacks that differ": (lambda: from_torch(stacks(nhead=4), target_vocabulary=9), r"all must be alike"),
     "one final norm": (lambda: from_torch(with_norm(), target_vocabulary=9), r"both stacks must end in a norm, or neither"),
     "positions in PyTorch's layer": (lambda: to_torch(mha(positions=AlibiBias(3))), r"has AlibiBias, for which nn\.MultiheadAttention has no counterpart"),

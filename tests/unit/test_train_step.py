@@ -304,9 +304,14 @@ def test_an_optimizer_of_ones_own_continues_from_where_it_is():
 # --- bad input -------------------------------------------------------------------------------
 
 
-def stepped(model=None, optimizer=OPTIMIZERS["SGD"], **settings):
+def stepped(**settings):
+    ours = Classifier()
+    return lambda: train_step(ours, OPTIMIZERS["SGD"](ours), loss, [rows(4)], **settings)
+
+
+def fitted(model=None, optimizer=OPTIMIZERS["SGD"]):
     ours = model or Classifier()
-    return lambda: train_step(ours, optimizer(ours), loss, [rows(4)], **settings)
+    return lambda: fit(ours, [rows(4)], loss, steps=1, optimizer=optimizer(ours))
 
 
 @pytest.mark.usefixtures("without_annotations")
@@ -314,15 +319,15 @@ def stepped(model=None, optimizer=OPTIMIZERS["SGD"], **settings):
     ("call", "says"),
     [
         (
-            stepped(optimizer=lambda model: torch.optim.SGD(model.hidden.parameters())),
+            fitted(optimizer=lambda model: torch.optim.SGD(model.hidden.parameters())),
             r"optimizer lacks embedding.weight, which requires gradients; make the optimizer from "
             r"model.parameters\(\), or freeze embedding.weight with requires_grad_\(False\)",
         ),
         (
-            stepped(optimizer=lambda model: OPTIMIZERS["SGD"](Classifier())),
+            fitted(optimizer=lambda model: OPTIMIZERS["SGD"](Classifier())),
             r"optimizer lacks embedding.weight",
         ),
-        (stepped(model=Classifier().half()), r"model has embedding.weight in float16, in which"),
+        (fitted(model=Classifier().half()), r"model has embedding.weight in float16, in which"),
         (stepped(max_grad_norm=0), r"max_grad_norm=0 is not a finite number above 0"),
         (stepped(precision="float16"), r"precision='float16' is unknown; .* Did you mean"),
     ],
