@@ -100,7 +100,9 @@ def scaled_dot_product_attention(
         mask, is_causal = causal_mask(queries, keys, device=query.device), False
     if not need_weights:
         batch, kv_batch = query.shape[:-2], key.shape[:-2]
-        shape = (*(batch if grouped else torch.broadcast_shapes(batch, kv_batch)), queries, keys)
+        if batch != kv_batch and not grouped:
+            batch = torch.broadcast_shapes(batch, kv_batch)
+        shape = (*batch, queries, keys)
         if mask is not None:
             require_mask(mask, shape)
             mask = torch.atleast_2d(mask)
