@@ -82,10 +82,23 @@ def run(function: Callable, case: Case, *, gradients: torch.dtype | None = None)
     return outcome
 
 
+def gives(implementation: Callable, cases: tuple[Case, ...], outcomes: list[Outcome]) -> bool:
+    """Whether a function of the catalogue, which needs no protection, has these outcomes."""
+    for case, outcome in zip(cases, outcomes, strict=True):
+        found = Outcome()
+        try:
+            found.output = implementation(*(_copy(value, None) for value in case.values()))
+        except Exception as error:
+            found.error = error
+        if not same_outcome(outcome, found):
+            return False
+    return True
+
+
 def same_outcome(one: Outcome, other: Outcome) -> bool:
-    """Whether two outcomes have equal values, or errors of the same type."""
+    """Whether two outcomes have equal values, or the same error with the same message."""
     if one.error is not None or other.error is not None:
-        return type(one.error) is type(other.error)
+        return type(one.error) is type(other.error) and str(one.error) == str(other.error)
     return difference(one.output, other.output) is None
 
 

@@ -19,11 +19,13 @@ class Mistake:
         name: a short name, unique within the exercise.
         implementation: takes the arguments of the reference.
         message: the diagnosis, one or two sentences to the learner.
+        edits: of the solution's source, where they make the implementation; see `edits`.
     """
 
     name: str
     implementation: Callable
     message: str
+    edits: tuple[tuple[str, str, bool], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Exercise:
         given: for a bug hunt, the wrong implementation that the notebook shows.
         given_message: the message for it as given; "The bug is still there." by default.
         differentiable: whether gradients must flow to every floating-point tensor in the cases.
+        pairs: whether two mistakes at different places are recognised together; not where that takes long.
     """
 
     name: str
@@ -55,3 +58,4 @@ class Exercise:
     given: Callable | None = None
     given_message: str = messages.STILL_AS_GIVEN
     differentiable: bool = True
+    pairs: bool = True

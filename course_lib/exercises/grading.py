@@ -24,10 +24,12 @@ from course_lib.exercises.comparison import (
     failing_line,
     first_difference,
     format_value,
+    gives,
     run,
     same_outcome,
 )
-from course_lib.exercises.exercise import Case, Exercise
+from course_lib.exercises.edits import pairs
+from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.exercises.sandbox import (
     TimeLimitExceeded,
     restored_global_state,
@@ -176,27 +178,35 @@ def _compare_with_reference(
         if actual.error is None and actual.changed is None and same_outcome(actual, expected):
             continue
         details = _detail_lines(case, actual, expected)
-        if exercise.given and _matches(exercise.given, exercise, outcomes):
+        if exercise.given and gives(exercise.given, exercise.cases, outcomes):
             return Report(exercise.name, "given", exercise.given_message, details)
-        for mistake in exercise.mistakes:
-            if _matches(mistake.implementation, exercise, outcomes):
-                return Report(exercise.name, "tried", mistake.message, details, mistake.name)
+        if mistake := _known_mistake(exercise, outcomes):
+            return Report(exercise.name, "tried", mistake.message, details, mistake.name)
         return _describe_difference(exercise, attempt, actual, expected, details)
     message = messages.PASSED if exercise.differentiable else messages.PASSED_WITHOUT_GRADIENTS
     return Report(exercise.name, "passed", message.format(cases=len(exercise.cases)))
+
+
+def _known_mistake(exercise: Exercise, outcomes: list[Outcome]) -> Mistake | None:
+    """Return the mistake that gives these outcomes, or two that do together."""
+    for mistake in exercise.mistakes:
+        if gives(mistake.implementation, exercise.cases, outcomes):
+            return mistake
+    if not exercise.pairs or any(outcome.error for outcome in outcomes):
+        return None
+    both = [
+        pair
+        for pair in pairs(exercise.solution, exercise.mistakes)
+        if gives(pair.implementation, exercise.cases, outcomes)
+    ]
+    same = len({pair.message for pair in both}) == 1  # else several explanations fit
+    return both[0] if same else None
 
 
 def _is_unanswered(outcome: Outcome) -> bool:
     error = outcome.error
     not_implemented = type(error) is NotImplementedError and not error.args
     return outcome.output is ... or not_implemented
-
-
-def _matches(implementation: Callable, exercise: Exercise, outcomes: list[Outcome]) -> bool:
-    return all(
-        same_outcome(actual, run(implementation, case))
-        for case, actual in zip(exercise.cases, outcomes, strict=True)
-    )
 
 
 def _describe_difference(
