@@ -7,7 +7,7 @@ import textwrap
 from course_lib import messages
 from course_lib.exercises.catalogue import EXERCISES
 from course_lib.exercises.grading import Report, grade, unknown_exercise
-from course_lib.exercises.progress import next_hint, record_state, recorded_states
+from course_lib.exercises.progress import Progress, next_hint, record_state, recorded_states
 
 
 def check(name: object, attempt: object) -> None:
@@ -58,20 +58,11 @@ def progress(notebook: str = "") -> None:
     }
     if not selected:
         return print(messages.UNKNOWN_NOTEBOOK.format(notebook=notebook))
-    states = recorded_states()
-    passed = sum(states.get(name) == "passed" for name in selected)
-    print(messages.PROGRESS_TITLE.format(passed=passed, count=len(selected)))
-    heading = None
-    for name, exercise in selected.items():
-        if exercise.notebook != heading:
-            heading = exercise.notebook
-            print(f"\n{heading}")
-        state = messages.PROGRESS_STATES[states.get(name, "new")]
-        print(f"  {state:10} {name:22} {exercise.title}")
+    _show(Progress(selected, recorded_states()))
 
 
-def _show(report: Report) -> None:
-    """Display the report as HTML in a notebook, print it elsewhere."""
+def _show(report: Report | Progress) -> None:
+    """Display it as HTML in a notebook, print it elsewhere."""
     if _in_notebook():
         from IPython.display import display
 

@@ -5,12 +5,19 @@ names another file, or is "off" to keep progress in memory only, as the tests do
 """
 
 import contextlib
+import html
+import itertools
 import json
 import os
 import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from platformdirs import user_data_path
+
+from course_lib import messages
+from course_lib.exercises.exercise import Exercise
 
 _session_states: dict[str, str] = {}
 _hints_shown: dict[str, int] = {}
@@ -73,3 +80,56 @@ def _read_file(path: Path | None) -> dict[str, str]:
         with contextlib.suppress(OSError):
             path.replace(path.with_suffix(".unreadable"))
         return {}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Which exercises are solved, tried, or neither: as text, and as a table with a bar for each notebook.
+
+    Attributes:
+        exercises: name → exercise, in the order of the course.
+        states: name → "passed" or "tried".
+    """
+
+    exercises: Mapping[str, Exercise]
+    states: Mapping[str, str]
+
+    def _notebooks(self) -> Iterator[tuple[str, list[Exercise], int]]:
+        """Yield each notebook with its exercises, and how many of them are solved."""
+        for notebook, group in itertools.groupby(self.exercises.values(), lambda one: one.notebook):
+            exercises = list(group)
+            yield notebook, exercises, sum(self._state(one) == "passed" for one in exercises)
+
+    def _state(self, exercise: Exercise) -> str:
+        return self.states.get(exercise.name, "new")
+
+    def _title(self) -> str:
+        passed = sum(self._state(one) == "passed" for one in self.exercises.values())
+        return messages.PROGRESS_TITLE.format(passed=passed, count=len(self.exercises))
+
+    def __str__(self) -> str:
+        lines = [self._title()]
+        for notebook, exercises, _ in self._notebooks():
+            lines += ["", notebook]
+            for one in exercises:
+                state = messages.PROGRESS_STATES[self._state(one)]
+                lines.append(f"  {state:10} {one.name:22} {one.title}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for notebook, exercises, passed in self._notebooks():
+            bar = f'<progress value="{passed}" max="{len(exercises)}" aria-label="{notebook}"></progress>'
+            link = f'<a href="{notebook}.ipynb">{notebook.replace("_", " ")}</a>'
+            rows.append(
+                f"<tr><th>{link}</th><td>{bar}</td><td>{passed} / {len(exercises)}</td></tr>"
+            )
+            for one in exercises:
+                state = messages.PROGRESS_STATES[self._state(one)]
+                cells = f"<code>{one.name}</code>", html.escape(one.title), state
+                rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+        style = "<style>.course-progress :is(td, th) { text-align: left !important; }</style>"
+        title = f"<caption>{self._title()}</caption>"
+        return f'{style}<table class="course-progress">{title}{"".join(rows)}</table>'

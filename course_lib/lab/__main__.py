@@ -40,9 +40,12 @@ def environment() -> dict[str, str]:
 
 
 def main() -> int:
-    """Run JupyterLab until it ends."""
+    """Become JupyterLab, so that a signal which ends this process ends it too; on Windows, run it until it ends."""
+    call = command(NOTEBOOKS, sys.argv[1:])
+    if os.name == "posix":
+        os.execve(call[0], call, environment())
     try:
-        return subprocess.call(command(NOTEBOOKS, sys.argv[1:]), env=environment())
+        return subprocess.call(call, env=environment())
     except KeyboardInterrupt:
         return 0
 

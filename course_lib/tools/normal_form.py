@@ -11,11 +11,13 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
+from course_lib.lab import LANGUAGE
+
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-    "language_info": {"name": "python"},
+    "language_info": LANGUAGE,
 }
 
 

@@ -88,7 +88,7 @@ class Explorer(ipywidgets.VBox):
         ] = {}  # control → what was chosen, and where its limit moved it
         self._limit()
         self.picture = Picture(figure, self._describe(), name=name, live=True)
-        self._words = ipywidgets.HTML()
+        self._words, self._problem = ipywidgets.HTML(), ipywidgets.HTML()
         reset = ipywidgets.Button(
             description=messages.RESET, layout=ipywidgets.Layout(width="auto")
         )
@@ -109,7 +109,7 @@ class Explorer(ipywidgets.VBox):
             [*self.controls.values(), reset],
             layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center"),
         )
-        super().__init__([row, self.picture, self._words])
+        super().__init__([row, self._problem, self.picture, self._words])
         self.picture.shown_in = self.model_id
         self.picture.observe(
             lambda change: self.choose(**change["new"]["controls"]), names="chosen"
@@ -140,8 +140,9 @@ class Explorer(ipywidgets.VBox):
             self._limit()
             summary = self._describe()
         except ValueError as problem:
-            self._tell(messages.CANNOT_DRAW.format(reason=problem))
+            self._refuse(messages.CANNOT_DRAW.format(reason=problem))
             return
+        self._refuse("")
         self.picture.refresh(summary, self.code)
         self._tell(summary)
 
@@ -183,10 +184,12 @@ class Explorer(ipywidgets.VBox):
                         continue
                     chosen, moved_to = self._chosen.pop(name, (None, None))
                     chosen = chosen if moved_to == control.value else control.value
-                    with control.hold_sync():
-                        if not control.disabled:  # a slider needs two positions
-                            control.max = most
-                        control.value = min(chosen, most)
+                    # Two messages: in one, the browser would move the value before it has the larger range.
+                    if not control.disabled and most > control.max:
+                        control.max = most
+                    control.value = min(chosen, most)
+                    if not control.disabled:  # a slider needs two positions
+                        control.max = most
                     self._chosen[name] = chosen, control.value
         finally:
             self._quiet = quiet
@@ -194,6 +197,11 @@ class Explorer(ipywidgets.VBox):
     def _describe(self) -> str:
         facts = self._update(**self._values())
         return "\n  ".join([f"{self.title}:", *(f"{name} {fact}" for name, fact in facts.items())])
+
+    def _refuse(self, words: str) -> None:
+        """Show a problem between the controls and the picture, which is dimmed; none for no words."""
+        line = f'<p role="alert" class="course-problem">{html.escape(words)}</p>'
+        self._problem.value, self.picture.problem = line if words else "", words
 
     def _tell(self, words: str) -> None:
         line = html.escape(words.replace(":\n  ", ": ").replace("\n  ", "; "))

@@ -61,7 +61,7 @@ class LiveFigure:
     def small_png(self) -> bytes:
         """Draw the current state with 256 colours; return a PNG of a quarter of the size, for files."""
         image = Image.fromarray(self._pixels()).convert("RGB")
-        image = image.quantize(256, dither=Image.Dither.NONE)
+        image = image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         file = io.BytesIO()
         image.save(file, "PNG", optimize=True)
         return file.getvalue()

@@ -47,6 +47,8 @@ class Picture(anywidget.AnyWidget):
     words = traitlets.Dict().tag(sync=True)
     cuts = traitlets.List().tag(sync=True)
     live = traitlets.Bool().tag(sync=True)
+    #: why the controls cannot be drawn; the picture is then that of other values, and dimmed
+    problem = traitlets.Unicode().tag(sync=True)
     #: the cell chosen in the browser: the controls that it sets, and how many were chosen before
     chosen = traitlets.Dict().tag(sync=True)
     #: a line of code that recreates what is shown; empty if there is none

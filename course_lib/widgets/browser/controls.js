@@ -2,11 +2,14 @@
 
 const PAUSE = 400; // milliseconds without a keystroke, after which a text is read
 
-// The sliders of ipywidgets have a label beside them but no name; give them one for screen readers.
+// The sliders of ipywidgets have a label and a readout beside them, but screen readers get neither: the name is missing,
+// and the value is an index or an exponent.
 const nameSliders = (explorer) => {
-  for (const handle of explorer.querySelectorAll(".noUi-handle:not([aria-label])")) {
-    const label = handle.closest(".widget-inline-hbox")?.querySelector(".widget-label");
-    if (label) handle.setAttribute("aria-label", label.textContent);
+  for (const handle of explorer.querySelectorAll(".noUi-handle")) {
+    const box = handle.closest(".widget-inline-hbox");
+    const [label, readout] = [".widget-label", ".widget-readout"].map((part) => box?.querySelector(part)?.textContent);
+    if (label && !handle.ariaLabel) handle.ariaLabel = label;
+    if (readout && handle.ariaValueText !== readout) handle.ariaValueText = readout;
   }
 };
 
@@ -45,11 +48,9 @@ const prepareControls = (explorer) => {
   explorer.addEventListener("input", readAfterPause);
   nameSliders(explorer);
   const watcher = new MutationObserver(() => nameSliders(explorer));
-  watcher.observe(explorer, { childList: true, subtree: true });
-  const ends = setTimeout(() => watcher.disconnect(), 5000); // controls are drawn within moments of the picture
+  watcher.observe(explorer, { childList: true, subtree: true, attributeFilter: ["aria-valuetext"] });
   return () => {
     clearTimeout(pause);
-    clearTimeout(ends);
     watcher.disconnect();
     explorer.removeEventListener("keydown", keepKeys);
     explorer.removeEventListener("keydown", goToEnd);

@@ -1,6 +1,7 @@
 // A picture in a narrow window: its panels stand below one another instead of shrinking until nothing can be read.
 
 const SMALLEST_SCALE = 0.9; // labels of 10 points keep 9
+const SMALLEST_BESIDE = 0.7; // of two pictures that are compared
 const GAP = 16; // pixels between two pictures side by side, as in picture.css
 
 // Cut the picture into strips, one per column of panels, each with a sheet that carries the whole picture.
@@ -25,12 +26,13 @@ const fit = (frame, strips, width, height) => {
   const half = (frame.clientWidth - GAP) / 2;
   const widestStrip = width * Math.max(...strips.map(({ left, right }) => right - left));
   const pinned = frame.querySelector(".course-picture-pinned");
-  const beside = Boolean(pinned) && half >= SMALLEST_SCALE * widestStrip;
+  const beside = Boolean(pinned) && half >= SMALLEST_BESIDE * widestStrip;
   frame.classList.toggle("course-picture-beside", beside);
   const room = beside ? half : frame.clientWidth;
-  const whole = room >= SMALLEST_SCALE * width;
+  const smallest = beside ? SMALLEST_BESIDE : SMALLEST_SCALE;
+  const whole = room >= smallest * width;
   const widest = whole ? width : widestStrip;
-  const scale = clamp(room / widest, SMALLEST_SCALE, 1);
+  const scale = clamp(room / widest, smallest, 1);
   frame.style.setProperty("--course-width", `${scale * width}px`);
   frame.style.setProperty("--course-height", `${scale * height}px`);
   frame.classList.toggle("course-picture-stacked", !whole);

@@ -19,7 +19,8 @@ const make = (tag, className, parent) => {
 const initialize = ({ model }) => {
   let moved = false;
   model.on("change:png", () => (moved = true));
-  keepInFile(model, (data) => (moved && data["image/png"] ? { "image/png": base64(model.get("png")) } : {}));
+  const seen = () => ({ "image/png": base64(model.get("png")), "text/plain": model.get("summary") });
+  keepInFile(model, (data) => (moved && data["image/png"] ? seen() : {}));
 };
 
 // The spot under the pointer or chosen by arrow keys: its mark, and a tip with its exact value.
@@ -142,6 +143,12 @@ const render = ({ model, el }) => {
   swap();
 
   let around = null; // the explorer, once the picture is on the page
+  const showProblem = () => {
+    const problem = Boolean(model.get("problem"));
+    frame.classList.toggle("course-picture-outdated", problem);
+    for (const box of around?.querySelectorAll("input[type=text]") ?? []) box.ariaInvalid = String(problem);
+  };
+  model.on("change:problem", showProblem);
   const arranged = new ResizeObserver(() => {
     refit();
     if (around || !el.isConnected) return;
@@ -154,6 +161,7 @@ const render = ({ model, el }) => {
     arranged.disconnect();
     for (const one of undo) one();
     model.off("change:png", swap);
+    model.off("change:problem", showProblem);
     model.off("msg:custom", save);
     for (const address of [shown, coming]) if (address) URL.revokeObjectURL(address);
   };
