@@ -18,8 +18,8 @@ torch.exp(scores) -> scores
     exponential of each score first.
 torch.exp(scores) -> scores
 + .sum() -> .max()
-    There are two mistakes. You divide the scores themselves instead of their exponentials, and you divide by
-    the maximum instead of the sum.
+    You divide the scores themselves instead of their exponentials, and you divide by the maximum instead of
+    the sum.
 exponentials.sum() -> len(scores)
     You divide by the number of keys. The weights sum to 1 only if you divide by the sum of the exponentials.
 / exponentials.sum() ->
