@@ -77,28 +77,30 @@ return scores -> return torch.softmax(scores, dim=-1)
     … / 2 * h**2 divides by 2 and multiplies by h². Put the denominator in parentheses: … / (2 * h**2).
 [..., :, None] -> [:, None]
 + [..., None, :] -> [None, :]
-    Right for one sequence. With batch axes in front, [:, None] and [None, :] insert the new axis in the wrong place:
-    use [..., :, None] and [..., None, :].
+    Right for one sequence. With batch axes in front, [:, None] and [None, :] insert the new axis in the wrong
+    place: use [..., :, None] and [..., None, :].
 key.mT -> key.T
 key.mT -> key.t()
 key.mT -> key.transpose(0, 1)
-    Right for one sequence. With batch axes in front, only the last two axes of the keys must be exchanged: key.mT, or
-    key.transpose(-2, -1). On a 3-D tensor, .T reverses all three.
+    Right for one sequence. With batch axes in front, only the last two axes of the keys must be exchanged:
+    key.mT, or key.transpose(-2, -1). On a 3-D tensor, .T reverses all three.
 [..., :, None] -> [..., None, :]
 + key.square().sum(dim=-1)[..., None, :] -> key.square().sum(dim=-1)[..., :, None]
-    The two norms are on each other's axes. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to the columns, [..., None,
-    :].
-[..., None, :] -> [..., :, None]
-    Both norms are columns, so the two axes do not match. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to the columns,
+    The two norms are on each other's axes. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to the columns,
     [..., None, :].
+[..., None, :] -> [..., :, None]
+    Both norms are columns, so the two axes do not match. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to
+    the columns, [..., None, :].
 [..., :, None] -> [..., None, :]
-    Both norms lie along the keys. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to the columns, [..., None, :].
+    Both norms lie along the keys. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to the columns, [..., None,
+    :].
 key.square() -> query.square()
     Both norms are those of the queries. The last term is ‖k‖².
 -squares / (2 * h**2) -> query @ key.mT
 -squares / (2 * h**2) -> query @ key.mT / h
 -squares / (2 * h**2) -> query @ key.mT / h**2
-    This is the dot product over a constant. The two squared norms are missing: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².
+    This is the dot product over a constant. The two squared norms are missing: ‖q − k‖² = ‖q‖² − 2 q·k +
+    ‖k‖².
 return scores -> return scores / query.shape[-1]
     You average over the components. The squared distance is their sum.
 (2 * h**2) -> 2

@@ -23,14 +23,14 @@ MISTAKES = f"""
 {SCALE} ->
     The scale is missing. Divide by the square root of the dimension of the projected vectors.
 A.shape[0] -> query.shape[-1]
-    You scale by the dimension of the query before its projection. The dot product is a sum of as many terms as the
-    projected vectors have components.
+    You scale by the dimension of the query before its projection. The dot product is a sum of as many terms
+    as the projected vectors have components.
 A.shape[0] -> key.shape[-1]
-    You scale by the dimension of the key before its projection. The dot product is a sum of as many terms as the
-    projected vectors have components.
-A.shape[0] -> (query.shape[-1] + key.shape[-1])
-    You scale by the dimensions of query and key before their projection. The dot product is a sum of as many terms as
+    You scale by the dimension of the key before its projection. The dot product is a sum of as many terms as
     the projected vectors have components.
+A.shape[0] -> (query.shape[-1] + key.shape[-1])
+    You scale by the dimensions of query and key before their projection. The dot product is a sum of as many
+    terms as the projected vectors have components.
 {SCALE} -> / A.shape[0]
     You divide by the dimension itself. Divide by its square root.
 return scores -> return torch.softmax(scores, dim=-1)
@@ -45,27 +45,31 @@ key @ B.T -> torch.tanh(key @ B.T)
 return scores -> return torch.tanh(scores)
     There is no tanh in this score. It is linear in the query and in the key.
 return scores -> return scores.T
-    Your result is (key, query). Each row belongs to a query: multiply the projected queries by the transposed projected
-    keys.
+    Your result is (key, query). Each row belongs to a query: multiply the projected queries by the transposed
+    projected keys.
 A.shape[0] -> len(key)
-    You scale by the number of keys. The dot product is a sum of as many terms as the projected vectors have components.
-A.shape[0] -> len(query)
-    You scale by the number of queries. The dot product is a sum of as many terms as the projected vectors have
+    You scale by the number of keys. The dot product is a sum of as many terms as the projected vectors have
     components.
+A.shape[0] -> len(query)
+    You scale by the number of queries. The dot product is a sum of as many terms as the projected vectors
+    have components.
 {SCALE} -> / 2
 {SCALE} -> / 8
-    You divide by a fixed number. The dimension of the projected vectors differs from call to call: math.sqrt(A.shape[0]).
+    You divide by a fixed number. The dimension of the projected vectors differs from call to call:
+    math.sqrt(A.shape[0]).
 query @ A.T -> query @ B.T
 + key @ B.T -> key @ A.T
     A and B are exchanged: A projects the queries, B the keys.
 query @ A.T -> query @ A
 + key @ B.T -> key @ B
-    You multiply by A and B without transposing them. They are (hidden, size of the input), so use query @ A.T and key @
-    B.T. With square matrices there is no error message.
+    You multiply by A and B without transposing them. They are (hidden, size of the input), so use query @ A.T
+    and key @ B.T. With square matrices there is no error message.
 query @ A.T -> query @ A
-    A is not transposed. It is (hidden, query_size), so use query @ A.T. With a square matrix there is no error message.
+    A is not transposed. It is (hidden, query_size), so use query @ A.T. With a square matrix there is no
+    error message.
 key @ B.T -> key @ B
-    B is not transposed. It is (hidden, key_size), so use key @ B.T. With a square matrix there is no error message.
+    B is not transposed. It is (hidden, key_size), so use key @ B.T. With a square matrix there is no error
+    message.
 key @ B.T -> key @ A.T
     You project the keys with A as well. Keys have a projection of their own, B.
 query @ A.T -> query @ B.T
