@@ -33,7 +33,8 @@ len(tokens) < max_length -> len(tokens) < 50
 < max_length -> < max_length - 1
     You generate at most max_length - 1 tokens. bos does not count: up to max_length tokens are generated.
 token != eos -> token == eos
-    Your result is empty. Append each generated token, and go on until eos was generated or there are max_length tokens.
+    Your result is empty. Append each generated token, and go on until eos was generated or there are
+    max_length tokens.
 torch.tensor(tokens) -> torch.tensor([token for token in tokens if token != eos])
     The end token is missing in your result. Return it where it was generated.
 torch.tensor(tokens) -> torch.tensor(tokens[:-1])
@@ -46,8 +47,8 @@ torch.tensor(tokens) -> torch.tensor([bos, *(token for token in tokens if token 
     Your result begins with bos, which was not generated, and lacks eos where it was.
 state = torch.tanh -> tokens.append(token)\nstate = torch.tanh
 + tokens.append(token) ->
-    You collect the tokens that are read, bos included, and lack the last one that was generated. Append each token
-    after its argmax.
+    You collect the tokens that are read, bos included, and lack the last one that was generated. Append each
+    token after its argmax.
 state = torch.tanh -> new = torch.tanh
 + V @ state -> V @ new
     Each step starts from the first hidden state. Pass the new state on to the next step.
@@ -58,7 +59,8 @@ argmax -> argmin
 .argmax().item() -> .topk(2).indices[1].item()
     You choose the second largest logit. The most probable token has the largest.
 .argmax() -> .max()
-    You index with a number that is no integer. max() is the largest logit itself; its position is the token: argmax().
+    You index with a number that is no integer. max() is the largest logit itself; its position is the token:
+    argmax().
 U @ state -> U.T @ state
     U is transposed: the new state is tanh(E[token] + U @ state).
 state = torch.tanh -> old, state = state, torch.tanh
@@ -100,8 +102,8 @@ torch.tensor(tokens) -> torch.tensor(tokens + [eos] * (max_length - len(tokens))
 torch.tensor(tokens) -> torch.tensor(tokens + [0] * (max_length - len(tokens)))
     Your result always has max_length tokens, filled up after eos. Return the generated tokens only.
 torch.tensor(tokens) -> torch.tensor(tokens).float()
-    Tokens are integers, and your tensor holds floating-point numbers. torch.tensor(tokens) of Python integers is an
-    integer tensor.
+    Tokens are integers, and your tensor holds floating-point numbers. torch.tensor(tokens) of Python integers
+    is an integer tensor.
 torch.tensor(tokens) -> torch.tensor(tokens)[:, None]
     Your result has the shape (generated, 1). Return a tensor of shape (generated,).
 torch.tensor(tokens) -> torch.tensor(tokens)[None]
