@@ -129,7 +129,7 @@ memory @ U.T -> memory @ W.T
     Your concatenation has another order. The columns of A belong to [state; input; context].
 keys, states = -> late = 0 * memory[:, 0]\nkeys, states =
 + {STATE} -> torch.tanh(torch.cat([state, y, late], dim=-1) @ A.T)
-+ states.append(state) -> states.append(state)\nscores = {SCORES}\nlate = ({WEIGHTS}[:, :, None] * memory).sum(dim=1)
++ states.append(state) -> states.append(state)\nscores = {SCORES}\nweights = {WEIGHTS}\nlate = {CONTEXT}
     Your context vector comes one step late: each state reads the context of the step before. Compute the
     context from the old state first, then the new state.
 torch.tanh(torch.cat -> (torch.cat
