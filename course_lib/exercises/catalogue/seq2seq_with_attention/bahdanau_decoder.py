@@ -95,8 +95,7 @@ memory @ U.T -> memory @ U
     message.
 state @ W.T -> state @ U.T
 + memory @ U.T -> memory @ W.T
-keys, states = memory @ U.T, [] -> states = []
-+ (state @ W.T)[:, None, :] + keys -> (state @ U.T)[:, None, :] + memory @ W.T
+(state @ W.T)[:, None, :] + keys -> (state @ U.T)[:, None, :] + memory @ W.T
     W and U are exchanged: W projects the state, U the memory.
 state @ W.T -> state @ U.T
     You project the state with U. W projects the state, U the memory.

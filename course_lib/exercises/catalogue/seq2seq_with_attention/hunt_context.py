@@ -62,8 +62,7 @@ state @ W.T -> state @ W
     W is not transposed in the score: state @ W.T.
 memory @ U.T -> memory @ W.T
 + state @ W.T -> state @ U.T
-keys = memory @ U.T ->
-+ (state @ W.T)[:, None, :] + keys -> (state @ U.T)[:, None, :] + memory @ W.T
+(state @ W.T)[:, None, :] + keys -> (state @ U.T)[:, None, :] + memory @ W.T
     W and U are exchanged: W projects the state, U the memory.
 memory @ U.T -> memory @ W.T
     You project the memory with W. Its projection in the score is U.
