@@ -80,16 +80,14 @@ any(dim=-1 -> any(dim=-2
 dim=-1, keepdim=True -> dim=-1
     fully_masked has no key axis, so it is aligned with the wrong axes of the scores. Keep the axis: keepdim=True.
 scores, dim=-1 -> scores, dim=-2
+{FINITE} -> scores
++ scores, dim=-1 -> scores, dim=-2
++ {ZEROS} -> weights
 {MASK} -> scores.masked_fill(~mask, -1e9)
 + {FINITE} -> scores
 + scores, dim=-1 -> scores, dim=-2
 + {ZEROS} -> (weights * mask)
     Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
-{FINITE} -> scores
-+ scores, dim=-1 -> scores, dim=-2
-+ {ZEROS} -> weights
-    Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1. After that, check the
-    fully masked queries.
 scores, dim=-1 -> scores, dim=0
     Your softmax runs over the batch. The weights of one query sum to 1 over the keys: dim=-1.
 {SCALE} ->
