@@ -39,12 +39,12 @@ attn_mask | -> attn_mask or
     Your padding mask is on the query axis. It belongs on the key axis: key_padding_mask[:, None, :].
 [:, None, :] ->
 [:, None, :] -> [None]
-    (batch, key) is broadcast with (query, key): its batch axis is aligned with the queries. Insert a query axis:
-    key_padding_mask[:, None, :].
+    (batch, key) is broadcast with (query, key): its batch axis is aligned with the queries. Insert a query
+    axis: key_padding_mask[:, None, :].
 [:, None, :] -> [:, None, :] | key_padding_mask[:, :, None]
     You mask queries at padding as well. key_padding_mask is about keys: key_padding_mask[:, None, :].
 [:, None, :] -> [:, None, None, :]
-    The pattern is right, but there is an axis too many. Return (batch, query, key): key_padding_mask[:, None, :].
+    There is an axis too many. Return (batch, query, key): key_padding_mask[:, None, :].
 key_padding_mask[:, None, :] -> key_padding_mask[0].expand(len(key_padding_mask), 1, -1)
     Every sequence gets the padding of the first one. key_padding_mask has one row per sequence:
     key_padding_mask[:, None, :].
@@ -68,9 +68,10 @@ attn_mask | -> attn_mask.T |
     You reduce attn_mask over the queries. Each query has a row of its own: the result is (batch, query, key).
 ~masked -> (~masked).float()
 ~masked -> (~masked).int()
-    The pattern is right, but not the dtype. The mask must be boolean.
+    Your mask holds numbers. It must be boolean: leave out the conversion.
 ~masked -> torch.zeros(masked.shape).masked_fill(masked, -torch.inf)
-    This is an additive mask, 0 where a pair is allowed and -inf elsewhere. Return the boolean mask: True = may attend.
+    This is an additive mask, 0 where a pair is allowed and -inf elsewhere. Return the boolean mask: True =
+    may attend.
 {MASKED} -> attn_mask.int() + key_padding_mask[:, None, :].int()
 + ~masked -> masked
     You add the masks, which counts how many of them mask a pair. Combine them with |, and invert the result.

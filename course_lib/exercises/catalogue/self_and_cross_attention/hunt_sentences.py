@@ -28,31 +28,30 @@ ZEROS = "weights.masked_fill(fully_masked, 0.0)"
 MISTAKES = rf"""
 ~key_padding -> key_padding
 + (~mask, -> (mask,
-    The right scores are masked now, but `fully_masked` is True for sentences without padding. Invert the mask once, in
-    the line that makes it.
+    `fully_masked` is True for sentences without padding. Invert the mask once, in the line that makes it.
 (~mask, -> (mask,
-    The mask is right now, but masked_fill fills where its argument is True: only padding gets weight. Fill where ~mask
-    is True.
+    masked_fill fills where its argument is True: only padding gets weight. Fill where ~mask is True.
 ~mask.any -> mask.any
     `fully_masked` is True for sentences with a real token. It must be True only where no key is allowed:
     ~mask.any(dim=-1, keepdim=True).
 mask.any -> mask.all
-    The right scores are masked now, but `fully_masked` is True for every sentence with some padding. It must be True
-    only where no key is allowed: ~mask.any(dim=-1, keepdim=True).
+    `fully_masked` is True for every sentence with some padding. It must be True only where no key is allowed:
+    ~mask.any(dim=-1, keepdim=True).
 {FINITE} -> scores
 + {ZEROS} -> weights
-    The mask is right now. But a sentence of nothing but padding gives NaN; it must give zeros.
+    A sentence of nothing but padding gives NaN; it must give zeros.
 -torch.inf -> -1e9
 + {FINITE} -> scores
 + {ZEROS} -> weights
-    -1e9 is not minus infinity: a sentence of nothing but padding gets the mean of its padding. And in float16, whose
-    largest number is 65504, it raises an error.
+    -1e9 is not minus infinity: a sentence of nothing but padding gets the mean of its padding. And in
+    float16, whose largest number is 65504, it raises an error.
 {ZEROS} -> weights
-    A sentence of nothing but padding gets the mean of its padding, because all its scores are equal (a very low
-    number, or 0 where you filled the whole row). It must give zeros: set its weights to 0 after the softmax.
+    A sentence of nothing but padding gets the mean of its padding, because all its scores are equal (a very
+    low number, or 0 where you filled the whole row). It must give zeros: set its weights to 0 after the
+    softmax.
 -torch.inf -> -1e9
-    Right in float32. float16 has no -1e9, its largest number is 65504, so masked_fill raises an error. Use -torch.inf,
-    or torch.finfo(scores.dtype).min.
+    float16 has no -1e9, its largest number is 65504, so masked_fill raises an error there. Use -torch.inf, or
+    torch.finfo(scores.dtype).min.
 -torch.inf -> 0.0
 + {ZEROS} -> weights
 -torch.inf -> 0.0
@@ -62,35 +61,35 @@ mask.any -> mask.all
 -torch.inf -> 0.0
 + {ZEROS} -> (weights * mask)
 any(dim=-1 -> any(dim=-2
-    Masked scores are 0 here and their weights are set to 0 afterwards, so the weights that remain do not sum to 1.
-    Masked scores must be -inf before the softmax.
+    Masked scores are 0 here and their weights are set to 0 afterwards, so the weights that remain do not sum
+    to 1. Masked scores must be -inf before the softmax.
 {MASK} -> scores
 + {ZEROS} -> (weights * mask)
     Padding contributes nothing now, but the remaining weights no longer sum to 1. Mask before the softmax.
 {MASK} -> scores
 + {ZEROS} -> (weights * mask / ((weights * mask).sum(dim=-1, keepdim=True) + 1e-3))
-    You add a constant to the denominator, so the weights of a row sum to less than 1. Mask before the softmax.
+    You add a constant to the denominator, so the weights of a row sum to less than 1. Mask before the
+    softmax.
 {MASK} -> scores
 + {FINITE} -> scores
 + {ZEROS} -> weights
     Padding gets weight like any token: key_padding_mask is not used.
 {MASK} -> scores
-    Only a sentence of nothing but padding gives zeros; elsewhere padding gets weight like any token. Set the scores of
-    all padding to -inf.
+    Only a sentence of nothing but padding gives zeros; elsewhere padding gets weight like any token. Set the
+    scores of all padding to -inf.
 [:, None, :] -> [:, :, None]
     You mask queries instead of keys. key_padding_mask is (batch, key): insert the query axis in the middle,
     key_padding_mask[:, None, :].
 [:, None, :] -> [None, :, :]
 [:, None, :] ->
-    key_padding_mask is (batch, key), and you align its batch axis with the queries. Insert the query axis in the
-    middle, key_padding_mask[:, None, :].
+    key_padding_mask is (batch, key), and you align its batch axis with the queries. Insert the query axis in
+    the middle, key_padding_mask[:, None, :].
 scores, dim=-1 -> scores, dim=-2
-    The mask is right now, but your softmax runs over the queries. The weights of one query sum to 1 over the keys:
-    dim=-1.
+    Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
 {SCALE} ->
-    The mask is right now, but the scale 1/√d is gone.
+    The scale 1/√d is gone.
 math.sqrt(key.shape[-1]) -> key.shape[-1]
-    The mask is right now, but you divide by d. Divide by √d.
+    You divide by d. Divide by √d.
 ~key_padding -> key_padding
 + {FINITE} -> scores
 + {ZEROS} -> weights
