@@ -42,6 +42,11 @@ MISTAKES = rf"""
     It must be -inf.
 -torch.inf -> torch.inf
     You fill masked scores with +inf, which gives NaN. They must be -inf.
+{MASK} -> scores + ~mask * -torch.inf
+{MASK} -> scores + ~mask * -torch.inf
++ {FINITE} -> scores
++ {ZEROS} -> weights
+    0 · inf is NaN, so the scores of allowed keys become NaN. Use masked_fill or torch.where.
 {MASK} -> scores
 + {ZEROS} -> (weights * mask)
     You mask after the softmax, so the weights of a row no longer sum to 1. Mask before the softmax.
