@@ -108,6 +108,7 @@ scale[:, None] -> scale[0]
 minimum[:, None] -> minimum[0]
     Every block has the minimum of the first one. Give each its own: minimum[:, None].
 minimum[:, None] + scale[:, None] * numbers -> minimum + scale * numbers
+minimum[:, None] + scale[:, None] * numbers -> numbers * scale + minimum
     scale and minimum have one number per block, (blocks,), and the numbers are (blocks, 32). Write scale[:, None], so
     that it broadcasts along the 32 numbers.
 {WEIGHTS}.flatten() -> {WEIGHTS}

@@ -61,8 +61,8 @@ queries - period + 1 -> period
 queries - period + 1 -> 0
     This is the first-token score of the later queries. The key is query - period + 1.
 queries, keys] -> keys, queries]
-    Queries and keys are exchanged: a causal head gives no weight to later tokens, so you read zeros. weights[..., query,
-    key].
+    You read the weights of keys after the query, and a causal head gives them none. The index is
+    weights[..., query, key], and the key is period - 1 positions before the query.
 queries, keys] -> queries, :].amax(dim=-1)
     You take the largest weight of each query, wherever it is. Take the weight at one key: query - period + 1.
 queries, keys].mean(dim=-1) -> queries, :].mean(dim=(-2, -1))

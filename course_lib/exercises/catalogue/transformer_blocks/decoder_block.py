@@ -208,6 +208,12 @@ x = x + self_attend -> x = norms[0](x) + self_attend
 + x = x + cross_attend -> x = norms[1](x) + cross_attend
 + return x + feed_forward -> return norms[2](x) + feed_forward
     You add norm(x) to the output of a sublayer. The residual connection starts before the norm: add x itself.
+x = x + self_attend -> x = norms[0](x) + self_attend
+    You add norms[0](x) to the output of the self-attention. Its residual connection starts before the norm: add x.
+x = x + cross_attend -> x = norms[1](x) + cross_attend
+    You add norms[1](x) to the output of the cross-attention. Its residual connection starts before the norm: add x.
+return x + feed_forward -> return norms[2](x) + feed_forward
+    You add norms[2](x) to the output of the FFN. Its residual connection starts before the norm: add x.
 """
 
 EXERCISE = Exercise(

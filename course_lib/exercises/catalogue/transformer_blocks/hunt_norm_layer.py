@@ -61,8 +61,7 @@ TWO_ROOTS = (
 FORMULA = "self.weight * (x - mean) / spread + self.bias"
 MISTAKES = rf"""
 variance + self.eps -> variance
-    All three are repaired, but eps has no effect any more: add it to the variance, or a vector of equal components is
-    divided by 0.
+    Your eps has no effect any more: add it to the variance, or a vector of equal components is divided by 0.
 torch.sqrt(variance + self.eps) -> (torch.sqrt(variance) + self.eps**0.5)
     You take the roots of variance and eps one by one. The root is that of their sum: sqrt(variance + eps).
 torch.sqrt(variance + self.eps) -> (torch.sqrt(variance + self.eps) + self.eps)
@@ -107,21 +106,17 @@ dim=-1 => dim=tuple(range(x.dim()))
     You compute one mean and one variance of the whole tensor. The axis was right: each vector has its own, dim=-1.
 nn.Parameter(torch.ones(d_model)) -> torch.ones(d_model)
 + nn.Parameter(torch.zeros(d_model)) -> torch.zeros(d_model)
-    A new layer is right now. But training changes neither weight nor bias: they are not nn.Parameters, or the result
-    does not depend on them.
+    Training changes neither weight nor bias: they are not nn.Parameters, or the result does not depend on them.
 nn.Parameter(torch.ones(d_model)) -> torch.ones(d_model)
-    A new layer is right now. But training does not change its weight: it is not an nn.Parameter, or the result does
-    not depend on it.
+    Training does not change the weight: it is not an nn.Parameter, or the result does not depend on it.
 nn.Parameter(torch.zeros(d_model)) -> torch.zeros(d_model)
-    A new layer is right now. But training does not change its bias: it is not an nn.Parameter, or the result does
-    not depend on it.
+    Training does not change the bias: it is not an nn.Parameter, or the result does not depend on it.
 {FORMULA} -> self.weight * ((x - mean) / spread + self.bias)
-    A new layer is right now. But with a trained bias it is not: the weight multiplies first, and then the bias is
-    added.
+    With a trained bias your layer is wrong: the weight multiplies first, and then the bias is added.
 {FORMULA} -> (x - mean) / spread / self.weight + self.bias
-    A new layer is right now. But with a trained weight it is not: the weight multiplies.
+    With a trained weight your layer is wrong: you divide by the weight. It multiplies.
 {FORMULA} -> self.weight * (x - mean) / spread - self.bias
-    A new layer is right now. But with a trained bias it is not: the bias is added.
+    With a trained bias your layer is wrong: you subtract the bias. It is added.
 {FORMULA} -> self.weight + (x - mean) / spread + self.bias
     You add the weight. It multiplies; the bias is added.
 """
