@@ -136,7 +136,7 @@ x = embed(target) -> x = final_norm(embed(target))
 + lm_head(final_norm(x)) -> lm_head(x)
     The final norm comes before the first layer. It belongs after the last.
 x = embed(target) -> x = final_norm(embed(target))
-    The norm after the last layer is right. Remove the one before the first: a pre-norm layer normalises its own input.
+    You apply the final norm before the first layer too. Leave it out there: a pre-norm layer normalises its own input.
 {RETURN} -> return lm_head(final_norm(x) + embed(target))
 {RETURN} -> return lm_head(final_norm(x + embed(target)))
     You add the embeddings to the output once more. The residual connections are inside the layers already.

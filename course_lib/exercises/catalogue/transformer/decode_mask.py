@@ -51,14 +51,13 @@ tokens != pad_id -> tokens == pad_id
 causal & real -> causal | real
     You allow what either mask allows. A key must be allowed by both: use &.
 {BOTH} -> return ~(causal & real[:, None, :])
-    Right, with True and False swapped: this is the convention of nn.Transformer. In this course True means 'may
-    attend'.
+    True and False are swapped: this is the convention of nn.Transformer. In this course True means 'may attend'.
 positions <= queries -> positions > queries
     Your mask is the upper triangle without the diagonal: torch.triu(…, 1) marks what to mask, as nn.Transformer
     expects it. Here True means 'may attend'.
 real[:, None, :] -> real[:, None, :] & real[:, length - new :, None]
-    The keys are right. But you mask the queries at padding as well, so their rows are empty, which may give NaN. Their
-    outputs are not used: mask only the keys.
+    You mask the queries at padding as well, so their rows are empty, which may give NaN. Their outputs are not used:
+    mask only the keys.
 {BOTH} -> return causal & (real[:, None, :] | (positions == queries[:, None]))
     A padding token may attend to itself in your mask. It is a key at padding, and no query may attend to that.
 {CAUSAL}.tril(new - length)
@@ -77,7 +76,7 @@ positions[length - new :] -> positions
 positions[length - new :] -> positions[length - new + 1 :]
     Off by one: the row of the first new token is missing. The new tokens begin at position length - new.
 {BOTH} -> return (causal & real[:, None, :])[:, None]
-    Your mask is right, with an additional axis for the heads. Here it is (batch, new, length).
+    Your mask has an additional axis for the heads. Here it is (batch, new, length).
 {BOTH} -> return (causal & real[:, None, :]).mT
     The last two axes are exchanged. Rows are queries and columns are keys: (batch, new, length).
 causal & real -> causal & (positions >= length - new) & real

@@ -36,7 +36,7 @@ MISTAKES = f"""
     You mix two conventions: the true class as if ε went to all C, the others as if it went to C - 1. That sums to more
     than 1.
 (1 - smoothing) * true -> true
-    Every row sums to 1 + ε. Multiply the one-hot row by 1 - ε first.
+    The one-hot row keeps its weight of 1, so that the sum is more than 1. Multiply it by 1 - ε first.
 {MIXTURE} -> torch.where(true > 0, 1.0, smoothing / num_classes)
     The true class keeps a probability of 1, and the others get ε / C on top. Multiply the true class by 1 - ε first.
 * true + smoothing -> * true - smoothing
@@ -86,7 +86,8 @@ smooth * {REAL} -> smooth * {NOT_PAD}
     You divide ε by C - 1 and give a share to all C classes, so that a row sums to more than 1. With the true class
     included there are C shares: ε / C.
 smooth * {REAL} -> smooth * {REAL} / (smooth * {REAL}).sum(-1, keepdim=True)
-    You divide each row by its sum, which is 0 at padding: 0/0 is NaN. The rows sum to 1 already.
+    You divide each row by its sum, which is 0 at padding: 0/0 is NaN. With
+    the right shares a row sums to 1 already.
 true = F.one_hot -> smoothing = 0.1; true = F.one_hot
     Your ε is always 0.1. It is the argument smoothing.
 F.one_hot(target, num_classes) -> F.one_hot(target)

@@ -72,13 +72,13 @@ target[:, :-1] -> target
 target[:, 1:] -> target
     Your labels are one token longer than the input. Leave out their first token: target[:, 1:].
 torch.stack([inputs, labels]) -> torch.stack([inputs, labels], dim=1)
-    The right tokens, but stacked along the second axis. The first axis says input or labels: torch.stack(…, dim=0).
+    Input and labels are stacked along the second axis. They belong on the first: torch.stack(…, dim=0).
 torch.stack([inputs, labels]) -> torch.stack([inputs, labels], dim=-1)
-    The right tokens, but stacked along the last axis. The first axis says input or labels: torch.stack(…, dim=0).
+    Input and labels are stacked along the last axis. They belong on the first: torch.stack(…, dim=0).
 torch.stack([inputs, labels]) -> torch.cat([inputs, labels])
-    The right tokens, but concatenated along the batch. torch.stack gives the pair an axis of its own.
+    Input and labels are concatenated along the batch. torch.stack gives the pair an axis of its own.
 torch.stack([inputs, labels]) -> torch.cat([inputs, labels], dim=1)
-    The right tokens, but concatenated along the positions. torch.stack gives the pair an axis of its own.
+    Input and labels are concatenated along the positions. torch.stack gives the pair an axis of its own.
 torch.stack([inputs, labels]) -> inputs
     You return the input alone. Stack the input and the labels: (2, batch, length - 1).
 torch.stack([inputs, labels]) -> labels
