@@ -108,6 +108,8 @@ def _entries(table: str) -> list[tuple[list[Edits], str]]:
             entries.append((alternatives, message))
             alternatives, message = [], ""
         if line.startswith("+ "):
+            if not alternatives:
+                raise ValueError(f"a further edit without a first one: {line!r}")
             alternatives[-1] += (_edit(line[2:]),)
         elif line:
             alternatives.append((_edit(line),))

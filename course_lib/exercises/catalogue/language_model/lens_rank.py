@@ -119,8 +119,6 @@ mean(dim=-1, keepdim=True) -> mean(dim=0, keepdim=True)
     You say whether any token has a larger logit. How many have one?
 .sum(dim=-1) ->
     These are the comparisons, one for each token. Count them: .sum(dim=-1).
-.sum(dim=-1) -> .sum(dim=-1).float()
-    The ranks are right, but a count is a whole number: leave out the conversion.
 {RANK} -> logits[:, token]
     These are the logits of the token. Count how many tokens have a larger one.
 {RANK} -> logits.softmax(dim=-1)[:, token]

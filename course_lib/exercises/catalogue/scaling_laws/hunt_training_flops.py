@@ -32,7 +32,6 @@ layers * 4 * length * d_model -> layers * 4 * d_model
     the products of attention cost 4 · length · d_model FLOPs for each layer and token in the forward pass,
     and twice as many in the backward pass
 {TOTAL} -> flops_per_token * tokens
-{TOTAL} -> (flops_per_token * tokens).double()
     GPT-3's bill is 3.2e23 FLOPs, int64 ends at 9.2e18, and a larger product overflows without an error: one
     factor must be a float before you multiply
 """

@@ -101,9 +101,6 @@ torch.tensor(tokens) -> torch.tensor(token)
 torch.tensor(tokens) -> torch.tensor(tokens + [eos] * (max_length - len(tokens)))
 torch.tensor(tokens) -> torch.tensor(tokens + [0] * (max_length - len(tokens)))
     Your result always has max_length tokens, filled up after eos. Return the generated tokens only.
-torch.tensor(tokens) -> torch.tensor(tokens).float()
-    Tokens are integers, and your tensor holds floating-point numbers. torch.tensor(tokens) of Python integers
-    is an integer tensor.
 torch.tensor(tokens) -> torch.tensor(tokens)[:, None]
     Your result has the shape (generated, 1). Return a tensor of shape (generated,).
 torch.tensor(tokens) -> torch.tensor(tokens)[None]
