@@ -90,6 +90,8 @@ DIFFERENCES = {
     "nan_gradient": "The values are right, but the gradient with respect to {argument} holds NaN. An intermediate "
     "result is NaN or infinite and is masked afterwards; backpropagation still passes through it. Change the input of "
     "the operation that produces it, not its result.",
+    "too_large": "The values are right, but your code makes a tensor of shape {shape} on the way. In the case below "
+    "none may have more than {most:,} elements.",
     "changed_input": "Your function changed its input {argument} in place. The caller still needs it; "
     "work on a copy, or use operations without a trailing underscore.",
     "exception": "Your code raised {came}.",

@@ -70,7 +70,14 @@ EXERCISE = Exercise(
             v=random_tensor(10, 4, seed=3),
             size=4,
         ),
+        Case(  # n² is 4,096
+            q=random_tensor(64, 2, seed=7),
+            k=random_tensor(64, 2, seed=8),
+            v=random_tensor(64, 2, seed=9),
+            size=4,
+        ),
     ),
+    most_elements=2048,
     mistakes=(
         Mistake(
             "padding",
