@@ -66,18 +66,12 @@ k[:, None] * v -> k[:, None] * (F.elu(v) + 1)
     The value goes into S as it is. The feature map belongs to queries and keys.
 k[:, None] * v -> k * v
     k * v multiplies component by component. The outer product is needed, k[:, None] * v.
-k[:, None] * v -> k[:, None]
-    The new value is not in S. Add the outer product k[:, None] * v.
-k[:, None] * v -> v
-    The new key is not in S. Add the outer product k[:, None] * v.
 q @ S -> S @ q
     S is (d, d_value) and its rows belong to the components of the key: φ(q) @ S.
 (q @ z) -> (q * z)
     You divide by the products of the components. Divide by their sum: φ(q) @ z.
 (q @ z) -> z.sum()
     Your denominator does not depend on the query. The weights are φ(q) · φ(k), so their sum is φ(q) · z.
-(q @ z) -> (q @ S).sum()
-    You divide by the sum of the output's components. The sum of the weights is φ(q) · z.
 z = z + k -> z = z + 1
 z = z + k -> z = z + v.sum()
     z is a sum of features: add φ(k).
@@ -85,20 +79,9 @@ S = S + -> S =
     Your S contains the new token only. Add it to the S of the tokens so far.
 z = z + k -> z = k
     Your z contains the new token only. Add it to the z of the tokens so far.
-q @ S / (q @ z) -> q @ (S / z[:, None])
-    You divide each row of S by its component of z, so every key component is normalised on its own. Divide once, by
-    φ(q) · z.
-q @ S / (q @ z) -> torch.softmax(q @ S, dim=-1)
-    The softmax runs over the components of the output. There is no softmax here: divide by φ(q) · z.
-S = S + -> S = S -
-    You subtract the outer product. Add it.
 q @ S / (q @ z) -> q @ S / (q @ z) / len(q) ** 0.5
 {FEATURES} -> q, k = F.elu(q / len(q) ** 0.5) + 1, F.elu(k) + 1
     You divide by √d. Linear attention has no such scale.
-{FEATURES} -> q, k = torch.softmax(q, dim=-1), torch.softmax(k, dim=-1)
-    Your features are a softmax. The feature map here is elu(x) + 1.
-{FEATURES} -> q, k = torch.sigmoid(q), torch.sigmoid(k)
-    Your features are a sigmoid. The feature map here is elu(x) + 1.
 """
 
 

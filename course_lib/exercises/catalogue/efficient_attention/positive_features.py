@@ -44,10 +44,6 @@ torch.exp(exponents) -> exponents
     These are the exponents. The features are their exponentials, divided by √m.
 x = {SCALE} -> x = x / len(x) ** 0.25
     You scale by the number of positions. The scale of attention is √d: divide x by d^(1/4).
-x = {SCALE} -> x = x * x.shape[-1] ** 0.25
-    You multiply x by d^(1/4). The scores of attention are divided by √d: divide x by d^(1/4).
-x = {SCALE} -> x = x / x.shape[-1]
-    You divide x by d. Queries and keys both get it, so the scores are divided by d². Each needs d^(1/4).
 x = {SCALE} -> scale, x = x.shape[-1] ** 0.5, x
 + exp(exponents) -> exp(exponents / scale)
 x = {SCALE} -> scale, x = x.shape[-1] ** 0.25, x
@@ -66,26 +62,14 @@ exp(exponents) -> exp(exponents - exponents.amax())
     unbiased.
 torch.exp(exponents) / math.sqrt(len(omega)) -> torch.softmax(exponents, dim=-1)
     You normalise the features of each vector to a sum of 1. They are exponentials divided by √m.
-torch.exp(exponents) -> torch.relu(exponents)
-    Your features are max(0, ·) of the exponents. For an unbiased estimate of the exponential they are exponentials.
 {NORM} -> x.square().mean(dim=-1, keepdim=True) / 2
     You subtract half the mean of the squares. The squared norm is their sum.
-{NORM} -> omega.square().sum(dim=-1) / 2
-    You subtract the norms of the random vectors ω. The exponent is ω · x - |x|²/2, with the norm of x.
-{NORM} -> x.square().sum(dim=-1, keepdim=True) / 4
-    You subtract |x|²/4. The mean of exp(ω · x) is exp(|x|²/2).
 math.sqrt(len(omega)) -> math.sqrt(omega.shape[-1])
     You divide by √d. The product of two features is a sum over m samples: divide each feature vector by √m.
 exp(exponents) / math.sqrt(len(omega)) -> exp(exponents / math.sqrt(len(omega)))
     The √m stands inside your exponential. The mean over the samples divides the exponentials: exp(…) / √m.
 omega.mT -> omega
     omega is (m, d), one random vector in each row: the products with x are x @ omega.mT.
-omega.mT - -> -omega.mT -
-    The sign of ω · x is exchanged. The exponent is ω · x minus |x|²/2.
-torch.exp(exponents) -> torch.exp(x @ omega.mT) - torch.exp(x.square().sum(dim=-1, keepdim=True) / 2)
-    You subtract two exponentials. The exponent is a difference: exp(ω · x - |x|²/2).
-torch.exp(exponents) -> torch.cos(x @ omega.mT)
-    The cosine gives random Fourier features, which can be negative. Positive features are exp(ω · x - |x|²/2) / √m.
 """
 
 

@@ -47,8 +47,6 @@ p * (d_out @ v.mT - D) -> d_out @ v.mT
     with their scale.
 - D) -> - D) / v.shape[-1]
     You divide by d. The scores are what the softmax takes, and their gradient contains no scale.
-- D) -> - D) * v.shape[-1] ** 0.5
-    You multiply by √d. The scores are what the softmax takes, and their gradient contains no scale.
 (d_out @ v.mT - D) -> (D - d_out @ v.mT)
     Your gradient has the opposite sign: D is subtracted from the gradient of the weights.
 {D} -> (d_out * out).sum()
@@ -58,17 +56,8 @@ p * (d_out @ v.mT - D) -> d_out @ v.mT
 {D} -> (d_out @ v.mT).sum(dim=-1, keepdim=True)
     Your D is a sum of the gradients of the weights, not weighted, over the keys of the tile. It is the sum of d_out · out
     over the components.
-{D} -> (d_out @ v.mT).mean(dim=-1, keepdim=True)
-    Your D is a mean of the gradients of the weights. It is their sum weighted by p over the whole row, which equals the
-    sum of d_out · out over the components.
-{D} -> d_out.sum(dim=-1, keepdim=True)
-    D is the product of the output's gradient with the *output*: (d_out * out).
 p * (d_out @ v.mT - D) -> d_out @ v.mT - p * (d_out @ v.mT).sum(dim=-1, keepdim=True)
     That is the gradient through a log-softmax. The weights are a softmax: p * (gradient of the weights - D).
-p * (d_out @ v.mT - D) -> (1 - p) * (d_out @ v.mT - D)
-    The factor is p, not 1 - p: a weight near 0 hardly changes with its score.
-p * ( -> p**2 * (
-    You multiply by p twice. The factor is p.
 """
 
 
