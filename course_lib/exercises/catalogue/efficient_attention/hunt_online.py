@@ -32,12 +32,8 @@ total * rescale -> total
     Neither sum is rescaled, so blocks that were added relative to a smaller maximum weigh too much. Multiply both by
     exp(m - m_new).
 out * rescale -> out / rescale
-out * rescale -> out * torch.exp(m_new - m)
-torch.exp(m - m_new) -> torch.exp(m_new - m)
-torch.maximum -> torch.minimum
     Everything is NaN from the first block on, where m is -inf. exp(m - m_new) is 0 there; its inverse exp(m_new - m) is
     infinite, and so is the first factor with a minimum instead of the maximum.
-m_new = torch.maximum(m, s.amax(dim=-1, keepdim=True)) -> largest = s.amax(dim=-1, keepdim=True)\nm_new = torch.where(m == -torch.inf, largest, torch.minimum(m, largest))
 torch.maximum(m, s.amax(dim=-1, keepdim=True)) -> s.amax(dim=-1, keepdim=True)
     The running maximum falls, so exponentials overflow. Keep the larger of the old and the new one.
 torch.exp(s - m_new), torch.exp(m - m_new) -> torch.exp(s), 1

@@ -102,7 +102,6 @@ dim=-1) -> dim=-2)
     The new token overwrites the last one in the cache. Append it: the cache grows by one.
 [key, -> [key[:, :, 1:],
 + [value, -> [value[:, :, 1:],
-{SCORES} -> ({SCORES}).masked_fill(torch.arange(k.shape[2]) == 0, -torch.inf)
     The oldest token gets no weight. The new token attends to everything in the cache, which grows by one.
 math.sqrt(d_head) -> d_head
     You divide the scores by d_head. Divide by its square root.

@@ -34,7 +34,6 @@ W_o.view(-1, num_heads, d_head) -> W_o.view(-1, d_head, num_heads).mT
     You give head i every num_heads-th column. A head has d_head consecutive components of the concatenation, so
     consecutive columns.
 {TERMS} -> ({TERMS}).sum(dim=1)
-{TERMS} -> {OUTPUT}
     This is the sum over the heads, the output of the layer. Keep the axis of the heads.
 {TERMS} -> ({OUTPUT})[:, None].expand(-1, num_heads, -1, -1)
     Every head gets the whole output. A contribution uses the components of one head only.

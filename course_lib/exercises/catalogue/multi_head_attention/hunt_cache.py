@@ -32,8 +32,6 @@ MISTAKES = f"""
 {OFFSET} -> .tril(new)
     Your offset is the number of new tokens. It must be the number of cached ones: total - new.
 {OFFSET} ->
-{OFFSET} -> .tril(total)
-{OFFSET} -> .tril(total - 1)
     Nothing is masked: with several new tokens, none may attend to those after it. Keep the mask, and shift it by the
     number of cached keys.
 {OFFSET} -> .tril(new - total)
@@ -54,7 +52,6 @@ torch.ones(new, total, dtype=torch.bool){OFFSET} -> torch.ones(total, total, dty
 dim=-1) @ -> dim=-2) @
     Your softmax runs over the queries: each query has a distribution over the keys, dim=-1.
 ~mask -> mask
-{OFFSET} -> .triu(total - new + 1)
     The mask is inverted: the queries attend only to keys that come after them, and the last one to none.
 ~mask -> mask
 + {SOFTMAX} -> {SOFTMAX}.nan_to_num()

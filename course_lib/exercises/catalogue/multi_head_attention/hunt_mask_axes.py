@@ -22,7 +22,6 @@ MISTAKES = f"""
     A sequence of nothing but padding gives NaN; it must give zeros.
 .masked_fill(fully_masked, 0.0) =>
 + -torch.inf -> -1e9
-dim=-1).masked_fill(fully_masked, 0.0) -> dim=-1)
     A sequence of nothing but padding gets uniform weights: -1e9 is not minus infinity, and equal scores have equal
     weights. It must give zeros.
 .masked_fill(fully_masked, 0.0) =>
@@ -34,7 +33,6 @@ dim=-1).masked_fill(fully_masked, 0.0) -> dim=-1)
 {MASK} -> allowed[:, None, :, None]
     Your padding mask is along the queries: (batch, 1, key, 1). It belongs to the last axis.
 {MASK} -> allowed[None, None, :, :]
-{MASK} -> allowed
     The batch lines up with the queries. Broadcasting counts axes from the right: (batch, key) needs two new ones in
     between.
 {MASK} -> ~{MASK}

@@ -65,7 +65,6 @@ MISTAKES = f"""
     These are the rows of the queries only. Return those of the keys and the values too.
 {HEAD} -> blocks[:, head : head + 1]
     The right rows, with an axis of size 1 for the head. Index the heads with a number instead of a slice.
-{HEAD} -> {MATRICES}[:, head * num_heads : (head + 1) * num_heads]
 {VIEW} -> in_proj_weight.view(3, d_head, num_heads, d_model)
     You take num_heads rows from row head · num_heads on: num_heads and d_head have changed places. A head has
     d_head = d_model // num_heads rows.
