@@ -79,7 +79,7 @@ DIFFERENCES = {
     "dtype": "The dtype is wrong: yours is {came}, {wanted} is expected.",
     "device": "The device is wrong: yours is {came}, {wanted} is expected.",
     "nan": "Your result holds NaN or infinity where finite numbers are expected.",
-    "values": "The values differ.",
+    "values": "The values differ.{measured}",
     "no_gradient": "The values are right, but no gradient flows back to {argument}. .item(), .detach(), .data, "
     "nn.Parameter(…), float(), NumPy and torch.no_grad() remove a result from the computation graph.",
     "no_backward": "The values are right, but backpropagation to {argument} fails: an operation in place (+=, x[…] = …, a "
@@ -92,24 +92,49 @@ DIFFERENCES = {
     "the operation that produces it, not its result.",
     "too_large": "The values are right, but your code makes a tensor of shape {shape} on the way. In the case below "
     "none may have more than {most:,} elements.",
-    "changed_input": "Your function changed its input {argument} in place. The caller still needs it; "
-    "work on a copy, or use operations without a trailing underscore.",
+    "changed_input": "Your function changed its input {argument} in place. x += …, x[…] = … and methods with a trailing "
+    "underscore write into the tensor of the caller, who still needs it; x = x + … makes a new one.",
     "exception": "Your code raised {came}.",
     "time": "Stopped after {seconds:g} seconds. Is there an infinite loop?",
-    "exited": "Your code ended its Python process (exit code {code}), so it cannot be checked. exit(), quit() and "
-    "os._exit() do that. Your notebook is not affected.",
-    "crashed": "Your code crashed its Python process ({signal}). Possible causes: memory that a tensor no longer owns, or "
-    "recursion that is too deep. Your notebook is not affected.",
-    "killed": "Your code's Python process was killed. Possible causes: it used too much memory, or it sent the signal "
-    "itself. Your notebook is not affected.",
     "unreadable": "The value that your function returned raises an error when it is inspected: {came}",
     "interrupted": "You interrupted the check.",
+}
+RELATIONS = {
+    "factor": "Yours is {numbers} times the expected result, in every element.",
+    "factors": "Yours is a multiple of the expected result: {numbers} times it in the cases that differ.",
+    "more": "Yours is the expected result plus {numbers}, in every element.",
+    "mores": "Yours is the expected result plus a constant: {numbers} in the cases that differ.",
+    "sign": "Yours is the expected result with the opposite sign.",
+    "zero": "Yours is 0 everywhere.",
+    "exchanged": "Yours is the expected result with the axes {axes} exchanged.",
+    "permuted": "Yours is the expected result with its axes in another order: yours.permute{order} would be right.",
+    "reshaped": "Yours holds the expected numbers in the expected order, in another shape.",
+    "flipped": "Yours is the expected result in reverse order along axis {axis}.",
+    "late": "Yours comes one position late along axis {axis}.",
+    "early": "Yours comes one position early along axis {axis}.",
+    "order": "Yours holds the expected slices along axis {axis}, in another order.",
+    "function": "The expected result is {name} of yours, element by element.",
+    "softmax": "The expected result is the softmax of yours along axis {axis}.",
+    "softmax_of": "Yours is the softmax of the expected result along axis {axis}.",
+    "normalised": "The expected result is yours divided by its sum along axis {axis}.",
+    "reduce": "Yours has one axis more: its {name} along axis {axis} is the expected result.",
+    "reduced": "Yours has one axis less: it is the {name} of the expected result along axis {axis}.",
+    "sum_elsewhere": "The expected result sums to 1 along axis {wanted}; yours sums to 1 along axis {came}.",
+    "sum_nowhere": "The expected result sums to 1 along axis {wanted}; yours does not.",
+    "only_first": "Along axis {axis}, yours is right at index 0 only.",
+    "only_last": "Along axis {axis}, yours is right at the last index only.",
+    "not_first": "Along axis {axis}, yours is right everywhere but at index 0.",
+    "not_last": "Along axis {axis}, yours is right everywhere but at the last index.",
+    "unused": "Yours does not change when {argument} changes; the expected result does.",
+    "cases": "Yours is right in {right} of {count} cases.",
 }
 SMALLEST_INPUT = "Smallest input that shows it:"
 FIRST_DIFFERENCE = "First difference{where}:"
 EXPECTED = "expected"
 YOURS = "yours"
+RAISED = "Your code raised {came}"
 YOUR_LINE = "line {number} of your code: {text}"
+OTHER_DTYPE = "Your result is {came}, that of the reference {wanted}; the values are what counts."
 PRINTED = "Your code printed: {text}"
 UNKNOWN_NOTEBOOK = (
     "No notebook with exercises begins with {notebook!r}. progress() lists all of them."

@@ -5,7 +5,6 @@ import sys
 import textwrap
 
 from course_lib import messages
-from course_lib.exercises import process
 from course_lib.exercises.catalogue import EXERCISES
 from course_lib.exercises.grading import Report, grade, unknown_exercise
 from course_lib.exercises.progress import next_hint, record_state, recorded_states
@@ -14,8 +13,8 @@ from course_lib.exercises.progress import next_hint, record_state, recorded_stat
 def check(name: object, attempt: object) -> None:
     """Show whether your function is right, or what is wrong with it.
 
-    Your function runs in a process of its own where that is possible: an endless loop or a crash does not affect
-    the notebook, and variables that the function changes keep their values here.
+    Your function runs on copies of the inputs, and is stopped after five seconds. Random states, settings and names of
+    the notebook that it changes get their values back.
 
     Args:
         name: the exercise's name.
@@ -83,7 +82,3 @@ def _show(report: Report) -> None:
 
 def _in_notebook() -> bool:
     return "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None
-
-
-if _in_notebook():
-    process.prepare()  # it takes seconds, and the first check is minutes away

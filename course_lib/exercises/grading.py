@@ -1,9 +1,7 @@
 """Grade an attempt: from a function to a `Report`."""
 
-import contextlib
 import dis
 import html
-import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,10 +12,10 @@ import torch
 from torch import Tensor
 
 from course_lib import messages
-from course_lib.exercises import process
 from course_lib.exercises.catalogue import EXERCISES
 from course_lib.exercises.comparison import (
     Outcome,
+    as_tensor,
     close,
     difference,
     error_text,
@@ -30,16 +28,14 @@ from course_lib.exercises.comparison import (
 )
 from course_lib.exercises.edits import pairs
 from course_lib.exercises.exercise import Case, Exercise, Mistake
-from course_lib.exercises.sandbox import (
-    TimeLimitExceeded,
-    restored_global_state,
-    run_with_time_limit,
-)
+from course_lib.exercises.relations import measured
+from course_lib.exercises.sandbox import TimeLimitExceeded, restored, run_with_time_limit
 from course_lib.exercises.watch import LargestTensor
 
 _MARKS = {"passed": "✓", "new": "○", "given": "✗", "tried": "✗"}
 _COLOURS = {"passed": "#3f8f5f", "new": "#6b7280", "given": "#d9650a", "tried": "#d9650a"}
 _GRADIENT_TOLERANCE = 1e-3
+_LEAST_GRADIENT = {torch.float64: 1e-12, torch.float32: 1e-6}  # smaller ones are rounding noise
 _lock = threading.Lock()  # held during a check: a check inside a check would never end
 
 
@@ -81,14 +77,13 @@ class Report:
         )
 
 
-def grade(name: object, attempt: object, *, seconds: float = 5.0, isolated: bool = True) -> Report:
+def grade(name: object, attempt: object, *, seconds: float = 5.0) -> Report:
     """Compare an attempt with the reference of the exercise `name`. Never raises.
 
     Args:
         name: a key of `EXERCISES`.
         attempt: the learner's function; for anything else the report says what is needed.
         seconds: time limit for all cases together.
-        isolated: run it in a process of its own where that is possible (see `process`).
     """
     exercise = EXERCISES.get(name) if isinstance(name, str) else None
     if exercise is None:
@@ -98,47 +93,16 @@ def grade(name: object, attempt: object, *, seconds: float = 5.0, isolated: bool
     if not _lock.acquire(blocking=False):
         return Report(exercise.name, "tried", messages.NESTED_CHECK)
     try:
-        if isolated and not _is_trivial(attempt):
-            with contextlib.suppress(process.Unavailable):
-                fields = process.run(exercise.name, attempt, seconds)
-                return Report(**fields | {"details": tuple(fields["details"])})
-        with restored_global_state():
+        with restored(attempt):  # once more around: a thread that was left behind restores nothing
             return run_with_time_limit(seconds, lambda: _grade(exercise, attempt))
     except TimeLimitExceeded:
         return _failed(exercise, "time", {"seconds": seconds})
     except KeyboardInterrupt:
         return _failed(exercise, "interrupted", {})
-    except process.Ended as ended:
-        return _failed(exercise, *_how_it_ended(ended.code))
     except Exception as error:  # a return value that raises when it is inspected
-        return _unreadable(exercise, error)
+        return _failed(exercise, "unreadable", {"came": error_text(error)})
     finally:
         _lock.release()
-
-
-def grade_alone(exercise: Exercise, attempt: object) -> Report:
-    """Compare an attempt with the reference in a process that ends afterwards, without a time limit."""
-    with _lock:
-        try:
-            return _grade(exercise, attempt)
-        except KeyboardInterrupt:
-            return _failed(exercise, "interrupted", {})
-        except Exception as error:
-            return _unreadable(exercise, error)
-
-
-def _unreadable(exercise: Exercise, error: Exception) -> Report:
-    return _failed(exercise, "unreadable", {"came": error_text(error)})
-
-
-def _how_it_ended(code: int) -> tuple[str, dict[str, object]]:
-    """Return the kind of end (a key of `messages.DIFFERENCES`) with its format arguments."""
-    if code >= 0:
-        return "exited", {"code": code}
-    if code == -signal.SIGKILL:
-        return "killed", {}
-    name = signal.strsignal(-code) or "unknown signal"
-    return "crashed", {"signal": name.lower()}
 
 
 def _grade(exercise: Exercise, attempt: object) -> Report:
@@ -180,14 +144,36 @@ def _compare_with_reference(
     for case, actual, expected in zip(exercise.cases, outcomes, references, strict=True):
         if actual.error is None and actual.changed is None and same_outcome(actual, expected):
             continue
-        details = _detail_lines(case, actual, expected)
+        details = _detail_lines(case, actual, expected, attempt)
+        raised = (messages.RAISED.format(came=error_text(actual.error)),) if actual.error else ()
         if exercise.given and gives(exercise.given, exercise.cases, outcomes):
-            return Report(exercise.name, "given", exercise.given_message, details)
+            return Report(exercise.name, "given", exercise.given_message, raised + details)
         if mistake := _known_mistake(exercise, outcomes):
-            return Report(exercise.name, "tried", mistake.message, details, mistake.name)
-        return _describe_difference(exercise, attempt, actual, expected, details)
+            report = exercise.name, "tried", mistake.message, raised + details, mistake.name
+            return Report(*report)
+        if actual.changed is not None:
+            return _failed(exercise, "changed_input", {"argument": actual.changed}, details)
+        if actual.error is not None:
+            came = error_text(actual.error).removesuffix(".")  # the sentence has its own
+            return _failed(exercise, "exception", {"came": came}, details)
+        kind, values = difference(actual.output, expected.output)
+        comparable = kind in ("shape", "values", "nan")
+        relation = comparable and measured(exercise, attempt, outcomes, references)
+        if relation and kind == "shape":
+            details = (relation, *details)
+        values = values | {"measured": f" {relation}" if relation else ""}
+        return _failed(exercise, kind, values, details)
     message = messages.PASSED if exercise.differentiable else messages.PASSED_WITHOUT_GRADIENTS
-    return Report(exercise.name, "passed", message.format(cases=len(exercise.cases)))
+    remark = _remark(outcomes[0].output, references[0].output)
+    return Report(exercise.name, "passed", message.format(cases=len(exercise.cases)), remark)
+
+
+def _remark(output: object, expected: object) -> tuple[str, ...]:
+    """Say that the dtype is another one, or that a number came for a tensor."""
+    if isinstance(output, Tensor) and output.dtype == expected.dtype:
+        return ()
+    came = output.dtype if isinstance(output, Tensor) else f"a Python {type(output).__name__}"
+    return (messages.OTHER_DTYPE.format(came=came, wanted=expected.dtype),)
 
 
 def _known_mistake(exercise: Exercise, outcomes: list[Outcome]) -> Mistake | None:
@@ -210,23 +196,6 @@ def _is_unanswered(outcome: Outcome) -> bool:
     error = outcome.error
     not_implemented = type(error) is NotImplementedError and not error.args
     return outcome.output is ... or not_implemented
-
-
-def _describe_difference(
-    exercise: Exercise,
-    attempt: Callable,
-    actual: Outcome,
-    expected: Outcome,
-    details: tuple[str, ...],
-) -> Report:
-    if actual.error is not None:
-        details = (*_error_lines(actual.error, attempt), *details)
-        came = error_text(actual.error).removesuffix(".")  # the sentence has its own
-        return _failed(exercise, "exception", {"came": came}, details)
-    found = difference(actual.output, expected.output)
-    if found is None:
-        return _failed(exercise, "changed_input", {"argument": actual.changed}, details)
-    return _failed(exercise, *found, details)
 
 
 def _check_size(exercise: Exercise, attempt: Callable, most: int) -> Report | None:
@@ -254,7 +223,8 @@ def _check_gradients(exercise: Exercise, attempt: Callable) -> Report | None:
         for dtype in (torch.float64, torch.float32):
             actual = run(attempt, case, gradients=dtype)
             expected = run(exercise.reference, case, gradients=dtype)
-            report = _compare_gradients(exercise, attempt, case, actual, expected)
+            least = _LEAST_GRADIENT[dtype]
+            report = _compare_gradients(exercise, attempt, case, actual, expected, least)
             if report is None:
                 break
         if report is not None:
@@ -263,7 +233,12 @@ def _check_gradients(exercise: Exercise, attempt: Callable) -> Report | None:
 
 
 def _compare_gradients(
-    exercise: Exercise, attempt: Callable, case: Case, actual: Outcome, expected: Outcome
+    exercise: Exercise,
+    attempt: Callable,
+    case: Case,
+    actual: Outcome,
+    expected: Outcome,
+    least: float,
 ) -> Report | None:
     details = _input_lines(case)
     for argument, expected_gradient in expected.gradients.items():
@@ -275,20 +250,28 @@ def _compare_gradients(
             in_place = any(word in str(actual.error) for word in ("inplace", "in-place"))
             kind = "no_backward" if in_place else "no_gradient"
             return _failed(exercise, kind, {"argument": argument}, details)
-        if not close(gradient, expected_gradient, _GRADIENT_TOLERANCE).all():
+        if not close(gradient, expected_gradient, _GRADIENT_TOLERANCE, least).all():
             kind = "gradient" if gradient.isfinite().all() else "nan_gradient"
             lines = _difference_lines(gradient, expected_gradient, _GRADIENT_TOLERANCE)
             return _failed(exercise, kind, {"argument": argument}, (*details, *lines))
     return None
 
 
-def _detail_lines(case: Case, actual: Outcome, expected: Outcome) -> tuple[str, ...]:
+def _detail_lines(
+    case: Case, actual: Outcome, expected: Outcome, attempt: Callable
+) -> tuple[str, ...]:
     lines = list(_input_lines(case))
-    found = difference(actual.output, expected.output) if actual.error is None else None
-    if found and found[0] in ("values", "nan"):
-        lines += _difference_lines(actual.output, expected.output)
-    elif found and isinstance(expected.output, Tensor):
-        lines.append(f"  {messages.EXPECTED} {format_value(expected.output)}")
+    if actual.error is not None:
+        lines = [*_error_lines(actual.error, attempt), *lines]
+    elif found := difference(actual.output, expected.output):
+        came = as_tensor(actual.output)
+        if found[0] in ("values", "nan"):
+            lines += _difference_lines(came, expected.output)
+        elif isinstance(expected.output, Tensor):
+            lines.append(f"  {messages.EXPECTED} {format_value(expected.output)}")
+            if found[0] in ("kind", "shape", "dtype"):
+                yours = actual.output if came is None else came
+                lines.append(f"  {messages.YOURS:8} {format_value(yours)}")
     if actual.printed:
         lines.append(messages.PRINTED.format(text=actual.printed.rstrip()))
     return tuple(lines)
@@ -322,7 +305,6 @@ def _not_attempted(exercise: Exercise) -> Report:
 
 
 _IDLE = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
-_LOCAL = {"STORE_FAST", "LOAD_FAST", "POP_TOP", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST"}
 
 
 def _has_empty_body(function: object) -> bool:
@@ -330,12 +312,6 @@ def _has_empty_body(function: object) -> bool:
     instructions = _instructions(function)
     constants = [one.argval for one in instructions if one.opname in ("LOAD_CONST", "RETURN_CONST")]
     return all(one.opname in _IDLE for one in instructions) and constants == [None]
-
-
-def _is_trivial(function: object) -> bool:
-    """Whether a function only sets names to constants, as most stubs do; it can do no harm."""
-    instructions = _instructions(function)
-    return bool(instructions) and {one.opname for one in instructions} <= _IDLE | _LOCAL
 
 
 def _instructions(function: object) -> list[dis.Instruction]:

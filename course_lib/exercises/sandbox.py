@@ -1,4 +1,8 @@
-"""Run a learner's code with a time limit, and restore the global state that it changed."""
+"""Run a learner's code with a time limit, and put back the global state that it changes.
+
+The code runs in this process, as it would in the notebook's next cell. What cannot be interrupted there, such as one
+very large matrix product, is not interrupted here either: the check goes on without it.
+"""
 
 import builtins
 import contextlib
@@ -18,6 +22,8 @@ import numpy as np
 import torch
 
 Result = TypeVar("Result")
+#: What code may replace functions of, by mistake (`torch.softmax = …`) or to try something.
+_NAMESPACES = (builtins, math, torch, torch.nn.functional, torch.Tensor)
 
 
 class TimeLimitExceeded(BaseException):
@@ -27,8 +33,8 @@ class TimeLimitExceeded(BaseException):
 def run_with_time_limit(seconds: float, work: Callable[[], Result]) -> Result:
     """Return what `work` returns, or raise `TimeLimitExceeded` after `seconds`.
 
-    The work runs in its own thread. After the time limit the exception is raised in that thread,
-    repeatedly for one second; a thread that catches it or sleeps is abandoned, and the caller goes on.
+    The work runs in its own thread. After the time limit the exception is raised in that thread, repeatedly for one
+    second; a thread that catches it or sleeps is abandoned, and the caller goes on.
     """
     results: list[Result] = []
     errors: list[BaseException] = []
@@ -44,116 +50,62 @@ def run_with_time_limit(seconds: float, work: Callable[[], Result]) -> Result:
     try:
         thread.join(seconds)
     finally:  # also when the caller is interrupted while it waits
-        if thread.is_alive():
-            _stop_thread(thread)
+        deadline = time.monotonic() + 1.0
+        while thread.is_alive() and time.monotonic() < deadline:
+            identity, exception = ctypes.c_ulong(thread.ident), ctypes.py_object(TimeLimitExceeded)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, exception)
+            thread.join(0.01)
     if results:
         return results[0]
     raise errors[0] if errors else TimeLimitExceeded
 
 
-def _stop_thread(thread: threading.Thread, timeout: float = 1.0) -> None:
-    deadline = time.monotonic() + timeout
-    while thread.is_alive() and time.monotonic() < deadline:
-        identity, exception = ctypes.c_ulong(thread.ident), ctypes.py_object(TimeLimitExceeded)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(identity, exception)
-        thread.join(0.01)
-
-
-def captured_state() -> dict[str, Any]:
-    """Return the global state that code can change, from random states to the working directory."""
-    return {
-        "python": random.getstate(),
-        "numpy": np.random.get_state(),
-        "torch": torch.get_rng_state(),
-        "dtype": torch.get_default_dtype(),
-        "device": torch.get_default_device(),
-        "deterministic": torch.get_deterministic_debug_mode(),
-        "matmul": torch.get_float32_matmul_precision(),
-        "printing": (dict(vars(torch._tensor_str.PRINT_OPTS)), np.get_printoptions()),
-        "recursion": sys.getrecursionlimit(),
-        "directory": os.getcwd(),
-        "path": list(sys.path),
-    }
-
-
-def apply_state(state: dict[str, Any]) -> None:
-    """Set the global state to one that `captured_state` returned."""
-    random.setstate(state["python"])
-    np.random.set_state(state["numpy"])
-    torch.set_rng_state(state["torch"])
-    torch.set_default_dtype(state["dtype"])
-    if (
-        torch.get_default_device() != state["device"]
-    ):  # it costs time and torch.compile, if set at all
-        cpu = state["device"] == torch.device("cpu")
-        torch.set_default_device(None if cpu else state["device"])
-    torch.set_deterministic_debug_mode(state["deterministic"])
-    torch.set_float32_matmul_precision(state["matmul"])
-    vars(torch._tensor_str.PRINT_OPTS).update(state["printing"][0])
-    np.set_printoptions(**state["printing"][1])
-    sys.setrecursionlimit(state["recursion"])
-    os.chdir(state["directory"])
-    sys.path[:] = state["path"]
-
-
 @contextlib.contextmanager
-def restored_global_state() -> Iterator[None]:
-    """Restore the global state that code can change.
+def restored(function: Callable) -> Iterator[None]:
+    """Put back what code can change outside itself, from random states to the global names of `function`.
 
-    Whether gradients are enabled is local to a thread, and `run_with_time_limit` starts a new one.
+    New attributes of modules stay: PyTorch imports parts of itself when they are first used. Whether gradients are
+    enabled is local to a thread, and `run_with_time_limit` starts a new one.
     """
-    state, streams = captured_state(), (sys.stdin, sys.stdout, sys.stderr)
-    with (
-        torch.random.fork_rng(enabled=torch.cuda.is_initialized()),  # else it would initialise CUDA
-        warnings.catch_warnings(),
-        np.errstate(),
-        _exit_raises(),
-    ):
+    attributes = [(namespace, dict(vars(namespace))) for namespace in _NAMESPACES]
+    names = getattr(function, "__globals__", {})
+    own = dict(names)
+    streams = sys.stdin, sys.stdout, sys.stderr
+    generators = random.getstate(), np.random.get_state(), torch.get_rng_state()
+    dtype, device = torch.get_default_dtype(), torch.get_default_device()
+    printing, numpy_printing = dict(vars(torch._tensor_str.PRINT_OPTS)), np.get_printoptions()
+    recursion, folder = sys.getrecursionlimit(), os.getcwd()
+    with warnings.catch_warnings(), np.errstate(), _exit_raises():
         warnings.simplefilter("ignore")
         try:
             yield
         finally:
             sys.stdin, sys.stdout, sys.stderr = streams
-            apply_state(state)
+            _put_back(attributes)
+            names.update(own)
+            for name in names.keys() - own.keys():
+                del names[name]
+            random.setstate(generators[0])
+            np.random.set_state(generators[1])
+            torch.set_rng_state(generators[2])
+            torch.set_default_dtype(dtype)
+            if torch.get_default_device() != device:  # setting it costs time, if it is set at all
+                torch.set_default_device(None if device.type == "cpu" else device)
+            vars(torch._tensor_str.PRINT_OPTS).update(printing)
+            np.set_printoptions(**numpy_printing)
+            sys.setrecursionlimit(recursion)
+            os.chdir(folder)
 
 
-#: What code may replace functions of, by mistake (`torch.softmax = …`) or to try something.
-_NAMESPACES = (
-    builtins,
-    math,
-    sys,
-    torch,
-    torch.nn,
-    torch.nn.functional,
-    torch.Tensor,
-    torch.nn.Module,
-)
-_STREAMS = {"stdin", "stdout", "stderr"}  # restored on their own
-
-
-@contextlib.contextmanager
-def restored_attributes() -> Iterator[None]:
-    """Put back every attribute of Python and PyTorch that code has replaced, and PyTorch's print options.
-
-    New attributes of modules stay: PyTorch imports parts of itself when they are first used. Meanwhile the recursion
-    limit can be lowered only: above it, deep recursion may end Python instead of raising.
-    """
-    before = [(namespace, dict(vars(namespace))) for namespace in _NAMESPACES]
-    options, raw = dict(vars(torch._tensor_str.PRINT_OPTS)), sys.setrecursionlimit
-    most = sys.getrecursionlimit()
-    sys.setrecursionlimit = lambda limit: raw(min(limit, most))
-    try:
-        yield
-    finally:
-        vars(torch._tensor_str.PRINT_OPTS).update(options)
-        for namespace, attributes in before:
-            now = dict(vars(namespace))
-            for name, value in attributes.items():
-                if now.get(name, before) is not value and name not in _STREAMS:
-                    setattr(namespace, name, value)
-            if isinstance(namespace, type):  # what shadows an inherited method
-                for name in now.keys() - attributes.keys():
-                    delattr(namespace, name)
+def _put_back(attributes: list[tuple[Any, dict[str, Any]]]) -> None:
+    for namespace, before in attributes:
+        now = dict(vars(namespace))
+        for name, value in before.items():
+            if now.get(name, attributes) is not value:
+                setattr(namespace, name, value)
+        if isinstance(namespace, type):  # what shadows an inherited method
+            for name in now.keys() - before.keys():
+                delattr(namespace, name)
 
 
 @contextlib.contextmanager
@@ -183,8 +135,7 @@ class CapturedOutput(io.StringIO):
 
     def write(self, text: str) -> int:
         """Keep what still fits, without lone surrogates."""
-        kept = text[: max(0, self.limit - self.tell())]
-        super().write(replace_surrogates(kept))
+        super().write(replace_surrogates(text[: max(0, self.limit - self.tell())]))
         return len(text)
 
     def close(self) -> None:

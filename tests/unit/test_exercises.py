@@ -2,10 +2,8 @@
 
 import ast
 import builtins
-import functools
 import importlib
 import inspect
-import itertools
 import json
 import math
 import os
@@ -24,18 +22,12 @@ from statsmodels.nonparametric.kernel_regression import KernelReg
 
 from course_lib import messages
 from course_lib.exercises import EXERCISES, catalogue, check, grading, hint, progress, solution
-from course_lib.exercises.comparison import run, same_outcome
+from course_lib.exercises.comparison import difference, run, same_outcome
 from course_lib.exercises.sandbox import TimeLimitExceeded, run_with_time_limit
 from course_lib.tools import normal_form
 
-#: In this process, as on systems without fork; `test_isolated_checks` tests the other way.
-grade = functools.partial(grading.grade, isolated=False)
+grade = grading.grade
 ALL = [pytest.param(exercise, id=name) for name, exercise in EXERCISES.items()]
-MISTAKES = [
-    pytest.param(exercise, mistake, id=f"{name}-{mistake.name}")
-    for name, exercise in EXERCISES.items()
-    for mistake in exercise.mistakes
-]
 torch.broadcast_shapes((1,), (1,))  # imports SymPy, which takes seconds on a busy machine
 
 #: The module; the package's `progress` is the function.
@@ -75,41 +67,16 @@ def test_the_exercises_are_in_the_order_of_the_course():
 
 
 @pytest.mark.parametrize("exercise", ALL)
-def test_the_solution_passes(exercise):
-    report = grade(exercise.name, exercise.solution)
+def test_the_solution_passes_and_every_mistake_gets_its_own_diagnosis(exercise):
+    report = grade(exercise.name, exercise.solution, seconds=30)
     assert report.state == "passed", str(report)
-
-
-@pytest.mark.parametrize(("exercise", "mistake"), MISTAKES)
-def test_every_mistake_is_named(exercise, mistake):
-    report = grade(exercise.name, mistake.implementation)
-    assert (report.state, report.mistake, report.message) == (
-        "tried",
-        mistake.name,
-        mistake.message,
-    )
-
-
-@pytest.mark.parametrize("exercise", ALL)
-def test_every_mistake_is_told_from_every_other_and_from_the_right_answer(exercise):
-    functions = {"reference": exercise.reference, "given": exercise.given}
-    functions |= {mistake.name: mistake.implementation for mistake in exercise.mistakes}
-    outcomes = {
-        name: [run(function, case) for case in exercise.cases]
-        for name, function in functions.items()
-        if function is not None
-    }
-    assert len(functions) == 2 + len(exercise.mistakes), "two mistakes share a name"
-    for one, other in itertools.combinations(outcomes, 2):
-        alike = all(map(same_outcome, outcomes[one], outcomes[other]))
-        assert not alike, f"the cases cannot tell {one} from {other}"
-
-
-@pytest.mark.parametrize("exercise", [p for p in ALL if p.values[0].given])
-def test_the_code_given_in_a_bug_hunt_is_wrong_and_its_bug_is_not_given_away(exercise):
-    report = grade(exercise.name, exercise.given)
-    assert report.state == "given" and report.message == exercise.given_message
-    assert not any(word in str(report) for word in ("softmax", "axis", "dim", "exp("))
+    for mistake in exercise.mistakes:
+        report = grade(exercise.name, mistake.implementation, seconds=30)
+        assert (report.state, report.message) == ("tried", mistake.message), mistake.name
+    if exercise.given:
+        report = grade(exercise.name, exercise.given)
+        assert (report.state, report.message) == ("given", exercise.given_message)
+        assert not any(word in report.message for word in ("softmax", "axis", "dim", "exp("))
 
 
 @pytest.mark.parametrize("exercise", ALL)
@@ -182,10 +149,12 @@ BROKEN = [
     (lambda q, k, h: print(end=""), "tried", "returned None"),
     (lambda q, k, h: [1, 2], "tried", "returned a list; a tensor of shape (2, 3) is expected"),
     (lambda q, k, h: right(q, k, h).T, "tried", "yours is (3, 2), (2, 3) is expected"),
-    (lambda q, k, h: right(q, k, h).double(), "tried", "yours is torch.float64"),
+    (lambda q, k, h: right(q, k, h).T, "tried", "yours    [["),
+    (lambda q, k, h: right(q, k, h) > 0.5, "tried", "yours is torch.bool"),
+    (lambda q, k, h: right(q, k, h).double(), "passed", "Your result is torch.float64"),
     (lambda q, k, h: right(q, k, h).to("meta"), "tried", "yours is meta"),
     (lambda q, k, h: right(q, k, h) / 0, "tried", "NaN or infinity"),
-    (lambda q, k, h: right(q, k, h) * 1.5, "tried", "The values differ."),
+    (lambda q, k, h: right(q, k, h) * 1.5, "tried", "Yours is 1.5 times the expected result"),
     (lambda q, k, h: right(q, k, h).detach(), "tried", "no gradient flows back"),
     (lambda q, k, h: scaled_in_place(q, k, h), "tried", "an operation in place"),
     (wrong_gradient, "tried", "the gradient with respect to keys is not"),
@@ -339,7 +308,7 @@ def test_an_epanechnikov_window_may_be_cut_off_in_any_way(bump):
 
 def test_a_report_shows_as_many_digits_as_it_takes():
     report = str(grade("gaussian_weights", lambda q, k, h: right(q, k, h) * 1.0003))
-    expected, yours = re.findall(r"(?:expected|yours) +(.*)", report)
+    expected, yours = re.findall(r"\n +(?:expected|yours) +(.*)", report)
     assert expected != yours
 
 
@@ -371,6 +340,37 @@ def test_the_details_show_the_smallest_input_and_the_first_row_that_differs():
     )
     assert "queries = [[0.0, 0.0], [1.0, 2.0]]" in report and "bandwidth = [1.0, 2.0]" in report
     assert "First difference, row 1:" in report
+
+
+def test_right_values_in_another_dtype_or_as_a_number_are_right_and_a_gradient_of_rounding_noise_counts_as_none():
+    frontier, bleu = EXERCISES["on_frontier"].reference, EXERCISES["corpus_bleu"].reference
+    assert grade("on_frontier", lambda *a: frontier(*a).float()).state == "tried"  # no booleans
+    report = grade("corpus_bleu", lambda *a: bleu(*a).item())
+    assert report.state == "passed" and "Your result is a Python float" in str(report)
+
+    def stable(query, key, value, mask):
+        scores = (query @ key.mT / key.shape[-1] ** 0.5).masked_fill(~mask, -torch.inf)
+        largest = scores.max(-1, keepdim=True).values
+        largest = largest.masked_fill(~mask.any(-1, keepdim=True), 0)
+        kernel = (scores - largest).exp()
+        total = kernel.sum(-1, keepdim=True)
+        return kernel / torch.where(total == 0, 1, total) @ value
+
+    assert grade("attention_from_scratch", stable).state == "passed"
+
+
+def test_a_changed_input_is_named_before_values_that_differ():
+    def adds(queries, keys, bandwidth):
+        queries += 1
+        return right(queries, keys, bandwidth)
+
+    assert "changed its input queries" in grade("gaussian_weights", adds).message
+
+
+def test_nan_is_said_only_where_a_finite_number_is_expected():
+    infinite = torch.tensor([1.0, -torch.inf])
+    assert difference(torch.tensor([2.0, -torch.inf]), infinite) == ("values", {})
+    assert difference(torch.tensor([torch.nan, -torch.inf]), infinite) == ("nan", {})
 
 
 # --- loops that never end --------------------------------------------------------------------
@@ -503,6 +503,28 @@ def test_a_check_leaves_random_states_dtype_and_gradients_as_they_were():
     assert sys.stderr is not None and Path.cwd() == folder
 
 
+counter = 0
+
+
+def test_a_check_takes_back_global_names():
+    def counts(queries, keys, bandwidth):
+        global counter, left_behind
+        counter, left_behind = counter + 1, 3
+        return right(queries, keys, bandwidth)
+
+    assert grade("gaussian_weights", counts).state == "passed"
+    assert counter == 0 and "left_behind" not in globals()
+
+
+def test_a_flood_of_output_is_cut():
+    def floods(queries, keys, bandwidth):
+        for _ in range(1000):
+            print("x" * 1000)
+        return queries
+
+    assert len(str(grade("gaussian_weights", floods))) < 2000
+
+
 def test_a_check_takes_back_what_code_has_replaced():
     def replaces(queries, keys, bandwidth):
         torch.softmax = torch.exp = torch.nn.functional.softmax = lambda *_, **__: torch.zeros(2, 3)
@@ -525,35 +547,6 @@ def test_a_check_takes_back_what_code_has_replaced():
     assert [getattr(*name) for name in names] == before
     assert (repr(torch.arange(20) / 7), repr(np.arange(3) / 7)) == shown
     assert report.state == "tried" and grade("gaussian_weights", right).state == "passed"
-
-
-def test_endless_recursion_raises_even_with_a_higher_limit():
-    limit, raise_limit = sys.getrecursionlimit(), sys.setrecursionlimit
-
-    def recursive(queries, keys, bandwidth):
-        sys.setrecursionlimit(10**9)
-        return [recursive(queries, keys, bandwidth)]
-
-    report = grade("gaussian_weights", recursive)
-    assert report.state == "tried" and "RecursionError" in str(report)
-    assert sys.getrecursionlimit() == limit and sys.setrecursionlimit is raise_limit
-
-
-def without_storage(queries, keys, bandwidth):
-    weights = right(queries, keys, bandwidth)
-    weights.untyped_storage().resize_(0)
-    return weights
-
-
-def empties_its_input(queries, keys, bandwidth):
-    weights = right(queries, keys, bandwidth)
-    keys.untyped_storage().resize_(0)
-    return weights
-
-
-@pytest.mark.parametrize("attempt", [without_storage, empties_its_input])
-def test_a_tensor_without_storage_is_not_read(attempt):
-    assert grade("gaussian_weights", attempt).state == "tried"
 
 
 def test_the_text_of_an_error_is_cut():
