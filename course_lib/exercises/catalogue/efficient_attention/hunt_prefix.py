@@ -18,48 +18,50 @@ def causal_linear(q, k, v):
     return torch.einsum("nd,nde->ne", q, S) / (q * z).sum(dim=-1, keepdim=True)
 
 
-_PREFIX_OF_S = "v[:, None, :]).cumsum(dim=0)"
-_WEIGHT = "(q * z).sum(dim=-1, keepdim=True)"
+PREFIX = "v[:, None, :]).cumsum(dim=0)"
+WEIGHTS = "(q * z).sum(dim=-1, keepdim=True)"
 MISTAKES = f"""
 .cumsum(dim=0) => .sum(dim=0, keepdim=True)
     The weights sum to 1 again, but now every query attends to all keys. Both sums must end at the query.
-/ {_WEIGHT} ->
+/ {WEIGHTS} ->
     Nothing is divided by any more, so the weights do not sum to 1.
 z = k.cumsum(dim=0) -> z = k.cumsum(dim=0) - k
-    The denominator leaves out the query's own key, which the numerator contains. For the first position it is 0.
+    The denominator leaves out the query's own key, which the numerator contains. For the first position it is
+    0.
 z = k.cumsum(dim=0) -> z = k.cumsum(dim=0) - k
-+ {_PREFIX_OF_S} -> {_PREFIX_OF_S} - k[:, :, None] * v[:, None, :]
-    Both sums now leave out the query's own position, and the first query gets 0 / 0. A query may attend to itself.
++ {PREFIX} -> {PREFIX} - k[:, :, None] * v[:, None, :]
+    Both sums now leave out the query's own position, and the first query gets 0 / 0. A query may attend to
+    itself.
 .cumsum(dim=0) => .flip(0).cumsum(dim=0).flip(0)
     Your sums run from the end: each query attends to itself and to later positions.
 z = k.cumsum(dim=0) -> z = k.flip(0).cumsum(dim=0).flip(0)
     Your denominator sums over later keys, and the numerator over earlier ones.
-{_PREFIX_OF_S} -> v[:, None, :]).sum(dim=0, keepdim=True)
+{PREFIX} -> v[:, None, :]).sum(dim=0, keepdim=True)
     Now the denominator is a prefix sum, but the numerator contains all keys.
 z = k.cumsum(dim=0) -> z = k.cumsum(dim=-1)
     Your cumsum runs over the components of each key. The prefix is along the positions: dim=0.
-{_WEIGHT} -> torch.arange(1.0, len(q) + 1)[:, None]
+{WEIGHTS} -> torch.arange(1.0, len(q) + 1)[:, None]
     You divide by the number of keys. The weights are φ(q) · φ(k), so their sum is φ(q) · z.
 F.elu(q) + 1, F.elu(k) + 1 -> q, k
     The feature map is missing: q · k can be negative, and the sum of the weights zero.
 z = k.cumsum(dim=0) -> z = k
-    Your denominator is the weight of the query's own key only. It is the sum over all keys up to the query: a prefix
-    sum.
-{_WEIGHT} -> (q @ z)[:, None]
+    Your denominator is the weight of the query's own key only. It is the sum over all keys up to the query: a
+    prefix sum.
+{WEIGHTS} -> (q @ z)[:, None]
     z has a row for each position now, and q @ z is a product of two matrices. Each query needs its own row:
     (q * z).sum(dim=-1, keepdim=True).
-{_WEIGHT} -> q @ z.T
-    q @ z.T multiplies every query with every prefix sum. Each query needs its own row only:
-    (q * z).sum(dim=-1, keepdim=True).
-{_WEIGHT} -> (q * z).sum(dim=-1)
-    The denominator has one axis, so its positions are aligned with the components of the output. It must be (n, 1):
-    keepdim=True.
-{_WEIGHT} -> (q * z).sum()
-{_WEIGHT} -> (q * z).sum(dim=0, keepdim=True)
+{WEIGHTS} -> q @ z.T
+    q @ z.T multiplies every query with every prefix sum. Each query needs its own row only: (q *
+    z).sum(dim=-1, keepdim=True).
+{WEIGHTS} -> (q * z).sum(dim=-1)
+    The denominator has one axis, so its positions are aligned with the components of the output. It must be
+    (n, 1): keepdim=True.
+{WEIGHTS} -> (q * z).sum()
+{WEIGHTS} -> (q * z).sum(dim=0, keepdim=True)
     Your denominator adds up different queries. Sum over the components only: dim=-1, keepdim=True.
-{_WEIGHT} -> (q * z)
+{WEIGHTS} -> (q * z)
     The denominator is not a number for each query: sum q * z over the components.
-{_WEIGHT} -> z.sum(dim=-1, keepdim=True)
+{WEIGHTS} -> z.sum(dim=-1, keepdim=True)
     Your denominator does not depend on the query. The weights are φ(q) · φ(k), so their sum is φ(q) · z.
 F.elu(q) + 1, F.elu(k) + 1 -> F.elu(q), F.elu(k)
     elu(x) can be negative. The feature map is elu(x) + 1.

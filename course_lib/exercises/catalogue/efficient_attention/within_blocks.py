@@ -19,29 +19,31 @@ def within_blocks(q, k, v, size):
 
 
 SCORES = "q_b @ k_b.T / math.sqrt(q.shape[-1])"
+PAD = "q, k, v = (torch.nn.functional.pad(x, (0, 0, 0, -n % size)) for x in (q, k, v))"
 DENSE = "zip(q.split(size), k.split(size), v.split(size), strict=True) -> zip([q], [k], [v])"
-_I, _J = "torch.arange(len(q))[:, None]", "torch.arange(len(q))"
+ROW, COLUMN = "torch.arange(len(q))[:, None]", "torch.arange(len(q))"
 MISTAKES = rf"""
-outputs = [] -> n, outputs = len(q), []\nq, k, v = (torch.nn.functional.pad(x, (0, 0, 0, -n % size)) for x in (q, k, v))
+outputs = [] -> n, outputs = len(q), []\n{PAD}
 + torch.cat(outputs) -> torch.cat(outputs)[:n]
-    The queries of the last block attend to the zeros that you padded with: a score of 0 is not minus infinity. Mask
-    them, or handle the last block by itself.
-outputs = [] -> outputs = []\nq, k, v = (torch.nn.functional.pad(x, (0, 0, 0, -len(x) % size)) for x in (q, k, v))
-    Your output has rows for the padding as well, and the queries of the last block attend to it. Handle the last block
-    by itself, or mask the padding and cut it off.
+    The queries of the last block attend to the zeros that you padded with: a score of 0 is not minus
+    infinity. Mask them, or handle the last block by itself.
+outputs = [] -> n, outputs = len(q), []\n{PAD}
+    Your output has rows for the padding as well, and the queries of the last block attend to it. Handle the
+    last block by itself, or mask the padding and cut it off.
 torch.cat(outputs) -> torch.cat(outputs)[: len(q) // size * size]
     The positions of the last, shorter block are missing from the output.
 {DENSE}
     Every query attends to every key. Only keys of the same block may be compared.
 {DENSE}
-+ {SCORES} -> ({SCORES}).masked_fill(({_I} - {_J}).abs() >= size, -torch.inf)
++ {SCORES} -> ({SCORES}).masked_fill(({ROW} - {COLUMN}).abs() >= size, -torch.inf)
 {DENSE}
-+ {SCORES} -> ({SCORES}).masked_fill(({_I} - {_J}).abs() > size, -torch.inf)
-    That is a window: it crosses the borders of the blocks. Position size - 1 and position size are in different blocks.
++ {SCORES} -> ({SCORES}).masked_fill(({ROW} - {COLUMN}).abs() > size, -torch.inf)
+    That is a window: it crosses the borders of the blocks. Position size - 1 and position size are in
+    different blocks.
 {DENSE}
-+ {SCORES} -> ({SCORES}).masked_fill({_I} % size != {_J} % size, -torch.inf)
++ {SCORES} -> ({SCORES}).masked_fill({ROW} % size != {COLUMN} % size, -torch.inf)
     Your groups are every size-th position. A block is size neighbouring positions: i // size.
-{SCORES} -> ({SCORES}).masked_fill({_I}[: len(q_b)] < {_J}[: len(q_b)], -torch.inf)
+{SCORES} -> ({SCORES}).masked_fill({ROW}[: len(q_b)] < {COLUMN}[: len(q_b)], -torch.inf)
     Your blocks are causal. A query attends to every key of its block.
 / math.sqrt(q.shape[-1]) ->
     The scale is missing. Divide the scores by √d.
@@ -57,18 +59,20 @@ math.sqrt(q.shape[-1]) -> math.sqrt(len(q))
 .split(size) => .chunk(size)
     chunk(size) makes `size` blocks. split(size) makes blocks of `size` positions.
 torch.cat(outputs) -> torch.stack(outputs)
-    stack gives the blocks an axis of their own, and needs them to be equally long. cat joins them along the positions.
+    stack gives the blocks an axis of their own, and needs them to be equally long. cat joins them along the
+    positions.
 outputs = [] -> outputs = [q.unflatten(0, (-1, size))][:0]
 outputs = [] -> outputs = [q.unflatten(0, (len(q) // size, size))][:0]
 outputs = [] -> outputs = [q.view(-1, size, q.shape[-1])][:0]
 outputs = [] -> outputs = [q.view(len(q) // size, size, q.shape[-1])][:0]
-    Right where the length is a multiple of size. The last block may be shorter, and a view needs blocks of equal length.
-    Handle the last block by itself, or pad and mask.
+    Right where the length is a multiple of size. The last block may be shorter, and a view needs blocks of
+    equal length. Handle the last block by itself, or pad and mask.
 {DENSE}
-+ torch.softmax({SCORES}, dim=-1) -> torch.softmax({SCORES}, dim=-1) * ({_I} // size == {_J} // size)
-    You mask after the softmax, so the weights of a row no longer sum to 1. Compute the softmax over each block.
++ torch.softmax({SCORES}, dim=-1) -> torch.softmax({SCORES}, dim=-1) * ({ROW} // size == {COLUMN} // size)
+    You mask after the softmax, so the weights of a row no longer sum to 1. Compute the softmax over each
+    block.
 {DENSE}
-+ {SCORES} -> ({SCORES}) * ({_I} // size == {_J} // size)
++ {SCORES} -> ({SCORES}) * ({ROW} // size == {COLUMN} // size)
     A score of 0 masks nothing: exp(0) is 1. Compute the softmax over each block.
 torch.softmax({SCORES}, dim=-1) -> {SCORES}
     The softmax is missing: you average with the scores themselves.
