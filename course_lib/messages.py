@@ -68,6 +68,7 @@ NESTED_CHECK = "This check was called from inside another one. Call check after 
 STILL_AS_GIVEN = "The bug is still there."
 ALL_BUGS_LEFT = "None of the {count} bugs is repaired yet."
 BUGS_LEFT = "{repaired} of {count} bugs repaired. Still wrong: {symptoms}."
+BUG_AND_MISTAKE = "{one} And there is another mistake. {other}"
 TWO_MISTAKES = "There are two mistakes. {one} {other}"
 HINT = "Hint {number} of {count}. {hint}"
 NO_MORE_HINTS = "You have seen all {count} hints. solution({name!r}) shows a solution."

@@ -20,12 +20,14 @@ class Mistake:
         implementation: takes the arguments of the reference.
         message: the diagnosis, one or two sentences to the learner.
         edits: of the solution's source, where they make the implementation; see `edits`.
+        left: whether it is what is left of the bugs of a hunt.
     """
 
     name: str
     implementation: Callable
     message: str
     edits: tuple[tuple[str, str, bool], ...] = ()
+    left: bool = False
 
 
 @dataclass(frozen=True)

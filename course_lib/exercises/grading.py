@@ -184,9 +184,7 @@ def _known_mistake(exercise: Exercise, outcomes: list[Outcome]) -> Mistake | Non
     if not exercise.pairs or any(outcome.error for outcome in outcomes):
         return None
     both = [
-        pair
-        for pair in pairs(exercise.solution, exercise.mistakes)
-        if gives(pair.implementation, exercise.cases, outcomes)
+        pair for pair in pairs(exercise) if gives(pair.implementation, exercise.cases, outcomes)
     ]
     same = len({pair.message for pair in both}) == 1  # else several explanations fit
     return both[0] if same else None
