@@ -32,14 +32,14 @@ BUGS = f"""
 """
 MISTAKES = f"""
 {NEAR} -> (i - j).abs() <= w + 1
-    The padding is masked. Still wrong: keys w + 1 positions away get weight too.
+    Keys w + 1 positions away get weight too.
 ({NEAR}) & (place -> (place
     The band is gone: each query attends to all 3w keys of its slice. Keys more than w positions away must be
     masked.
 & (place < n) ->
-    The first queries are right, but the last ones still attend to padding: positions of n and more.
+    The last queries attend to padding: positions of n and more.
 & (place >= 0) ->
-    The last queries are right, but the first ones still attend to padding: negative positions.
+    The first queries attend to padding: negative positions.
 {NEAR} -> (i - j <= w) & (j <= i)
     Your window is causal: the w keys to the right of a query are missing.
 / math.sqrt(d) ->

@@ -39,7 +39,7 @@ out * rescale -> out / rescale
 torch.maximum(m, s.amax(dim=-1, keepdim=True)) -> s.amax(dim=-1, keepdim=True)
     The running maximum falls, so exponentials overflow. Keep the larger of the old and the new one.
 torch.exp(s - m_new), torch.exp(m - m_new) -> torch.exp(s), 1
-    Right for small scores, but without the maximum exp overflows for large ones, and inf / inf is NaN.
+    Without the maximum, exp overflows for large scores, and inf / inf is NaN.
 return out / total -> return sum({EACH}) / len(k.split(block))
     You average the outputs of the blocks. A block with large scores must count more than one with small ones:
     accumulate sums, and divide once.

@@ -22,7 +22,7 @@ PREFIX = "v[:, None, :]).cumsum(dim=0)"
 WEIGHTS = "(q * z).sum(dim=-1, keepdim=True)"
 MISTAKES = f"""
 .cumsum(dim=0) => .sum(dim=0, keepdim=True)
-    The weights sum to 1 again, but now every query attends to all keys. Both sums must end at the query.
+    Every query attends to all keys now. Both sums must end at the query.
 / {WEIGHTS} ->
     Nothing is divided by any more, so the weights do not sum to 1.
 z = k.cumsum(dim=0) -> z = k.cumsum(dim=0) - k

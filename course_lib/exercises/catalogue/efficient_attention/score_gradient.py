@@ -22,8 +22,8 @@ def _case(queries, keys, tile, d, seed):
 D = "(d_out * out).sum(dim=-1, keepdim=True)"
 MISTAKES = f"""
 {D} -> (p * (d_out @ v.mT)).sum(dim=-1, keepdim=True)
-    Right if the tile holds all keys of the row. Otherwise the sum over the row needs the other tiles: it
-    equals the sum of d_out · out over the components.
+    Your D is right only if the tile holds all keys of the row. Otherwise the sum over the row needs the other
+    tiles: it equals the sum of d_out · out over the components.
 (d_out @ v.mT - D) -> (d_out @ v.mT)
     The softmax is normalised: raising one score lowers the other weights. Subtract D.
 v.mT - D -> v.mT + D

@@ -62,8 +62,8 @@ dim=-1) @ -> dim=-2) @
     As soon as keys are cached, nothing is masked. That is right for one new token; of several, none may
     attend to those after it. Keep the mask, and shift it by the number of cached keys.
 {OFFSET} -> .tril() | (new == 1)
-    Right for one new token. With several and a cache, your mask still has no offset: it must be shifted by
-    the number of cached keys.
+    That helps for one new token only. With several and a cache, your mask still has no offset: it must be
+    shifted by the number of cached keys.
 {OFFSET} -> .tril(total // 2)
     Your offset is half the number of keys. It is the number of cached keys: total - new.
 -torch.inf -> 0.0

@@ -63,30 +63,25 @@ merged @ W_o.T -> heads @ W_o.T
 GIVEN, LEFT, GIVEN_MESSAGE = bugs(multi_head, BUGS)
 MISTAKES = """
 heads.transpose(1, 2).reshape -> heads.reshape
-    None of the five is left. But you merge without transposing back, so a row holds several positions of one
-    head.
+    You merge without transposing back, so a row holds several positions of one head.
 softmax(scores, dim=-1) -> softmax(scores, dim=-2)
-    None of the five is left. But your softmax runs over the queries: each query has a distribution over the
-    keys, dim=-1.
+    Your softmax runs over the queries: each query has a distribution over the keys, dim=-1.
 / math.sqrt(query.shape[-1]) ->
-    None of the five is left. But the scale is missing now: divide the scores by √d_head.
+    The scale is missing now: divide the scores by √d_head.
 (key @ W_k.T) -> (value @ W_k.T)
 + (value @ W_v.T) -> (key @ W_v.T)
-    None of the five is left. But keys and values are exchanged: W_k projects key, W_v projects value.
+    Keys and values are exchanged: W_k projects key, W_v projects value.
 W_o.T -> W_o
-    None of the five is left. But W_o is used as x @ W_o.T, like the other matrices.
+    W_o is used as x @ W_o.T, like the other matrices.
 math.sqrt(query.shape[-1]) -> math.sqrt(d_model)
-    None of the five is left. But you scale by √d_model: a score is a sum over the components of one head,
-    √d_head.
+    You scale by √d_model: a score is a sum over the components of one head, √d_head.
 (key @ W_k.T) -> (value @ W_k.T)
-    None of the five is left. But the keys are projected from value now: W_k projects key.
+    The keys are projected from value now: W_k projects key.
 .view(batch, query_length, num_heads, d_head).transpose(1, 2) -> .view(batch, num_heads, query_length, d_head)
 + .view(batch, key_length, num_heads, d_head).transpose(1, 2) => .view(batch, num_heads, key_length, d_head)
-    None of the five is left. But you split by a view alone, so a head gets parts of other positions:
-    transpose(1, 2).
+    You split by a view alone, so a head gets parts of other positions: transpose(1, 2).
 .any(dim=-1, keepdim=True) -> .all(dim=-1, keepdim=True)
-    None of the five is left. But every query with a masked key counts as fully masked: it is one without any
-    key left.
+    Every query with a masked key counts as fully masked: it is one without any key left.
 ~mask, -torch.inf).masked_fill(fully_masked, 0.0) -> ~mask, 0.0)
     A score of 0 masks nothing: exp(0) is 1. Masked scores must be -inf.
 """
@@ -145,5 +140,4 @@ EXERCISE = Exercise(
     ),
     given=GIVEN,
     given_message=GIVEN_MESSAGE,
-    pairs=False,
 )

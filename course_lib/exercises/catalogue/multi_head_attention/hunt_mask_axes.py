@@ -39,7 +39,7 @@ MISTAKES = f"""
     Your mask is inverted: the queries attend to padding only. True means 'may attend'.
 {SOFTMAX} -> torch.softmax(unmasked, dim=-1) * mask
 + scores = scores.masked_fill -> unmasked, scores = scores, scores.masked_fill
-    Padding gets no weight now, but the remaining weights no longer sum to 1. Mask before the softmax.
+    You mask after the softmax, so the weights no longer sum to 1. Mask before it.
 {MASK} -> torch.ones_like({MASK})
     The mask is not used: padding gets weight like every other key.
 {SOFTMAX} -> torch.softmax(scores, dim=1).masked_fill(fully_masked, 0.0)

@@ -40,7 +40,7 @@ MISTAKES = f"""
 {HEAD} -> blocks[[1, 0, 2], head]
     Queries and keys are exchanged: the order is queries, keys, values.
 {HEAD} -> blocks[:, head].flatten(0, 1)
-    The right rows, but in one matrix (3 · d_head, d_model). Give q, k and v an axis of their own.
+    Your rows are in one matrix, (3 · d_head, d_model). Give q, k and v an axis of their own.
 {HEAD} -> blocks[:, head].mT
     Your matrices are transposed: (3, d_model, d_head). Keep PyTorch's layout (out, in).
 {HEAD} -> {COLUMNS}.mT
@@ -65,7 +65,7 @@ MISTAKES = f"""
 {HEAD} -> blocks[:1, head]
     These are the rows of the queries only. Return those of the keys and the values too.
 {HEAD} -> blocks[:, head : head + 1]
-    The right rows, with an axis of size 1 for the head. Index the heads with a number instead of a slice.
+    Your result has an axis of size 1 for the head. Index the heads with a number instead of a slice.
 {VIEW} -> in_proj_weight.view(3, d_head, num_heads, d_model)
     You take num_heads rows from row head · num_heads on: num_heads and d_head have changed places. A head has
     d_head = d_model // num_heads rows.
