@@ -91,6 +91,8 @@ DIFFERENCES = {
     "nan_gradient": "The values are right, but the gradient with respect to {argument} holds NaN. An intermediate "
     "result is NaN or infinite and is masked afterwards; backpropagation still passes through it. Change the input of "
     "the operation that produces it, not its result.",
+    "too_large": "The values are right, but your code makes a tensor of shape {shape} on the way. In the case below "
+    "none may have more than {most:,} elements.",
     "changed_input": "Your function changed its input {argument} in place. x += …, x[…] = … and methods with a trailing "
     "underscore write into the tensor of the caller, who still needs it; x = x + … makes a new one.",
     "exception": "Your code raised {came}.",

@@ -46,6 +46,7 @@ class Exercise:
         given: for a bug hunt, the wrong implementation that the notebook shows.
         given_message: the message for it as given; "The bug is still there." by default.
         differentiable: whether gradients must flow to every floating-point tensor in the cases.
+        most_elements: of any tensor that an attempt makes in the last case, where the text sets a limit.
         pairs: whether two mistakes at different places are recognised together; not where that takes long.
     """
 
@@ -60,4 +61,5 @@ class Exercise:
     given: Callable | None = None
     given_message: str = messages.STILL_AS_GIVEN
     differentiable: bool = True
+    most_elements: int | None = None
     pairs: bool = True
