@@ -17,8 +17,8 @@ CAPPED = "penalty.clamp(max=1.0)"
 MISTAKES = rf"""
 {R} / {C} -> {C} / {R}
 + max=1.0 -> min=1.0
-    Your ratio is upside down: for a short candidate 1 - c/r is positive, so being short is rewarded with a
-    factor above 1. 1 - r/c.
+    Your ratio is upside down: for a short candidate 1 - c/r is positive, so being short is rewarded with a factor
+    above 1. 1 - r/c.
 {R} / {C} -> {C} / {R}
     Your ratio is upside down: short candidates are not penalised, and long ones are. 1 - r/c.
 {R} / {C} -> {C} / {R}
@@ -30,8 +30,8 @@ MISTAKES = rf"""
 {R} / {C} -> torch.maximum({C}, {R}) / torch.minimum({C}, {R})
     You penalise long candidates as well. Their precision is lower already; for c >= r the factor is 1.
 max=1.0 -> min=1.0
-    The wrong way round: long candidates get a factor above 1, and short ones are not penalised. At most 1,
-    not at least: .clamp(max=1.0).
+    The wrong way round: long candidates get a factor above 1, and short ones are not penalised. At most 1, not at
+    least: .clamp(max=1.0).
 torch.exp(1 - {R} / {C}) -> {C} / {R}
     You take min(1, c/r). That is a penalty too, and a milder one. BLEU takes exp(1 - r/c).
 torch.exp(1 - {R} / {C}) -> {R} / {C}
@@ -45,32 +45,29 @@ torch.exp(1 - {R} / {C}) -> 1 - {R} / {C}
     The exponential is missing: your factor is 0 at equal lengths, and negative below.
 1 - {R} / {C} -> {C} - {R}
 1 - {R} / {C} -> 1 - ({R} - {C})
-    Your exponent is a difference of lengths, so one word in a thousand costs as much as one in two. A ratio:
-    1 - r/c.
+    Your exponent is a difference of lengths, so one word in a thousand costs as much as one in two. A ratio: 1 - r/c.
 1 - {R} / {C} -> {C} / {R} - 1
-    You divide the missing words by the length of the reference: exp(c/r - 1). BLEU divides them by the length
-    of the candidate, so an empty one gets 0: exp(1 - r/c).
+    You divide the missing words by the length of the reference: exp(c/r - 1). BLEU divides them by the length of the
+    candidate, so an empty one gets 0: exp(1 - r/c).
 {R} / {C} -> {R} / {C}.clamp(min=1)
-    You count an empty candidate as one token, so it gets a little more than 0. A tensor may be divided by 0:
-    r/0 is infinity, and exp of minus infinity is 0.
+    You count an empty candidate as one token, so it gets a little more than 0. A tensor may be divided by 0: r/0 is
+    infinity, and exp of minus infinity is 0.
 {R} / {C} -> {R} / ({C} + 1)
-    You add 1 to the length of the candidate. A tensor may be divided by 0: r/0 is infinity, and exp of minus
-    infinity is 0.
+    You add 1 to the length of the candidate. A tensor may be divided by 0: r/0 is infinity, and exp of minus infinity
+    is 0.
 {CAPPED} -> {CAPPED}.where({C} > 0, 1.0)
     An empty candidate is not penalised. Its factor is 0.
 {CAPPED} -> torch.ones_like(penalty)
-    Your factor is always 1, so a candidate of one right word would score 1. BLEU takes exp(1 - r/c), at most
-    1.
+    Your factor is always 1, so a candidate of one right word would score 1. BLEU takes exp(1 - r/c), at most 1.
 1 - {R} / {C} -> {R} / {C} - 1
     The sign of your exponent is wrong: short candidates are not penalised, and long ones are. 1 - r/c.
 1 - {R} / {C} -> 1 - {R} // {C}.clamp(min=1)
 + {CAPPED} -> {CAPPED}.where({C} > 0, 0.0)
 {R} / {C} -> torch.floor({R} / {C})
-    You drop the fraction of r/c, so a candidate a little too short is not penalised at all. Divide with /,
-    and do not round.
+    You drop the fraction of r/c, so a candidate a little too short is not penalised at all. Divide with /, and do not
+    round.
 {R} / {C} -> {R} // {C}
-    // divides whole numbers, and by 0 it raises an error. r / c gives infinity, and exp of minus infinity is
-    0.
+    // divides whole numbers, and by 0 it raises an error. r / c gives infinity, and exp of minus infinity is 0.
 {CAPPED} -> ({C} >= {R}).float()
 {CAPPED} -> ({C} > {R}).float()
     Your factor is 0 for every short candidate. It falls gradually: exp(1 - r/c).
@@ -79,12 +76,12 @@ torch.exp(1 - {R} / {C}) -> 10 ** (1 - {R} / {C})
 torch.exp(1 - {R} / {C}) -> 2 ** (1 - {R} / {C})
     You take powers of 2. BLEU takes powers of e: torch.exp(1 - r/c).
 {R} / {C} -> {R}.sum() / {C}.sum()
-    You add up the lengths of all systems and return one factor. Each system has its own; the lengths are
-    those of a corpus already.
+    You add up the lengths of all systems and return one factor. Each system has its own; the lengths are those of a
+    corpus already.
 {R} / {C} -> {R}.sum() / {C}.sum()
 + {CAPPED} -> {CAPPED}.expand({C}.shape)
-    You add up the lengths of all systems, so all get the same factor. Each system has its own; the lengths
-    are those of a corpus already.
+    You add up the lengths of all systems, so all get the same factor. Each system has its own; the lengths are those
+    of a corpus already.
 {CAPPED} -> {CAPPED}.mean()
     You return the mean of the factors. Each system has its own factor.
 {R} / {C} -> ({R} / {C}) ** 2
@@ -92,11 +89,10 @@ torch.exp(1 - {R} / {C}) -> 2 ** (1 - {R} / {C})
 {R} / {C} -> ({R} / {C}).sqrt()
     You take the root of the ratio. BLEU takes exp(1 - r/c).
 torch.exp(1 - {R} / {C}) -> 1 + ({C} - {R}) / {C}
-    The exponential is missing: you add 1 to the exponent instead, which is negative for very short
-    candidates. exp(1 - r/c).
+    The exponential is missing: you add 1 to the exponent instead, which is negative for very short candidates. exp(1
+    - r/c).
 {CAPPED} -> min(penalty, 1.0)
-    if, min and max need one truth value, and a tensor has one for each system. Use .clamp(max=1.0) or
-    torch.where.
+    if, min and max need one truth value, and a tensor has one for each system. Use .clamp(max=1.0) or torch.where.
 {CAPPED} -> torch.where({C} < {R}, penalty, 0.0)
     Your factor is 0 for candidates that are long enough. It is 1 there.
 {CAPPED} -> 100 * {CAPPED}
@@ -104,8 +100,6 @@ torch.exp(1 - {R} / {C}) -> 1 + ({C} - {R}) / {C}
 """
 
 EXERCISE = Exercise(
-    name="brevity",
-    notebook="09_decoding_and_bleu",
     title="The brevity penalty of several systems",
     reference=lambda c, r: torch.tensor(
         [brevity_penalty(*pair) for pair in zip(c.tolist(), r.tolist(), strict=True)]

@@ -41,11 +41,11 @@ EACH = "(mine & ngrams(reference)).total() for reference in references"
 AT = "candidate[i : i + n].equal(text[i : i + n])"
 MISTAKES = rf"""
 {MATCHED} -> sum(mine[gram] for gram in mine if gram in allowed)
-    Your counts are not clipped: an n-gram that the candidate repeats matches every time. Count it at most as
-    often as a reference contains it.
+    Your counts are not clipped: an n-gram that the candidate repeats matches every time. Count it at most as often as
+    a reference contains it.
 allowed |= -> allowed +=
-    You add the counts of the references, so an n-gram that occurs once in each of two may match twice. The
-    limit is the largest count in any one reference: |.
+    You add the counts of the references, so an n-gram that occurs once in each of two may match twice. The limit is
+    the largest count in any one reference: |.
 allowed = Counter() -> allowed = ngrams(references[0])
 + allowed |= -> allowed &=
     An n-gram matches only if every reference contains it. One of them is enough: take the largest count, |.
@@ -54,31 +54,31 @@ in references: -> in references[:1]:
 allowed |= -> allowed =
     You compare with the last reference only.
 {MATCHED} -> max({EACH})
-    You count the matches with each reference and take the largest number. The limits are joined per n-gram:
-    some n-grams may match in one reference and others in another.
+    You count the matches with each reference and take the largest number. The limits are joined per n-gram: some
+    n-grams may match in one reference and others in another.
 {MATCHED} -> min({EACH})
-    You take the smallest number of matches with any reference. The limits are joined per n-gram: the largest
-    count in any one reference.
+    You take the smallest number of matches with any reference. The limits are joined per n-gram: the largest count in
+    any one reference.
 {MATCHED} -> sum({EACH})
-    You add up the matches with each reference, so an n-gram in two of them matches twice. The limits are
-    joined per n-gram: the largest count in any one reference.
+    You add up the matches with each reference, so an n-gram in two of them matches twice. The limits are joined per
+    n-gram: the largest count in any one reference.
 {MATCHED}, {TOTAL} -> len(mine & allowed), len(mine)
     You compare sets, so an n-gram counts once however often it occurs. Use counts: Counter.
 {MATCHED} -> len(mine & allowed)
-    You count the matches with a set, so an n-gram counts once however often it occurs. Take the smaller of
-    the two counts.
+    You count the matches with a set, so an n-gram counts once however often it occurs. Take the smaller of the two
+    counts.
 {TOTAL}] -> len(mine)]
     The matches are right. Your total counts different n-grams; count all of them, repeated ones too.
 {TOTAL}] -> allowed.total()]
 {TOTAL}] -> ngrams(references[0]).total()]
 {TOTAL}] -> sum(ngrams(reference).total() for reference in references)]
-    Your total is that of the references, which gives a recall. A precision divides by the number of the
-    candidate's n-grams.
+    Your total is that of the references, which gives a recall. A precision divides by the number of the candidate's
+    n-grams.
 {TOTAL}] -> (mine | allowed).total()]
     Your total also has the n-grams that only the references contain. Count those of the candidate.
 {TOTAL}] -> len(candidate) - n + 1]
-    Your total is length - n + 1 even where that is negative. A text shorter than n has no n-grams. Count
-    them, or take max(0, …).
+    Your total is length - n + 1 even where that is negative. A text shorter than n has no n-grams. Count them, or
+    take max(0, …).
 {TOTAL}] -> len(candidate)]
     Your total is the number of tokens. A text has length - n + 1 n-grams.
 {MATCHED} -> (mine | allowed).total()
@@ -103,13 +103,12 @@ len(text) - n + 1 -> len(text) - n
 range(len -> range(1, len
     The first n-gram is missing. i begins at 0.
 len(text) - n + 1 -> len(text)
-    You start an n-gram at every token, so the last ones are shorter than n. A text has length - n + 1 of
-    them.
+    You start an n-gram at every token, so the last ones are shorter than n. A text has length - n + 1 of them.
 range(len(text) - n + 1) -> range(0, len(text) - n + 1, n)
     Your n-grams do not overlap. One starts at each token: i = 0, 1, 2, … and not in steps of n.
 {MATCHED} -> max(sum({AT} for i in range(min(len(candidate), len(text)) - n + 1)) for text in references)
-    You compare n-grams at the same position. One additional word at the front, and nothing matches. The
-    position of an n-gram does not count.
+    You compare n-grams at the same position. One additional word at the front, and nothing matches. The position of
+    an n-gram does not count.
 {GRAM} -> tuple(sorted(text[i : i + n]))
 {GRAM} -> frozenset(text[i : i + n])
     Within your n-grams the order of tokens is lost: 'dog bites' matches 'bites dog'. Use tuples.
@@ -117,16 +116,16 @@ range(len(text) - n + 1) -> range(0, len(text) - n + 1, n)
     You join the tokens of an n-gram without a separator, so (1, 12) and (11, 2) are both '112'. Use tuples.
 text = text.tolist() -> text = text
 allowed |= -> allowed &=
-    Nothing ever matches. Two equal tensors are different keys of a Counter or a set: use text.tolist(). And
-    &= starting from an empty Counter leaves it empty: join the counts of the references with |=.
+    Nothing ever matches. Two equal tensors are different keys of a Counter or a set: use text.tolist(). And &=
+    starting from an empty Counter leaves it empty: join the counts of the references with |=.
 {MATCHED}, {TOTAL} -> {TOTAL}, {MATCHED}
     The two numbers are exchanged: first the matches, then the total.
 [{MATCHED}, {TOTAL}] -> {MATCHED} / {TOTAL}
 [{MATCHED}, {TOTAL}] -> {MATCHED} / max(1, {TOTAL})
     You return the precision. Return both numbers, because a corpus adds them up before it divides.
 in references: -> in references.reshape(1, -1):
-    You join all references to one text. Their counts are added then, and n-grams cross from one to the next.
-    Count each reference separately, and take the largest count.
+    You join all references to one text. Their counts are added then, and n-grams cross from one to the next. Count
+    each reference separately, and take the largest count.
 {GRAM} -> tuple(text[i : i + k]) for k in range(1, n + 1)
 + len(text) - n + 1 -> len(text) - k + 1
     You add up the n-grams of all lengths from 1 to n. Count those of length n only.
@@ -135,8 +134,6 @@ len(text) - n + 1) -> len(text) - n + 1) if 0 not in text[i : i + n]
 """
 
 EXERCISE = Exercise(
-    name="clipped_matches",
-    notebook="09_decoding_and_bleu",
     title="Clipped n-gram matches with several references",
     reference=_reference,
     solution=clipped_matches,

@@ -48,17 +48,16 @@ MISTAKES = rf"""
 + {MEAN} -> precision.log().mean(-1).exp()
 + {SHORTNESS} -> {R} / {C}
 + mean * {PENALTY} -> (mean * {PENALTY}).mean()
-    You average the BLEU of sentences. A sentence without a matching 4-gram counts as 0, whatever else is
-    right in it. Corpus BLEU adds up counts first.
+    You average the BLEU of sentences. A sentence without a matching 4-gram counts as 0, whatever else is right in it.
+    Corpus BLEU adds up counts first.
 {PRECISION} -> matched / total
 + {MEAN} -> precision.log().mean(-1).exp()
 + {SHORTNESS} -> {R} / {C}
 + mean * {PENALTY} -> (mean * {PENALTY}).mean()
-    You average the BLEU of sentences, and where one has no n-gram, 0/0 is NaN. Corpus BLEU adds up counts
-    first.
+    You average the BLEU of sentences, and where one has no n-gram, 0/0 is NaN. Corpus BLEU adds up counts first.
 {PRECISION} -> (matched / total.clamp(min=1)).mean(dim=0)
-    You average the precisions of sentences, so a word of a short sentence counts more. Add up the counts,
-    then divide.
+    You average the precisions of sentences, so a word of a short sentence counts more. Add up the counts, then
+    divide.
 {PRECISION} -> (matched / total).mean(dim=0)
     You divide within each sentence, and where one has no n-gram, 0/0 is NaN. Add up the counts, then divide.
 .clamp(min=1) ->
@@ -67,8 +66,7 @@ MISTAKES = rf"""
 precision.log() -> ((precision > 0) * precision.log())
     Where a precision is 0, its log is minus infinity, and times 0, or minus itself, gives NaN. BLEU is 0.
 precision.log() -> precision.log().nan_to_num(neginf=0.0)
-    A precision of 0 counts as 1 in your mean, since its log was set to 0. The geometric mean with a factor of
-    0 is 0.
+    A precision of 0 counts as 1 in your mean, since its log was set to 0. The geometric mean with a factor of 0 is 0.
 precision.log() -> precision[precision > 0].log()
     You leave out precisions of 0, although the geometric mean of precisions with a 0 is 0: BLEU is 0.
 precision.log() -> precision.clamp(min=1e-6).log()
@@ -76,19 +74,19 @@ precision.log() -> precision.clamp(min=1e-8).log()
 precision.log() -> precision.clamp(min=1e-9).log()
 precision.log() -> precision.clamp(min=1e-10).log()
 precision.log() -> precision.clamp(min=1e-12).log()
-    You replace a precision of 0 by a small number. Its root of order N is not small: with N = 4, the fourth
-    root of 1e-9 is 0.006. BLEU is 0 there.
+    You replace a precision of 0 by a small number. Its root of order N is not small: with N = 4, the fourth root of
+    1e-9 is 0.006. BLEU is 0 there.
 {PRECISION} -> (matched.sum(dim=0) + 1) / (total.sum(dim=0) + 1)
-    You add 1 to the counts. That is a smoothed BLEU, which some use for single sentences, and its scores
-    cannot be compared with others. Leave the counts as they are.
+    You add 1 to the counts. That is a smoothed BLEU, which some use for single sentences, and its scores cannot be
+    compared with others. Leave the counts as they are.
 {MEAN} -> precision.mean()
     You take the arithmetic mean, so many matching words make up for n-grams that never match. BLEU takes the
     geometric one: exp of the mean of logs.
 {MEAN} -> 1 / (1 / precision).mean()
     You take the harmonic mean. BLEU takes the geometric one: exp of the mean of logs.
 {MEAN} -> precision.prod()
-    You add up the logs without weights, or multiply the precisions: the score falls with every order that is
-    added. Each has the weight 1/N: the mean of the logs.
+    You add up the logs without weights, or multiply the precisions: the score falls with every order that is added.
+    Each has the weight 1/N: the mean of the logs.
 {MEAN} -> precision[-1]
     You take the last precision alone. All orders count: exp of the mean of logs.
 {MEAN} -> precision[0]
@@ -96,8 +94,8 @@ precision.log() -> precision.clamp(min=1e-12).log()
 {MEAN} -> precision.min()
     You take the smallest precision. All orders count: exp of the mean of logs.
 {MEAN} -> precision.mean() * (precision > 0).all()
-    Where a precision is 0 you return 0, which is right. Elsewhere you take the arithmetic mean. The geometric
-    one: exp of the mean of logs.
+    Where a precision is 0 you return 0, which is right. Elsewhere you take the arithmetic mean. The geometric one:
+    exp of the mean of logs.
 {MEAN} -> precision.log().mean()
     You return the log of the mean. Take exp.
 {MEAN} -> precision.prod() ** 0.25
@@ -115,8 +113,8 @@ sum(dim=0) => sum(dim=1)
     You add up over the orders, which makes a precision of each sentence. Add up over the sentences, dim=0: a
     precision of each order.
 precision.log() -> precision[total.sum(dim=0) > 0].log()
-    You leave out the orders without any n-gram. Here their precision is 0, and so is BLEU. (sacreBLEU can
-    leave them out: eff:yes.)
+    You leave out the orders without any n-gram. Here their precision is 0, and so is BLEU. (sacreBLEU can leave them
+    out: eff:yes.)
 {PRECISION} -> total.sum(dim=0) / matched.sum(dim=0).clamp(min=1)
     You divide the totals by the matches. A precision is matched / total.
 mean * {PENALTY} -> mean
@@ -130,22 +128,20 @@ mean * {PENALTY} -> mean
 .clamp(max=1.0) ->
     Your brevity penalty rewards long candidates. It is at most 1.
 max=1.0 -> min=1.0
-    Your brevity penalty is at least 1: it rewards long candidates and does not penalise short ones. It is at
-    most 1.
+    Your brevity penalty is at least 1: it rewards long candidates and does not penalise short ones. It is at most 1.
 {SHORTNESS} -> {R} / {C}
 + {PENALTY} -> {PENALTY}.mean()
-    You average the penalties of sentences, so a short one cannot be made up for by a long one. The lengths
-    are those of the corpus: add them up first.
+    You average the penalties of sentences, so a short one cannot be made up for by a long one. The lengths are those
+    of the corpus: add them up first.
 {SHORTNESS} -> {R} / {C}
 + {PENALTY} -> {PENALTY}.min()
-    Your penalty is that of the sentence that is too short most. The lengths are those of the corpus: add them
-    up first.
-{SHORTNESS} -> {R} / {C}
-    You have one penalty per sentence, so your result has the shape (sentences,). The lengths are those of the
-    corpus: add them up first.
-{SHORTNESS} -> ({R} / {C}).mean()
-    You average the ratios of lengths over the sentences. The lengths are those of the corpus: add them up
+    Your penalty is that of the sentence that is too short most. The lengths are those of the corpus: add them up
     first.
+{SHORTNESS} -> {R} / {C}
+    You have one penalty per sentence, so your result has the shape (sentences,). The lengths are those of the corpus:
+    add them up first.
+{SHORTNESS} -> ({R} / {C}).mean()
+    You average the ratios of lengths over the sentences. The lengths are those of the corpus: add them up first.
 {SHORTNESS} -> {R}.sum() // {C}.sum()
     You drop the fraction of r/c, so a corpus that is a little too short is not penalised. Divide with /.
 torch.exp(1 - shortness) -> (1 / shortness)
@@ -153,11 +149,11 @@ torch.exp(1 - shortness) -> (1 / shortness)
 1 - shortness -> -shortness
     The 1 is missing in the exponent of your penalty. At equal lengths the exponent must be 0: 1 - r/c.
 1 - shortness -> 1 / shortness - 1
-    The exponent of your penalty is c/r - 1, which divides the missing words by the length of the references.
-    BLEU divides them by that of the candidates: 1 - r/c.
+    The exponent of your penalty is c/r - 1, which divides the missing words by the length of the references. BLEU
+    divides them by that of the candidates: 1 - r/c.
 1 - shortness -> {C}.sum() - {R}.sum()
-    The exponent of your penalty is a difference of lengths, so one word in a thousand costs as much as one in
-    two. A ratio: 1 - r/c.
+    The exponent of your penalty is a difference of lengths, so one word in a thousand costs as much as one in two. A
+    ratio: 1 - r/c.
 torch.exp(1 - shortness) -> (1 - shortness)
     Your penalty lacks the exponential: exp(1 - r/c), at most 1.
 return mean -> return 100 * mean
@@ -167,8 +163,6 @@ return mean -> return 100 * mean
 """
 
 EXERCISE = Exercise(
-    name="corpus_bleu",
-    notebook="09_decoding_and_bleu",
     title="BLEU of a corpus, from counts",
     reference=_reference,
     solution=corpus_bleu,

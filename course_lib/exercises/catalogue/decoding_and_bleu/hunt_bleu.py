@@ -38,8 +38,8 @@ MISTAKES = f"""
     An n-gram that occurs twice in both texts is counted once. It matches as often as both texts contain it.
 {CLIPPED} -> gram in theirs for gram in mine
 + mine.total() -> len(mine)
-    An n-gram that occurs several times in the candidate is counted once, among the matches and in the total.
-    Count each occurrence.
+    An n-gram that occurs several times in the candidate is counted once, among the matches and in the total. Count
+    each occurrence.
 mine.total() -> len(mine)
     An n-gram that occurs several times in the candidate is counted once in the total. Count each occurrence.
 {CLIPPED} -> theirs[gram] for gram in mine
@@ -86,8 +86,6 @@ range(1, max_n + 1) -> range(1, max_n)
 """
 
 EXERCISE = Exercise(
-    name="hunt_bleu",
-    notebook="09_decoding_and_bleu",
     title="Bug hunt: BLEU of a sentence",
     reference=lambda candidate, reference, max_n: torch.tensor(
         bleu([candidate], [[reference]], max_n)

@@ -34,8 +34,7 @@ SORT, UNSORTED = (
 BUG = "ordered.cumsum(dim=0) <= p"
 MISTAKES = f"""
 before < p -> ({BUG}) | (before == 0)
-    Now at least one token is kept, and nothing is NaN. But the kept probabilities can still sum to less than
-    p.
+    Now at least one token is kept, and nothing is NaN. But the kept probabilities can still sum to less than p.
 before < p -> torch.cat([before[:1], before[:-1]]) < p
     They reach p now, but you keep one token too many.
 {SORT} -> {UNSORTED}
@@ -47,18 +46,16 @@ descending=True ->
     The token that crosses p is kept now, but you sort in ascending order and keep the tail.
 descending=True ->
 + before < p -> {BUG}
-    You sort in ascending order and keep the tail. The sort was right: which token is dropped that should be
-    kept?
+    You sort in ascending order and keep the tail. The sort was right: which token is dropped that should be kept?
 before < p -> ordered.cumsum(dim=0) > p
 before < p -> ordered.cumsum(dim=0) >= p
 before < p -> before >= p
     The comparison is the wrong way round: now the probable tokens are dropped and the tail is kept.
 order[before < p] -> before < p
-    The mask is in sorted order and the probabilities are not, so it keeps other tokens. order maps one to the
-    other.
+    The mask is in sorted order and the probabilities are not, so it keeps other tokens. order maps one to the other.
 order[before < p] -> {BUG}
-    The mask is in sorted order and the probabilities are not, so it keeps other tokens; order mapped one to
-    the other. And the token that crosses p is still dropped.
+    The mask is in sorted order and the probabilities are not, so it keeps other tokens; order mapped one to the
+    other. And the token that crosses p is still dropped.
 left / left.sum() -> left
     The right tokens are kept, but their probabilities no longer sum to 1.
 left / left.sum() -> left
@@ -68,27 +65,27 @@ left / left.sum() -> left / p
     The right tokens are kept, but you divide by p. The kept ones usually sum to more: divide by their sum.
 left / left.sum() -> left / p
 + before < p -> {BUG}
-    You divide by p, and the kept probabilities sum to less. The division was right: which token is dropped
-    that should be kept?
+    You divide by p, and the kept probabilities sum to less. The division was right: which token is dropped that
+    should be kept?
 left / left.sum() -> torch.softmax(probabilities.masked_fill(left == 0, -torch.inf), dim=0)
     The right tokens are kept, but you take the softmax of probabilities. Divide them by their sum.
 left / left.sum() -> torch.softmax(left, dim=0)
-    You take the softmax of probabilities, where exp(0) is 1, so dropped tokens can still be sampled. Divide
-    by the sum.
+    You take the softmax of probabilities, where exp(0) is 1, so dropped tokens can still be sampled. Divide by the
+    sum.
 left / left.sum() -> (left / left.sum()).nan_to_num(0.0)
 + before < p -> {BUG}
-    You replace NaN by 0, and then no token is left to sample. That hides the bug: why was nothing kept, and
-    how much do the kept tokens sum to in the other cases?
+    You replace NaN by 0, and then no token is left to sample. That hides the bug: why was nothing kept, and how much
+    do the kept tokens sum to in the other cases?
 order[before < p] -> order
     Nothing is dropped any more.
 order[before < p] -> order[:1]
     You keep the most probable token only, whatever p is.
 before < p -> ordered.cumsum(dim=0) < p
-    < for <= makes it worse: now even a sum of exactly p is cut. The token that brings the sum to p or above
-    is still dropped.
+    < for <= makes it worse: now even a sum of exactly p is cut. The token that brings the sum to p or above is still
+    dropped.
 before < p -> before <= p
-    Right, except where the kept ones sum to exactly p: then yours keeps one more. A token is kept if those
-    before it sum to less than p.
+    Right, except where the kept ones sum to exactly p: then yours keeps one more. A token is kept if those before it
+    sum to less than p.
 before < p -> {BUG.replace("<= p", "<= 1 - p")}
 before < p -> before < 1 - p
     You compare the sum with 1 - p. The kept ones must reach p.
@@ -104,8 +101,6 @@ left[kept] = probabilities[kept] -> left = torch.where(before < p, ordered, 0.0)
 """
 
 EXERCISE = Exercise(
-    name="hunt_top_p",
-    notebook="09_decoding_and_bleu",
     title="Bug hunt: nucleus sampling",
     reference=_reference,
     solution=nucleus,

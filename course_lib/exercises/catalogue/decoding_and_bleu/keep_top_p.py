@@ -26,45 +26,41 @@ RESULT = f"torch.softmax({LEFT}, dim=-1)"
 NOTHING_SORTED = f"{ALL}, torch.arange(logits.shape[-1]).expand(logits.shape)"
 MISTAKES = f"""
 before < p -> ordered.cumsum(dim=-1) <= p
-    You drop the token that crosses p, so the kept probabilities sum to less than p. If the first token alone
-    has more than p, none is kept and the softmax gives NaN. Keep a token if those before it sum to less than
-    p.
+    You drop the token that crosses p, so the kept probabilities sum to less than p. If the first token alone has more
+    than p, none is kept and the softmax gives NaN. Keep a token if those before it sum to less than p.
 before < p -> ordered.cumsum(dim=-1) < p
-    You drop the token that brings the sum to p or above, so the kept probabilities sum to less than p. Keep a
-    token if those before it sum to less than p.
+    You drop the token that brings the sum to p or above, so the kept probabilities sum to less than p. Keep a token
+    if those before it sum to less than p.
 before < p -> (ordered.cumsum(dim=-1) <= p) | (before == 0)
 before < p -> (ordered.cumsum(dim=-1) < p) | (before == 0)
-    The first token is kept, but the one that crosses p is dropped, so the kept probabilities sum to less than
-    p. Keep a token if those before it sum to less than p.
+    The first token is kept, but the one that crosses p is dropped, so the kept probabilities sum to less than p. Keep
+    a token if those before it sum to less than p.
 before < p -> ordered.cumsum(dim=-1) <= p
 + {RESULT} -> {RESULT}.nan_to_num(0.0)
-    You drop the token that crosses p, and where nothing is left you replace NaN by 0. Keep a token if those
-    before it sum to less than p, then at least one is kept.
+    You drop the token that crosses p, and where nothing is left you replace NaN by 0. Keep a token if those before it
+    sum to less than p, then at least one is kept.
 before < p -> torch.cat([before[:, :1], before[:, :-1]], dim=-1) < p
     You keep one token beyond the one that crosses p.
 before < p -> before <= p
-    Right, except where the kept ones sum to exactly p: then yours keeps one more. A token is kept if those
-    before it sum to less than p.
+    Right, except where the kept ones sum to exactly p: then yours keeps one more. A token is kept if those before it
+    sum to less than p.
 before < p -> before >= p
     You drop the tokens that should be kept, and keep the tail.
 before < p -> ordered.cumsum(dim=-1) > p
 before < p -> ordered.cumsum(dim=-1) >= p
-    You keep the tail, starting with the token that crosses p, and drop the probable tokens. The comparison is
-    the wrong way round.
+    You keep the tail, starting with the token that crosses p, and drop the probable tokens. The comparison is the
+    wrong way round.
 before < p -> before < 1 - p
-    You keep tokens whose probabilities sum to 1 - p. In a sum that begins with the most probable token, the
-    threshold is p.
+    You keep tokens whose probabilities sum to 1 - p. In a sum that begins with the most probable token, the threshold
+    is p.
 before < p -> before == 0
-    You keep the most probable token only, whatever p is. Keep tokens until their probabilities sum to at
-    least p.
+    You keep the most probable token only, whatever p is. Keep tokens until their probabilities sum to at least p.
 before < p -> ordered < p
     You compare each probability with p. Compare the sum of those that are more probable: before < p.
 before < p -> (before < p)[:1].expand(before.shape)
-    You keep as many tokens in each row as in the first. How many are needed to reach p differs from row to
-    row.
+    You keep as many tokens in each row as in the first. How many are needed to reach p differs from row to row.
 {SORTED} -> {NOTHING_SORTED}
-    You add up in the order of the vocabulary, so a token is kept because its id is small. Sort by probability
-    first.
+    You add up in the order of the vocabulary, so a token is kept because its id is small. Sort by probability first.
 , descending=True ->
     You sort in ascending order, so the tail is kept. descending=True.
 {SORTED} -> logits.sort(dim=-1, descending=True)
@@ -87,24 +83,24 @@ ordered.cumsum(dim=-1) -> ordered.cumsum(dim=0)
     You add up along the batch. Add up each row: dim=-1.
 {SORTED} -> {ALL}.flatten().sort(descending=True)
 + {KEPT} -> torch.zeros(logits.numel(), dtype=torch.bool).scatter(-1, order, before < p).view_as(logits)
-    You sort and add up all rows together, so the sum reaches p before most rows are looked at. Each row has
-    its own sum: dim=-1.
+    You sort and add up all rows together, so the sum reaches p before most rows are looked at. Each row has its own
+    sum: dim=-1.
 {KEPT} -> before < p
-    You apply a mask in sorted order to unsorted logits, so it drops other tokens. Bring the mask back into
-    the order of the vocabulary with scatter.
+    You apply a mask in sorted order to unsorted logits, so it drops other tokens. Bring the mask back into the order
+    of the vocabulary with scatter.
 {KEPT} -> (before < p).gather(-1, order)
-    You bring the mask back with gather, which sorts once more. order says where each element came from:
-    scatter writes it there.
+    You bring the mask back with gather, which sorts once more. order says where each element came from: scatter
+    writes it there.
 scatter(-1 -> scatter(0
     You scatter along the batch, dim=0. order holds ids of tokens: scatter(-1, order, before < p).
 {KEPT} -> {KEPT}.any(0, keepdim=True).expand(logits.shape)
-    order[before < p] joins the tokens of all rows, so a token that one row keeps is kept in every row. Bring
-    the mask back row by row: scatter(-1, order, before < p).
+    order[before < p] joins the tokens of all rows, so a token that one row keeps is kept in every row. Bring the mask
+    back row by row: scatter(-1, order, before < p).
 {KEPT} -> {ALL} >= p
     You keep a token only if it has at least p by itself. The kept ones must reach p together.
 {KEPT} -> {ALL} >= p * ordered[:, :1]
-    You keep the tokens with at least p times the largest probability. That is min-p, another filter: here the
-    kept ones must reach p together.
+    You keep the tokens with at least p times the largest probability. That is min-p, another filter: here the kept
+    ones must reach p together.
 {LEFT} -> logits.sort(dim=-1, descending=True).values.masked_fill(before >= p, -torch.inf)
     Your probabilities are right, but sorted. They must be in the order of the vocabulary.
 {RESULT} -> {ALL} * kept
@@ -118,8 +114,7 @@ scatter(-1 -> scatter(0
     The right tokens are kept, but you divide by the sum of each column. Each row sums to 1: sum(dim=-1,
     keepdim=True).
 {LEFT} -> logits * kept
-    You set the dropped logits to 0. exp(0) is 1, so these tokens can still be sampled. Set them to minus
-    infinity.
+    You set the dropped logits to 0. exp(0) is 1, so these tokens can still be sampled. Set them to minus infinity.
 {RESULT} -> {LEFT}
     The right logits are kept, but you should return probabilities: take the softmax.
 {RESULT} -> torch.softmax({LEFT}, dim=0)
@@ -127,16 +122,14 @@ scatter(-1 -> scatter(0
 {RESULT} -> {ALL}
     Nothing is dropped: these are the probabilities of all tokens.
 {LEFT} -> {ALL}.masked_fill(~kept, -torch.inf)
-    The right tokens are kept, but you take the softmax of probabilities. Divide the kept probabilities by
-    their sum, or take the softmax of the kept logits.
+    The right tokens are kept, but you take the softmax of probabilities. Divide the kept probabilities by their sum,
+    or take the softmax of the kept logits.
 {LEFT} -> {ALL} * kept
-    You take the softmax of probabilities, where exp(0) is 1, so dropped tokens can still be sampled. Divide
-    the kept probabilities by their sum.
+    You take the softmax of probabilities, where exp(0) is 1, so dropped tokens can still be sampled. Divide the kept
+    probabilities by their sum.
 """
 
 EXERCISE = Exercise(
-    name="keep_top_p",
-    notebook="09_decoding_and_bleu",
     title="Top-p for a batch",
     reference=lambda logits, p: top_p(logits, p).softmax(-1),
     solution=keep_top_p,

@@ -34,8 +34,7 @@ MISTAKES = f"""
 {NEAR} -> (i - j).abs() <= w + 1
     Keys w + 1 positions away get weight too.
 ({NEAR}) & (place -> (place
-    The band is gone: each query attends to all 3w keys of its slice. Keys more than w positions away must be
-    masked.
+    The band is gone: each query attends to all 3w keys of its slice. Keys more than w positions away must be masked.
 & (place < n) ->
     The last queries attend to padding: positions of n and more.
 & (place >= 0) ->
@@ -55,8 +54,8 @@ MISTAKES = f"""
 (place < n) -> (place < n - 1)
     The last position of the sequence is masked for all queries. A key exists if its position is below n.
 (place < n) -> (place <= n)
-    Position n exists for you, so the last queries attend to one key of the padding. A key exists if its
-    position is below n.
+    Position n exists for you, so the last queries attend to one key of the padding. A key exists if its position is
+    below n.
 j + w * torch.arange(n // w) -> j + torch.arange(n // w)
     Blocks begin w positions apart, not one: the position of a key is j + w * block.
 j + w * torch.arange(n // w) -> j + w + w * torch.arange(n // w)
@@ -77,8 +76,6 @@ GIVEN, LEFT, GIVEN_MESSAGE = bugs(windowed, BUGS)
 
 
 EXERCISE = Exercise(
-    name="hunt_border",
-    notebook="10_efficient_attention",
     title="Bug hunt: a sliding window in blocks",
     reference=sliding_window_attention,
     solution=windowed,

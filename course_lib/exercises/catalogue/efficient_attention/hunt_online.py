@@ -27,15 +27,14 @@ BLOCKS = "for k_j, v_j in zip(k.split(block), v.split(block))"
 EACH = f"torch.softmax(q @ k_j.T / math.sqrt(q.shape[-1]), dim=-1) @ v_j {BLOCKS}"
 MISTAKES = rf"""
 total * rescale -> total
-    Now out is rescaled and total is not. Both are sums relative to the running maximum: both need exp(m -
-    m_new).
+    Now out is rescaled and total is not. Both are sums relative to the running maximum: both need exp(m - m_new).
 total * rescale -> total
 + out * rescale -> out
-    Neither sum is rescaled, so blocks that were added relative to a smaller maximum weigh too much. Multiply
-    both by exp(m - m_new).
+    Neither sum is rescaled, so blocks that were added relative to a smaller maximum weigh too much. Multiply both by
+    exp(m - m_new).
 out * rescale -> out / rescale
-    Everything is NaN from the first block on, where m is -inf. exp(m - m_new) is 0 there; its inverse
-    exp(m_new - m) is infinite, and so is the first factor with a minimum instead of the maximum.
+    Everything is NaN from the first block on, where m is -inf. exp(m - m_new) is 0 there; its inverse exp(m_new - m)
+    is infinite, and so is the first factor with a minimum instead of the maximum.
 torch.maximum(m, s.amax(dim=-1, keepdim=True)) -> s.amax(dim=-1, keepdim=True)
     The running maximum falls, so exponentials overflow. Keep the larger of the old and the new one.
 torch.exp(s - m_new), torch.exp(m - m_new) -> torch.exp(s), 1
@@ -52,19 +51,17 @@ m = m_new -> pass
 total = total * rescale + -> total =
     total contains the last block only. It is a sum over all blocks, like out.
 s.amax(dim=-1, keepdim=True) -> s.amax()
-    One maximum for all queries: those with far smaller scores underflow to 0, and 0 / 0 is NaN. Each query
-    needs its own: dim=-1.
+    One maximum for all queries: those with far smaller scores underflow to 0, and 0 / 0 is NaN. Each query needs its
+    own: dim=-1.
 s.amax(dim=-1, keepdim=True) -> s.amax(dim=0, keepdim=True)
     Your maximum runs over the queries. Each query has its own, over the keys: dim=-1.
 return out / total -> return out
     The output is not divided any more: out is a weighted sum, and total the sum of its weights.
 out * rescale + p @ v_j -> (out * rescale + p @ v_j) / total
 + return out / total -> return out
-    You divide by total in every block, so what earlier blocks have added is divided again. Divide once, at
-    the end.
+    You divide by total in every block, so what earlier blocks have added is divided again. Divide once, at the end.
 out * rescale + p @ v_j -> (out + p @ v_j) * rescale
-    You rescale the new block as well. It is relative to the new maximum already: out * exp(m - m_new) + p @
-    v_j.
+    You rescale the new block as well. It is relative to the new maximum already: out * exp(m - m_new) + p @ v_j.
 total * rescale + p.sum(dim=-1, keepdim=True) -> (total + p.sum(dim=-1, keepdim=True)) * rescale
 + out * rescale + p @ v_j -> (out + p @ v_j) * rescale
     You rescale the new block as well, in both sums. It is relative to the new maximum already: only what was
@@ -72,16 +69,13 @@ total * rescale + p.sum(dim=-1, keepdim=True) -> (total + p.sum(dim=-1, keepdim=
 math.sqrt(q.shape[-1]) -> q.shape[-1]
     The scores are divided by d now. The √d was right.
 out * rescale -> out * torch.exp(m)
-    Your factor for out is exp(m). What is relative to m becomes relative to m_new by exp(m - m_new), like
-    total.
+    Your factor for out is exp(m). What is relative to m becomes relative to m_new by exp(m - m_new), like total.
 p.sum(dim=-1, keepdim=True) -> p.sum()
     Your total adds up all queries. Each query has its own: dim=-1, keepdim=True.
 """
 
 
 EXERCISE = Exercise(
-    name="hunt_online",
-    notebook="10_efficient_attention",
     title="Bug hunt: attention in blocks of keys",
     reference=lambda q, k, v, block: flash_attention(q, k, v, block_size=block),
     solution=in_blocks,

@@ -26,12 +26,10 @@ MISTAKES = f"""
 / {WEIGHTS} ->
     Nothing is divided by any more, so the weights do not sum to 1.
 z = k.cumsum(dim=0) -> z = k.cumsum(dim=0) - k
-    The denominator leaves out the query's own key, which the numerator contains. For the first position it is
-    0.
+    The denominator leaves out the query's own key, which the numerator contains. For the first position it is 0.
 z = k.cumsum(dim=0) -> z = k.cumsum(dim=0) - k
 + {PREFIX} -> {PREFIX} - k[:, :, None] * v[:, None, :]
-    Both sums now leave out the query's own position, and the first query gets 0 / 0. A query may attend to
-    itself.
+    Both sums now leave out the query's own position, and the first query gets 0 / 0. A query may attend to itself.
 .cumsum(dim=0) => .flip(0).cumsum(dim=0).flip(0)
     Your sums run from the end: each query attends to itself and to later positions.
 z = k.cumsum(dim=0) -> z = k.flip(0).cumsum(dim=0).flip(0)
@@ -45,17 +43,17 @@ z = k.cumsum(dim=0) -> z = k.cumsum(dim=-1)
 F.elu(q) + 1, F.elu(k) + 1 -> q, k
     The feature map is missing: q · k can be negative, and the sum of the weights zero.
 z = k.cumsum(dim=0) -> z = k
-    Your denominator is the weight of the query's own key only. It is the sum over all keys up to the query: a
-    prefix sum.
+    Your denominator is the weight of the query's own key only. It is the sum over all keys up to the query: a prefix
+    sum.
 {WEIGHTS} -> (q @ z)[:, None]
-    z has a row for each position now, and q @ z is a product of two matrices. Each query needs its own row:
-    (q * z).sum(dim=-1, keepdim=True).
-{WEIGHTS} -> q @ z.T
-    q @ z.T multiplies every query with every prefix sum. Each query needs its own row only: (q *
+    z has a row for each position now, and q @ z is a product of two matrices. Each query needs its own row: (q *
     z).sum(dim=-1, keepdim=True).
+{WEIGHTS} -> q @ z.T
+    q @ z.T multiplies every query with every prefix sum. Each query needs its own row only: (q * z).sum(dim=-1,
+    keepdim=True).
 {WEIGHTS} -> (q * z).sum(dim=-1)
-    The denominator has one axis, so its positions are aligned with the components of the output. It must be
-    (n, 1): keepdim=True.
+    The denominator has one axis, so its positions are aligned with the components of the output. It must be (n, 1):
+    keepdim=True.
 {WEIGHTS} -> (q * z).sum()
 {WEIGHTS} -> (q * z).sum(dim=0, keepdim=True)
     Your denominator adds up different queries. Sum over the components only: dim=-1, keepdim=True.
@@ -75,8 +73,6 @@ z = k.cumsum(dim=0) -> z = k.cumsum(dim=0) / torch.arange(1.0, len(k) + 1)[:, No
 
 
 EXERCISE = Exercise(
-    name="hunt_prefix",
-    notebook="10_efficient_attention",
     title="Bug hunt: causal linear attention",
     reference=partial(linear_attention, causal=True),
     solution=causal_linear,

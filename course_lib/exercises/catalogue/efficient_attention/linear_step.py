@@ -86,8 +86,6 @@ q @ S / (q @ z) -> q @ S / (q @ z) / len(q) ** 0.5
 
 
 EXERCISE = Exercise(
-    name="linear_step",
-    notebook="10_efficient_attention",
     title="A decode step of linear attention",
     reference=_reference,
     solution=linear_step,

@@ -20,8 +20,8 @@ SCALE = "x / x.shape[-1] ** 0.25"
 NORM = "x.square().sum(dim=-1, keepdim=True) / 2"
 MISTAKES = f"""
 - {NORM} ->
-    The factor exp(-|x|²/2) is missing. Without it the mean of the products is exp(|q + k|²/2), which is not
-    exp(q · k).
+    The factor exp(-|x|²/2) is missing. Without it the mean of the products is exp(|q + k|²/2), which is not exp(q ·
+    k).
 {NORM} -> x.square().sum(dim=-1, keepdim=True)
     You subtract |x|². The mean of exp(ω · x) is exp(|x|²/2): subtract half.
 {NORM} -> x.norm(dim=-1, keepdim=True) / 2
@@ -49,18 +49,18 @@ x = {SCALE} -> scale, x = x.shape[-1] ** 0.5, x
 + exp(exponents) -> exp(exponents / scale)
 x = {SCALE} -> scale, x = x.shape[-1] ** 0.25, x
 + exp(exponents) -> exp(exponents / scale)
-    You divide the whole exponent. ω · x is linear in x and |x|² is not: divide x by d^(1/4) first, then
-    compute both terms from it.
+    You divide the whole exponent. ω · x is linear in x and |x|² is not: divide x by d^(1/4) first, then compute both
+    terms from it.
 x = {SCALE} -> y, x = {SCALE}, x
 + x @ omega.mT -> y @ omega.mT
 + {NORM} -> x.square().sum(dim=-1, keepdim=True) / 2 / x.shape[-1]
     Your norm is divided by d. It is that of the scaled vector, whose square is divided by √d.
 exp(exponents) -> exp(exponents - exponents.amax(dim=-1, keepdim=True))
-    You subtract the largest exponent of each row, which multiplies each feature vector by a factor of its
-    own. That cancels for queries when attention divides, but not for keys, and the estimate is biased.
+    You subtract the largest exponent of each row, which multiplies each feature vector by a factor of its own. That
+    cancels for queries when attention divides, but not for keys, and the estimate is biased.
 exp(exponents) -> exp(exponents - exponents.amax())
-    You subtract the largest exponent. That cancels when attention divides, but here the estimate itself must
-    be unbiased.
+    You subtract the largest exponent. That cancels when attention divides, but here the estimate itself must be
+    unbiased.
 torch.exp(exponents) / math.sqrt(len(omega)) -> torch.softmax(exponents, dim=-1)
     You normalise the features of each vector to a sum of 1. They are exponentials divided by √m.
 {NORM} -> x.square().mean(dim=-1, keepdim=True) / 2
@@ -75,8 +75,6 @@ omega.mT -> omega
 
 
 EXERCISE = Exercise(
-    name="positive_features",
-    notebook="10_efficient_attention",
     title="Performer's positive features",
     reference=lambda x, omega: performer_features(x / x.shape[-1] ** 0.25, omega),
     solution=positive_features,

@@ -22,8 +22,8 @@ def _case(queries, keys, tile, d, seed):
 D = "(d_out * out).sum(dim=-1, keepdim=True)"
 MISTAKES = f"""
 {D} -> (p * (d_out @ v.mT)).sum(dim=-1, keepdim=True)
-    Your D is right only if the tile holds all keys of the row. Otherwise the sum over the row needs the other
-    tiles: it equals the sum of d_out · out over the components.
+    Your D is right only if the tile holds all keys of the row. Otherwise the sum over the row needs the other tiles:
+    it equals the sum of d_out · out over the components.
 (d_out @ v.mT - D) -> (d_out @ v.mT)
     The softmax is normalised: raising one score lowers the other weights. Subtract D.
 v.mT - D -> v.mT + D
@@ -43,8 +43,8 @@ p * (d_out @ v.mT - D) -> d_out @ v.mT
 {D} -> (d_out * out).mean(dim=-1, keepdim=True)
     D is a sum over the components, not their mean.
 - D) -> - D) / v.shape[-1] ** 0.5
-    You divide by √d. That gives the gradient of the products q · k. The scores are what the softmax takes,
-    the products with their scale.
+    You divide by √d. That gives the gradient of the products q · k. The scores are what the softmax takes, the
+    products with their scale.
 - D) -> - D) / v.shape[-1]
     You divide by d. The scores are what the softmax takes, and their gradient contains no scale.
 (d_out @ v.mT - D) -> (D - d_out @ v.mT)
@@ -54,18 +54,15 @@ p * (d_out @ v.mT - D) -> d_out @ v.mT
 {D} -> (d_out * out).sum(dim=-1)
     D needs an axis for the keys, (query, 1): keepdim=True. Without it the queries are aligned with the keys.
 {D} -> (d_out @ v.mT).sum(dim=-1, keepdim=True)
-    Your D is a sum of the gradients of the weights, not weighted, over the keys of the tile. It is the sum of
-    d_out · out over the components.
+    Your D is a sum of the gradients of the weights, not weighted, over the keys of the tile. It is the sum of d_out ·
+    out over the components.
 p * (d_out @ v.mT - D) -> d_out @ v.mT - p * (d_out @ v.mT).sum(dim=-1, keepdim=True)
     That is the gradient through a log-softmax. The weights are a softmax: p * (gradient of the weights - D).
 """
 
 
 EXERCISE = Exercise(
-    name="score_gradient",
-    notebook="10_efficient_attention",
     title="The gradient of the scores of a tile",
-    reference=score_gradient,
     solution=score_gradient,
     cases=(
         Case(  # one query, both keys

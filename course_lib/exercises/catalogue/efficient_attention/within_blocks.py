@@ -25,11 +25,11 @@ ROW, COLUMN = "torch.arange(len(q))[:, None]", "torch.arange(len(q))"
 MISTAKES = rf"""
 outputs = [] -> n, outputs = len(q), []\n{PAD}
 + torch.cat(outputs) -> torch.cat(outputs)[:n]
-    The queries of the last block attend to the zeros that you padded with: a score of 0 is not minus
-    infinity. Mask them, or handle the last block by itself.
+    The queries of the last block attend to the zeros that you padded with: a score of 0 is not minus infinity. Mask
+    them, or handle the last block by itself.
 outputs = [] -> n, outputs = len(q), []\n{PAD}
-    Your output has rows for the padding as well, and the queries of the last block attend to it. Handle the
-    last block by itself, or mask the padding and cut it off.
+    Your output has rows for the padding as well, and the queries of the last block attend to it. Handle the last
+    block by itself, or mask the padding and cut it off.
 torch.cat(outputs) -> torch.cat(outputs)[: len(q) // size * size]
     The positions of the last, shorter block are missing from the output.
 {DENSE}
@@ -38,8 +38,8 @@ torch.cat(outputs) -> torch.cat(outputs)[: len(q) // size * size]
 + {SCORES} -> ({SCORES}).masked_fill(({ROW} - {COLUMN}).abs() >= size, -torch.inf)
 {DENSE}
 + {SCORES} -> ({SCORES}).masked_fill(({ROW} - {COLUMN}).abs() > size, -torch.inf)
-    That is a window: it crosses the borders of the blocks. Position size - 1 and position size are in
-    different blocks.
+    That is a window: it crosses the borders of the blocks. Position size - 1 and position size are in different
+    blocks.
 {DENSE}
 + {SCORES} -> ({SCORES}).masked_fill({ROW} % size != {COLUMN} % size, -torch.inf)
     Your groups are every size-th position. A block is size neighbouring positions: i // size.
@@ -65,12 +65,11 @@ outputs = [] -> outputs = [q.unflatten(0, (-1, size))][:0]
 outputs = [] -> outputs = [q.unflatten(0, (len(q) // size, size))][:0]
 outputs = [] -> outputs = [q.view(-1, size, q.shape[-1])][:0]
 outputs = [] -> outputs = [q.view(len(q) // size, size, q.shape[-1])][:0]
-    Right where the length is a multiple of size. The last block may be shorter, and a view needs blocks of
-    equal length. Handle the last block by itself, or pad and mask.
+    Right where the length is a multiple of size. The last block may be shorter, and a view needs blocks of equal
+    length. Handle the last block by itself, or pad and mask.
 {DENSE}
 + torch.softmax({SCORES}, dim=-1) -> torch.softmax({SCORES}, dim=-1) * ({ROW} // size == {COLUMN} // size)
-    You mask after the softmax, so the weights of a row no longer sum to 1. Compute the softmax over each
-    block.
+    You mask after the softmax, so the weights of a row no longer sum to 1. Compute the softmax over each block.
 {DENSE}
 + {SCORES} -> ({SCORES}) * ({ROW} // size == {COLUMN} // size)
     A score of 0 masks nothing: exp(0) is 1. Compute the softmax over each block.
@@ -80,8 +79,6 @@ torch.softmax({SCORES}, dim=-1) -> {SCORES}
 
 
 EXERCISE = Exercise(
-    name="within_blocks",
-    notebook="10_efficient_attention",
     title="Block attention of any length",
     reference=block_attention,
     solution=within_blocks,

@@ -32,14 +32,13 @@ MISTAKES = rf"""
 dim=-1 -> dim=-2
     Your softmax runs over the queries. In (batch, query, key) the keys are the last axis.
 dim=-1 -> dim=0
-    Your softmax runs over the batch, so the entries of the batch influence each other. It must run over the
-    keys.
+    Your softmax runs over the batch, so the entries of the batch influence each other. It must run over the keys.
 {SOFTMAX} -> torch.softmax(scores.flatten(1), dim=-1).view_as(scores)
     Your softmax runs over queries and keys together. The weights of each query must sum to 1: dim=-1.
 keys[:, None, :] -> keys.flatten()
 + @ values -> @ values.flatten(0, 1)
-    Your queries attend to the keys of all batch entries. Keep the batch axis of the keys in the difference:
-    (batch, query, 1) - (batch, 1, key).
+    Your queries attend to the keys of all batch entries. Keep the batch axis of the keys in the difference: (batch,
+    query, 1) - (batch, 1, key).
 keys[:, None, :] -> keys[:1, None, :]
 + @ values -> @ values[:1]
     All your queries attend to the keys of the first batch entry. Each entry has its own keys and values.
@@ -50,26 +49,25 @@ queries[:, :, None] -> queries[:1, :, None]
 @ values -> @ values[:1]
     Every entry of the batch averages the values of the first one. Each entry has its own values.
 {DIFFERENCES} -> queries[:, None] - keys[None]
-    [:, None] inserts an axis after the batch axis, and [None] one before it. You need (batch, query, 1) -
-    (batch, 1, key).
-{DIFFERENCES} -> queries - keys
-    queries - keys subtracts elementwise, or raises an error. Every query meets every key of its entry:
-    (batch, query, 1) - (batch, 1, key).
-keys[:, None, :] -> keys
-    Without a new axis the batch axis of keys meets the query axis. Insert one: keys[:, None, :] is (batch, 1,
+    [:, None] inserts an axis after the batch axis, and [None] one before it. You need (batch, query, 1) - (batch, 1,
     key).
+{DIFFERENCES} -> queries - keys
+    queries - keys subtracts elementwise, or raises an error. Every query meets every key of its entry: (batch, query,
+    1) - (batch, 1, key).
+keys[:, None, :] -> keys
+    Without a new axis the batch axis of keys meets the query axis. Insert one: keys[:, None, :] is (batch, 1, key).
 {DIFFERENCES} -> queries[:, None, :] - keys[:, :, None]
-    Your weights are (batch, key, query) in the product with the values. They must be (batch, query, key), so
-    that the product sums over the keys.
+    Your weights are (batch, key, query) in the product with the values. They must be (batch, query, key), so that the
+    product sums over the keys.
 {DIFFERENCES} -> keys[:, :, None] - queries[:, None, :]
 + {SOFTMAX} -> torch.softmax(scores, dim=1).reshape(*queries.shape, -1)
-    A reshape does not exchange two axes; it changes which numbers belong together. Use .mT, or build the
-    differences as (batch, query, key) from the start.
+    A reshape does not exchange two axes; it changes which numbers belong together. Use .mT, or build the differences
+    as (batch, query, key) from the start.
 / 2 ->
     The factor 1/2 in the exponent is missing.
 / 2 -> / 4
-    The factor is 1/4 in your exponent. Square the difference over the bandwidth, then divide by 2: the 2 is
-    not squared.
+    The factor is 1/4 in your exponent. Square the difference over the bandwidth, then divide by 2: the 2 is not
+    squared.
 / 2 -> * 2
     You multiply by 2. The score is -(difference / bandwidth)² / 2.
 scores = - -> scores =
@@ -82,22 +80,20 @@ scores = - -> scores =
 / bandwidth ->
     The bandwidth is not used. The score is -(difference / bandwidth)² / 2.
 (differences / bandwidth) ** 2 -> differences**2 / bandwidth
-    You square the difference before you divide by the bandwidth, so the bandwidth is not squared. The score
-    is -(difference / bandwidth)² / 2.
+    You square the difference before you divide by the bandwidth, so the bandwidth is not squared. The score is
+    -(difference / bandwidth)² / 2.
 / bandwidth -> / bandwidth**2
-    You divide by the square of the bandwidth and square the ratio again. The score is -(difference /
-    bandwidth)² / 2.
+    You divide by the square of the bandwidth and square the ratio again. The score is -(difference / bandwidth)² / 2.
 / bandwidth -> * bandwidth
     You multiply by the bandwidth. Divide: a large bandwidth makes distances small.
 weights @ values -> values.mean(1, keepdim=True).expand(-1, queries.shape[1], -1)
     Your output is the mean of the values: the weights do not depend on the query.
 {SOFTMAX} -> {EXP} / {EXP}.sum(dim=-1, keepdim=True)
 {SOFTMAX} -> {EXP} / ({EXP}.sum(dim=-1, keepdim=True) + 1e-12)
-    For a query far from all keys every kernel value underflows to 0, and so does their sum. Use torch.softmax
-    of the scores, which subtracts the largest score of each row before exp.
+    For a query far from all keys every kernel value underflows to 0, and so does their sum. Use torch.softmax of the
+    scores, which subtracts the largest score of each row before exp.
 {SOFTMAX} -> {EXP}
-    These are kernel values, not weights: the weights of each query must sum to 1. Use a softmax over the
-    keys.
+    These are kernel values, not weights: the weights of each query must sum to 1. Use a softmax over the keys.
 {SOFTMAX} -> torch.softmax({EXP}, dim=-1)
     You apply a softmax to the kernel values. softmax computes exp itself: give it the scores.
 {SOFTMAX} -> torch.softmax({SOFTMAX}, dim=-1)
@@ -111,11 +107,10 @@ return weights @ values -> return weights
 return weights @ values -> return (weights @ values).mT
     The numbers are right, but the axes are (batch, d, query). Return (batch, query, d).
 return weights @ values -> return (weights @ values).flatten(0, 1)
-    The numbers are right, but the entries of the batch are joined along the query axis. Return (batch, query,
-    d); in a loop, torch.stack makes the batch axis.
+    The numbers are right, but the entries of the batch are joined along the query axis. Return (batch, query, d); in
+    a loop, torch.stack makes the batch axis.
 @ values -> @ values.mT
-    You transpose the values. Their key axis must meet that of the weights: (batch, query, key) @ (batch, key,
-    d).
+    You transpose the values. Their key axis must meet that of the weights: (batch, query, key) @ (batch, key, d).
 weights @ values -> weights @ values / keys.shape[1]
     You divide by the number of keys as well. The weights of a query sum to 1 already.
 weights @ values -> (weights @ values).sum(dim=1)
@@ -124,8 +119,6 @@ weights @ values -> (weights @ values).mean(dim=1)
 """
 
 EXERCISE = Exercise(
-    name="batched_regression",
-    notebook="01_kernel_regression",
     title="A batch of regressions without a loop",
     reference=_reference,
     solution=batched_regression,

@@ -18,27 +18,25 @@ def epanechnikov_weights(queries, keys, bandwidth):
 KERNEL, WEIGHTS = "(1 - u**2).clamp(min=0)", "kernel / torch.where(total == 0, 1, total)"
 MISTAKES = rf"""
 torch.where(total == 0, 1, total) -> total
-    A query with no key in its window gets NaN: its kernel values are all 0, and so is their sum. Its row must
-    be all zeros, like that of a fully masked row.
+    A query with no key in its window gets NaN: its kernel values are all 0, and so is their sum. Its row must be all
+    zeros, like that of a fully masked row.
 torch.where(total == 0, 1, total) -> torch.where(total == 0, total, 1)
-    The second argument of torch.where is used where the condition is True. You divide by the sums that are 0,
-    and by 1 elsewhere: exchange the last two arguments.
+    The second argument of torch.where is used where the condition is True. You divide by the sums that are 0, and by
+    1 elsewhere: exchange the last two arguments.
 .clamp(min=0) ->
-    Your kernel goes negative outside the window, which also makes the sum of the row wrong. It is 0 there:
-    clamp 1 - u² at 0.
+    Your kernel goes negative outside the window, which also makes the sum of the row wrong. It is 0 there: clamp 1 -
+    u² at 0.
 (1 - u**2) -> (u**2 - 1)
-    Your kernel has weight outside the window only. It is 1 - u² inside the window and 0 outside:
-    clamp(min=0).
+    Your kernel has weight outside the window only. It is 1 - u² inside the window and 0 outside: clamp(min=0).
 .clamp(min=0) -> .abs()
-    Your kernel takes the absolute value of 1 - u², which is large outside the window. It is 0 there: clamp 1
-    - u² at 0.
+    Your kernel takes the absolute value of 1 - u², which is large outside the window. It is 0 there: clamp 1 - u² at
+    0.
 {KERNEL} -> (u.abs() <= 1).to(u.dtype)
-    All keys in your window have equal weights; that is the boxcar kernel. Epanechnikov's kernel falls as 1 -
-    u².
+    All keys in your window have equal weights; that is the boxcar kernel. Epanechnikov's kernel falls as 1 - u².
 {KERNEL} -> (u.abs() <= 1).to(u.dtype)
 + torch.where(total == 0, 1, total) -> total
-    All keys in your window have equal weights; that is the boxcar kernel. Epanechnikov's kernel falls as 1 -
-    u². And a query with no key in its window gets NaN; its row must be all zeros.
+    All keys in your window have equal weights; that is the boxcar kernel. Epanechnikov's kernel falls as 1 - u². And
+    a query with no key in its window gets NaN; its row must be all zeros.
 {KERNEL} -> (1 - u.abs()).clamp(min=0)
     Your kernel falls as 1 - |u|; that is the triangular kernel. Square u.
 .clamp(min=0) -> .clamp(min=0) ** 2
@@ -65,43 +63,41 @@ torch.where(total == 0, 1, total) -> torch.where(total == 0, total, 1)
 {WEIGHTS} -> torch.softmax(kernel, dim=0)
 0.75 * ->
 + {WEIGHTS} -> torch.softmax(kernel, dim=0)
-    You apply a softmax to the kernel values, and it runs over the queries. Divide each row by its sum
-    instead.
+    You apply a softmax to the kernel values, and it runs over the queries. Divide each row by its sum instead.
 {WEIGHTS} -> torch.softmax(kernel, dim=-1) * (total > 0)
 0.75 * ->
 + {WEIGHTS} -> torch.softmax(kernel, dim=-1) * (total > 0)
 {WEIGHTS} -> torch.softmax(kernel, dim=-1)
 0.75 * ->
 + {WEIGHTS} -> torch.softmax(kernel, dim=-1)
-    You apply a softmax to the kernel values. exp(0) is 1, so keys outside the window still get weight. Divide
-    by the sum instead.
+    You apply a softmax to the kernel values. exp(0) is 1, so keys outside the window still get weight. Divide by the
+    sum instead.
 .clamp(min=0) ->
 + {WEIGHTS} -> torch.softmax(kernel, dim=-1)
 0.75 * {KERNEL} -> (1 - u**2)
 + {WEIGHTS} -> torch.softmax(kernel, dim=-1)
-    Your weights are a softmax of a multiple of 1 - u², which is a Gaussian kernel: every key gets weight.
-    Clamp 1 - u² at 0, and divide each row by its sum instead of applying a softmax.
+    Your weights are a softmax of a multiple of 1 - u², which is a Gaussian kernel: every key gets weight. Clamp 1 -
+    u² at 0, and divide each row by its sum instead of applying a softmax.
 {WEIGHTS} -> torch.softmax(kernel.masked_fill(kernel == 0, -torch.inf), dim=-1)
 0.75 * ->
 + {WEIGHTS} -> torch.softmax(kernel.masked_fill(kernel == 0, -torch.inf), dim=-1)
 {WEIGHTS} -> torch.softmax(kernel.masked_fill(kernel == 0, -torch.inf), dim=-1).nan_to_num()
 0.75 * ->
 + {WEIGHTS} -> torch.softmax(kernel.masked_fill(kernel == 0, -torch.inf), dim=-1).nan_to_num()
-    You apply a softmax to the kernel values inside the window, so their exponentials determine the weights.
-    Divide the kernel values themselves by the sum of the row.
+    You apply a softmax to the kernel values inside the window, so their exponentials determine the weights. Divide
+    the kernel values themselves by the sum of the row.
 {WEIGHTS} -> torch.softmax(kernel, dim=-1) * (kernel > 0)
 0.75 * ->
 + {WEIGHTS} -> torch.softmax(kernel, dim=-1) * (kernel > 0)
-    You apply a softmax to the kernel values and set the weights outside the window to 0 afterwards, so the
-    rows do not sum to 1. Divide the kernel values by the sum of the row instead.
+    You apply a softmax to the kernel values and set the weights outside the window to 0 afterwards, so the rows do
+    not sum to 1. Divide the kernel values by the sum of the row instead.
 torch.where(total == 0, 1, total) -> (total + 1e-2)
 torch.where(total == 0, 1, total) -> (total + 1e-3)
 0.75 * ->
 + torch.where(total == 0, 1, total) -> (total + 1e-2)
 0.75 * ->
 + torch.where(total == 0, 1, total) -> (total + 1e-3)
-    A constant added to every denominator makes all rows sum to less than 1. Change only the rows whose sum is
-    0.
+    A constant added to every denominator makes all rows sum to less than 1. Change only the rows whose sum is 0.
 torch.where(total == 0, 1, total) -> (total + 1)
 0.75 * ->
 + torch.where(total == 0, 1, total) -> (total + 1)
@@ -109,8 +105,7 @@ torch.where(total == 0, 1, total) -> (total + 1)
 torch.where(total == 0, 1, total) -> total.clamp(min=1)
 0.75 * ->
 + torch.where(total == 0, 1, total) -> total.clamp(min=1)
-    clamp(min=1) changes every sum below 1, and such a row sums to less than 1. Change only the rows whose sum
-    is 0.
+    clamp(min=1) changes every sum below 1, and such a row sums to less than 1. Change only the rows whose sum is 0.
 .clamp(min=0) ->
 + {WEIGHTS} -> kernel
 0.75 * {KERNEL} -> (1 - u**2)
@@ -123,32 +118,32 @@ torch.where(total == 0, 1, total) -> total.clamp(min=1)
 kernel.sum(dim=-1, keepdim=True) -> kernel.sum(dim=0, keepdim=True)
     You divide each column by its sum. The weights of one query must sum to 1, so divide each row by its sum.
 kernel.sum(dim=-1, keepdim=True) -> kernel.sum()
-    You divide by the sum over all queries and keys. The weights of each query must sum to 1, so divide each
-    row by its own sum.
+    You divide by the sum over all queries and keys. The weights of each query must sum to 1, so divide each row by
+    its own sum.
 , keepdim=True ->
-    The sums have the shape (query,), so they do not broadcast against (query, key). Keep the axis:
-    sum(dim=-1, keepdim=True).
+    The sums have the shape (query,), so they do not broadcast against (query, key). Keep the axis: sum(dim=-1,
+    keepdim=True).
 kernel.sum(dim=-1, keepdim=True) -> (kernel > 0).sum(dim=-1, keepdim=True)
 0.75 * ->
 + kernel.sum(dim=-1, keepdim=True) -> (kernel > 0).sum(dim=-1, keepdim=True)
-    You divide by the number of keys in the window. The weights of a query sum to 1 only if you divide by the
-    sum of its kernel values.
+    You divide by the number of keys in the window. The weights of a query sum to 1 only if you divide by the sum of
+    its kernel values.
 kernel.sum(dim=-1, keepdim=True) -> kernel.mean(dim=-1, keepdim=True)
     You divide by the mean of the row, so the weights of a query sum to the number of keys. Divide by the sum.
 kernel.sum(dim=-1, keepdim=True) -> kernel.norm(dim=-1, keepdim=True)
     You divide by the norm of the row, so the squares of the weights sum to 1. Divide by the sum.
 kernel.sum(dim=-1, keepdim=True) -> kernel.amax(dim=-1, keepdim=True)
-    You divide each row by its maximum. The weights of a query sum to 1 only if you divide by the sum of its
-    kernel values.
+    You divide each row by its maximum. The weights of a query sum to 1 only if you divide by the sum of its kernel
+    values.
 {WEIGHTS} -> torch.where(total == 0, 1 / len(keys), kernel / total)
 {WEIGHTS} -> torch.where(total == 0, 1.0, kernel / total)
-    A query with no key in its window gets equal weights for all keys here. Its row must be all zeros, like
-    that of a fully masked row.
+    A query with no key in its window gets equal weights for all keys here. Its row must be all zeros, like that of a
+    fully masked row.
 / bandwidth ->
     The bandwidth is not used: u is the difference divided by the bandwidth.
 / bandwidth -> / bandwidth**0.5
-    You square the difference before you divide by the bandwidth, so the bandwidth is not squared. Divide
-    first: u = difference / bandwidth.
+    You square the difference before you divide by the bandwidth, so the bandwidth is not squared. Divide first: u =
+    difference / bandwidth.
 / bandwidth -> / bandwidth**2
     You divide by the square of the bandwidth. u is the difference divided by the bandwidth itself.
 / bandwidth -> * bandwidth
@@ -158,13 +153,10 @@ kernel.sum(dim=-1, keepdim=True) -> kernel.amax(dim=-1, keepdim=True)
 / bandwidth -> / (bandwidth * 2)
     Your window extends two bandwidths to each side. It extends one: u = difference / bandwidth.
 (queries[:, None] - keys[None, :]) -> (keys[:, None] - queries[None, :])
-    Your result has the shape (key, query). Subtract keys[None, :] from queries[:, None], which gives (query,
-    key).
+    Your result has the shape (key, query). Subtract keys[None, :] from queries[:, None], which gives (query, key).
 """
 
 EXERCISE = Exercise(
-    name="epanechnikov_weights",
-    notebook="01_kernel_regression",
     title="Epanechnikov weights, and an empty window",
     reference=lambda queries, keys, bandwidth: (
         attention_pooling(queries, keys, keys, kernel="epanechnikov", bandwidth=bandwidth).weights

@@ -24,15 +24,15 @@ def _reference(queries, keys, bandwidth):
 
 MISTAKES = r"""
 softmax(scores, dim=-1) -> softmax(scores, dim=0)
-    Your softmax runs over the queries: the columns sum to 1. Each query shares its attention among the keys,
-    so each row must sum to 1.
+    Your softmax runs over the queries: the columns sum to 1. Each query shares its attention among the keys, so each
+    row must sum to 1.
 .sum(dim=-1) / 2 -> .sum(dim=-1)
     The factor 1/2 in the exponent is missing. Your weights are those of bandwidths √2 times smaller.
 .sum(dim=-1) / 2 -> .sum(dim=-1).sqrt() / 2
     You take the norm of the scaled difference. The score needs the squared norm: leave the root out.
 (differences**2).sum(dim=-1) -> differences.sum(dim=-1) ** 2
-    You add the components before you square them, so positive and negative differences cancel. Square first,
-    then sum.
+    You add the components before you square them, so positive and negative differences cancel. Square first, then
+    sum.
 .sum(dim=-1) / 2 -> .mean(dim=-1) / 2
     You average over the components. The score is a sum over them.
 / bandwidth -> / bandwidth.mean()
@@ -44,16 +44,16 @@ scores = - -> scores = +
 / bandwidth -> * bandwidth
     You multiply the differences by the bandwidth. Divide: a large bandwidth makes distances small.
 / bandwidth -> / bandwidth.sqrt()
-    You square the difference before you divide by the bandwidth, so the bandwidth is not squared. The
-    exponent is the sum of -(d/h)²/2.
+    You square the difference before you divide by the bandwidth, so the bandwidth is not squared. The exponent is the
+    sum of -(d/h)²/2.
 torch.softmax(scores, dim=-1) -> scores.exp()
     These are kernel values, not weights yet. Divide each row by its sum.
 torch.softmax(scores, dim=-1) -> scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
-    For a query far from all keys every kernel value underflows to 0, and the ratio is 0/0. Use torch.softmax
-    of the scores, or subtract the largest score of each row before exp.
+    For a query far from all keys every kernel value underflows to 0, and the ratio is 0/0. Use torch.softmax of the
+    scores, or subtract the largest score of each row before exp.
 torch.softmax(scores, dim=-1) -> scores.exp() / (scores.exp().sum(dim=-1, keepdim=True) + 1e-12)
-    For a query far from all keys every kernel value underflows to 0, so its weights are all 0. They must sum
-    to 1: use torch.softmax of the scores, or subtract the largest score of each row before exp.
+    For a query far from all keys every kernel value underflows to 0, so its weights are all 0. They must sum to 1:
+    use torch.softmax of the scores, or subtract the largest score of each row before exp.
 / bandwidth -> / torch.linalg.vector_norm(bandwidth)
 / bandwidth -> / bandwidth.sum()
 / bandwidth -> / bandwidth.prod()
@@ -70,68 +70,62 @@ torch.softmax(scores, dim=-1) -> scores
 .sum(dim=-1) / 2 -> .sum(dim=-1).sqrt()
     You take the norm of the scaled difference. The score is minus half the squared norm.
 .sum(dim=-1) / 2 -> .sum(dim=-1) / 4
-    The factor is 1/4 in your exponent. Square the difference over the bandwidth, then divide by 2: the 2 is
-    not squared.
+    The factor is 1/4 in your exponent. Square the difference over the bandwidth, then divide by 2: the 2 is not
+    squared.
 .sum(dim=-1) / 2 -> / 2
-    Your result has the shape (query, key, d), with a softmax over the components. Sum the squares over the
-    components first, dim=-1, then take the softmax over the keys.
+    Your result has the shape (query, key, d), with a softmax over the components. Sum the squares over the components
+    first, dim=-1, then take the softmax over the keys.
 .sum(dim=-1) / 2 -> / 2
 + softmax(scores, dim=-1) -> softmax(scores, dim=1)
-    Your result has the shape (query, key, d), one weight per component. Sum the squares over the components,
-    dim=-1, before the softmax.
+    Your result has the shape (query, key, d), one weight per component. Sum the squares over the components, dim=-1,
+    before the softmax.
 .sum(dim=-1) / 2 -> / 2
 + softmax(scores, dim=-1) -> softmax(scores, dim=1).prod(dim=-1)
-    You normalise each component on its own, so the product does not sum to 1. Sum the squares over the
-    components first, then take one softmax over the keys.
+    You normalise each component on its own, so the product does not sum to 1. Sum the squares over the components
+    first, then take one softmax over the keys.
 / bandwidth -> / bandwidth**2
-    You divide by the square of the bandwidth and square the ratio again. The exponent is the sum of
-    -(d/h)²/2.
+    You divide by the square of the bandwidth and square the ratio again. The exponent is the sum of -(d/h)²/2.
 (differences**2) -> differences
     You do not square the differences, so positive and negative ones cancel. Square each component, then sum.
 .sum(dim=-1) / 2 -> .sum(dim=-1) * 2
     You multiply by 2. The score is minus one half of the sum of the squares.
 softmax(scores, dim=-1) -> softmax(scores.flatten(), dim=0).view_as(scores)
-    Your softmax runs over queries and keys together, so all weights sum to 1. Those of each query must:
-    dim=-1.
+    Your softmax runs over queries and keys together, so all weights sum to 1. Those of each query must: dim=-1.
 torch.softmax(scores, dim=-1) -> torch.softmax(torch.softmax(scores, dim=-1), dim=-1)
     You apply the softmax twice, which makes the weights more equal. Once is enough.
 torch.softmax -> torch.log_softmax
     These are the logarithms of the weights. Use softmax itself, so that each row sums to 1.
 torch.softmax(scores, dim=-1) -> scores.exp() / scores.exp().amax(dim=-1, keepdim=True)
-    You divide each row by its maximum. Divide by its sum: torch.softmax of the scores does this, for far
-    queries too.
+    You divide each row by its maximum. Divide by its sum: torch.softmax of the scores does this, for far queries too.
 .sum(dim=-1) / 2 -> .amax(dim=-1) / 2
     Only the largest component counts in your scores. Sum the squares over the components.
 .sum(dim=-1) / 2 -> .prod(dim=-1) / 2
     You multiply the squares of the components. The score is a sum over them.
 .sum(dim=-1) / 2 -> .sum(dim=1) / 2
-    You sum over the keys, so your result is (query, d). Sum over the components, dim=-1, which leaves (query,
-    key).
+    You sum over the keys, so your result is (query, d). Sum over the components, dim=-1, which leaves (query, key).
 .sum(dim=-1) / 2 -> .sum() / 2
     You sum over all axes, which leaves a single number. Sum over the components alone: dim=-1.
 / bandwidth -> / bandwidth[:, None]
-    bandwidth[:, None] has the shape (d, 1), so its d meets the key axis. The shape (d,) broadcasts along the
-    last axis, the components: leave it as it is.
+    bandwidth[:, None] has the shape (d, 1), so its d meets the key axis. The shape (d,) broadcasts along the last
+    axis, the components: leave it as it is.
 (queries[:, None, :] - keys[None, :, :]) -> queries[:, None, :] - keys[None, :, :]
     Only the keys are divided by the bandwidth. Put the difference in parentheses, or divide both.
 (queries[:, None, :] - keys[None, :, :]) / bandwidth -> queries[:, None, :] / bandwidth - keys[None, :, :]
     Only the queries are divided by the bandwidth. Divide the difference, or both.
 queries[:, None, :] - keys[None, :, :] -> keys[:, None, :] - queries[None, :, :]
-    Your result has the shape (key, query). Subtract keys[None, :, :] from queries[:, None, :], which gives
-    (query, key).
+    Your result has the shape (key, query). Subtract keys[None, :, :] from queries[:, None, :], which gives (query,
+    key).
 queries[:, None, :] - keys[None, :, :] -> queries - keys
-    queries - keys subtracts elementwise, or raises an error. Every query meets every key: queries[:, None, :]
-    - keys[None, :, :] is (query, key, d).
+    queries - keys subtracts elementwise, or raises an error. Every query meets every key: queries[:, None, :] -
+    keys[None, :, :] is (query, key, d).
 - keys[None -> + keys[None
     You add the keys to the queries. The score needs their difference.
 -(differences**2).sum(dim=-1) / 2 -> (queries / bandwidth) @ (keys / bandwidth).T
-    Your scores are dot products. They lack the squared norms of the keys, which the softmax does not cancel:
-    use the squared differences.
+    Your scores are dot products. They lack the squared norms of the keys, which the softmax does not cancel: use the
+    squared differences.
 """
 
 EXERCISE = Exercise(
-    name="gaussian_weights",
-    notebook="01_kernel_regression",
     title="Gaussian weights with one bandwidth per dimension",
     reference=_reference,
     solution=gaussian_weights,

@@ -23,8 +23,8 @@ def smooth(queries, keys, values, bandwidth):
 SOFTMAX, EXP = "torch.softmax(scores, dim=-1)", "torch.exp(scores)"
 MISTAKES = rf"""
 dim=-1) -> dim=0)\nweights = weights / weights.sum(dim=-1, keepdim=True)
-    Each row sums to 1 now, but the softmax over axis 0 divided every column by its own sum first, so the
-    weights within a row are still in the wrong proportion. Use one softmax, over the keys.
+    Each row sums to 1 now, but the softmax over axis 0 divided every column by its own sum first, so the weights
+    within a row are still in the wrong proportion. Use one softmax, over the keys.
 / 2 ->
     The factor 1/2 in the exponent is missing.
 {SOFTMAX} -> torch.softmax(torch.softmax(scores, dim=0), dim=-1)
@@ -47,22 +47,19 @@ scores = - -> scores =
 / bandwidth ->
     The bandwidth is not used. The score is -(difference / bandwidth)² / 2.
 / bandwidth -> / bandwidth**2
-    You divide by the square of the bandwidth and square the ratio again. The score is -(difference /
-    bandwidth)² / 2.
+    You divide by the square of the bandwidth and square the ratio again. The score is -(difference / bandwidth)² / 2.
 / bandwidth -> * bandwidth
     You multiply by the bandwidth. Divide: a large bandwidth makes distances small.
 {SOFTMAX} -> torch.softmax(scores.flatten(), dim=0).view_as(scores)
-    Your softmax runs over queries and keys together, so all weights sum to 1. Those of each query must:
-    dim=-1.
+    Your softmax runs over queries and keys together, so all weights sum to 1. Those of each query must: dim=-1.
 {SOFTMAX} -> {EXP}
-    These are kernel values; the weights of a query do not sum to 1. Divide each row by its sum, or use
-    softmax over the keys.
+    These are kernel values; the weights of a query do not sum to 1. Divide each row by its sum, or use softmax over
+    the keys.
 {SOFTMAX} -> {EXP} / {EXP}.amax(dim=-1, keepdim=True)
-    You divide each row by its maximum. The weights of a query sum to 1 only if you divide by the sum of the
-    row.
+    You divide each row by its maximum. The weights of a query sum to 1 only if you divide by the sum of the row.
 {SOFTMAX} -> {EXP} / len(keys)
-    You divide the kernel values by the number of keys. The weights of a query sum to 1 only if you divide by
-    the sum of the row.
+    You divide the kernel values by the number of keys. The weights of a query sum to 1 only if you divide by the sum
+    of the row.
 {SOFTMAX} -> torch.softmax({EXP}, dim=-1)
     You apply a softmax to the kernel values. softmax computes exp itself: give it the scores.
 {SOFTMAX} -> torch.log_softmax(scores, dim=-1)
@@ -76,13 +73,13 @@ weights @ values -> values[differences.abs().argmin(dim=-1)]
 weights @ values -> weights @ values / len(keys)
     You divide by the number of keys as well. The weights of a query sum to 1 already.
 weights @ values -> weights.T @ values
-    Your weights are (key, query) in the product with the values. They must be (query, key), so that the
-    product sums over the keys.
+    Your weights are (key, query) in the product with the values. They must be (query, key), so that the product sums
+    over the keys.
 return weights @ values -> return weights
     You return the weights. The output is weights @ values.
 / 2 -> / 4
-    The factor is 1/4 in your exponent. Square the difference over the bandwidth, then divide by 2: the 2 is
-    not squared.
+    The factor is 1/4 in your exponent. Square the difference over the bandwidth, then divide by 2: the 2 is not
+    squared.
 / 2 -> * 2
     You multiply by 2. The score is -(difference / bandwidth)² / 2.
 dim=-1 -> dim=0
@@ -93,8 +90,7 @@ dim=-1 -> dim=0
     Your softmax still runs over the queries, and the minus sign of the exponent is gone.
 dim=-1 -> dim=0
 + (differences / bandwidth) ** 2 -> differences**2 / bandwidth
-    Your softmax still runs over the queries, and you square the difference before you divide by the
-    bandwidth.
+    Your softmax still runs over the queries, and you square the difference before you divide by the bandwidth.
 dim=-1 -> dim=0
 + / bandwidth ->
     Your softmax still runs over the queries, and the bandwidth is not used.
@@ -107,8 +103,6 @@ dim=-1 -> dim=0
 """
 
 EXERCISE = Exercise(
-    name="hunt_fit",
-    notebook="01_kernel_regression",
     title="Bug hunt: a fit that misses the data",
     reference=gaussian_pooling,
     solution=smooth,

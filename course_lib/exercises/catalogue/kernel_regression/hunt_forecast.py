@@ -24,8 +24,8 @@ RATIO = f"{EXP} / {EXP}.sum(dim=-1, keepdim=True)"
 NORMALISE = r"\nweights = weights / weights.sum(dim=-1, keepdim=True)"
 MISTAKES = rf"""
 {SOFTMAX} -> {EXP} / ({EXP}.sum(dim=-1, keepdim=True) + 1e-9)
-    No NaN any more, but the output of the far query is now 0. The exact formula gives the value of the
-    nearest key. The kernel values still underflow to 0 before you divide.
+    No NaN any more, but the output of the far query is now 0. The exact formula gives the value of the nearest key.
+    The kernel values still underflow to 0 before you divide.
 {SOFTMAX} -> torch.exp(scores - scores.max()){NORMALISE}
     You subtract the largest score of all queries. Each row needs its own: max over the keys.
 {SOFTMAX} -> torch.exp(scores.double()){NORMALISE}
@@ -33,39 +33,38 @@ MISTAKES = rf"""
     float64 only moves the limit: for a query that is farther away, exp is 0 again.
 {SOFTMAX} -> {RATIO}
 + return weights @ values -> return (weights @ values).nan_to_num()
-    No NaN any more, but the output of the far query is now 0. The exact formula gives the value of the
-    nearest key. The kernel values underflow to 0 before you divide.
+    No NaN any more, but the output of the far query is now 0. The exact formula gives the value of the nearest key.
+    The kernel values underflow to 0 before you divide.
 {SOFTMAX} -> {RATIO}
 + weights @ values -> torch.where({EXP}.sum(dim=-1) == 0, values.mean(), weights @ values)
 {SOFTMAX} -> {EXP}.clamp(min=1e-9){NORMALISE}
-    The output of a far query is now the mean of all values: all its keys get the same weight. The formula,
-    computed exactly, gives the value of the nearest key. Subtract the largest score of each row before exp.
+    The output of a far query is now the mean of all values: all its keys get the same weight. The formula, computed
+    exactly, gives the value of the nearest key. Subtract the largest score of each row before exp.
 {SOFTMAX} -> {RATIO}
 + weights @ values -> torch.where({EXP}.sum(dim=-1) == 0, values[-1], weights @ values)
-    The output of a far query is now the last value, on whichever side the query lies. The formula, computed
-    exactly, gives the value of the nearest key. Subtract the largest score of each row before exp.
+    The output of a far query is now the last value, on whichever side the query lies. The formula, computed exactly,
+    gives the value of the nearest key. Subtract the largest score of each row before exp.
 {SOFTMAX} -> torch.exp(scores - scores.amax(dim=0, keepdim=True)){NORMALISE}
-    You subtract the largest score of each key, over the queries. That changes the weights. Subtract the
-    largest score of each query, over the keys: dim=-1.
+    You subtract the largest score of each key, over the queries. That changes the weights. Subtract the largest score
+    of each query, over the keys: dim=-1.
 {SOFTMAX} -> torch.exp(scores - scores.mean(dim=-1, keepdim=True)){NORMALISE}
-    You subtract the mean score of the row, or its smallest one, so exp of the largest score can overflow.
-    Subtract the largest.
+    You subtract the mean score of the row, or its smallest one, so exp of the largest score can overflow. Subtract
+    the largest.
 {SOFTMAX} -> torch.exp(scores + scores.amax(dim=-1, keepdim=True)){NORMALISE}
     You add the largest score of the row, which is negative, so exp underflows even earlier. Subtract it.
 {SOFTMAX} -> torch.exp(scores - scores.amax(dim=-1, keepdim=True))
     You subtract the largest score of each row, but the weights do not sum to 1. Divide each row by its sum.
 {SOFTMAX} -> {EXP} - {EXP}.amax(dim=-1, keepdim=True){NORMALISE}
-    You subtract the largest kernel value, after exp, which changes the weights. Subtract the largest score,
-    before exp.
+    You subtract the largest kernel value, after exp, which changes the weights. Subtract the largest score, before
+    exp.
 {SOFTMAX} -> torch.softmax(-scores / scores.amin(dim=-1, keepdim=True), dim=-1)
 {SOFTMAX} -> torch.softmax(scores / scores.abs().max(), dim=-1)
-    You divide the scores by the largest absolute value among them, which changes the weights. Subtract the
-    largest score of the row: the weights stay the same.
+    You divide the scores by the largest absolute value among them, which changes the weights. Subtract the largest
+    score of the row: the weights stay the same.
 dim=-1 -> dim=0
     Your softmax runs over the queries. The weights of one query must sum to 1 over the keys: dim=-1.
 {SOFTMAX} -> torch.softmax(scores.flatten(), dim=0).view_as(scores)
-    Your softmax runs over queries and keys together, so all weights sum to 1. Those of each query must:
-    dim=-1.
+    Your softmax runs over queries and keys together, so all weights sum to 1. Those of each query must: dim=-1.
 {SOFTMAX} -> torch.softmax({EXP}, dim=-1)
     You apply a softmax to the kernel values. softmax computes exp itself: give it the scores.
 {SOFTMAX} -> torch.softmax({SOFTMAX}, dim=-1)
@@ -73,20 +72,19 @@ dim=-1 -> dim=0
 {SOFTMAX} -> torch.log_softmax(scores, dim=-1)
     Your weights are logarithms of the softmax. Use softmax itself, so that they are positive and sum to 1.
 {SOFTMAX} -> {EXP}
-    These are kernel values; the weights of a query do not sum to 1. Take a softmax of the scores over the
-    keys.
+    These are kernel values; the weights of a query do not sum to 1. Take a softmax of the scores over the keys.
 {SOFTMAX} -> scores
     These are scores, not weights: exp is gone. Take a softmax over the keys.
 weights @ values -> values[differences.abs().argmin(dim=-1)]
-    Each output is now the value of the nearest key. That is right for a query far away, but near the data the
-    other keys have weight too.
+    Each output is now the value of the nearest key. That is right for a query far away, but near the data the other
+    keys have weight too.
 weights @ values -> weights @ keys
     You average the keys. The output is the weighted sum of the values.
 return weights @ values -> return weights
     You return the weights. The output is weights @ values.
 queries[:, None] -> queries.clamp(keys.min(), keys.max())[:, None]
-    You move far queries to the nearest end of the data. The query itself must stay: far away, the nearest key
-    gets nearly all the weight.
+    You move far queries to the nearest end of the data. The query itself must stay: far away, the nearest key gets
+    nearly all the weight.
 scores = - -> scores =
     The minus sign of the exponent is gone: the farthest key gets the largest weight.
 ((differences / bandwidth) ** 2) -> (differences / bandwidth).abs()
@@ -99,22 +97,19 @@ scores = - -> scores =
 (differences / bandwidth) ** 2 -> differences**2 / bandwidth
     You square the difference before you divide by the bandwidth. The score is -(difference / bandwidth)² / 2.
 / bandwidth -> / bandwidth**2
-    You divide by the square of the bandwidth and square the ratio again. The score is -(difference /
-    bandwidth)² / 2.
+    You divide by the square of the bandwidth and square the ratio again. The score is -(difference / bandwidth)² / 2.
 / bandwidth -> * bandwidth
     You multiply by the bandwidth. Divide: a large bandwidth makes distances small.
 / 2 ->
     The factor 1/2 in the exponent is missing.
 / 2 -> / 4
-    The factor is 1/4 in your exponent. Square the difference over the bandwidth, then divide by 2: the 2 is
-    not squared.
+    The factor is 1/4 in your exponent. Square the difference over the bandwidth, then divide by 2: the 2 is not
+    squared.
 / 2 -> * 2
     You multiply by 2. The score is -(difference / bandwidth)² / 2.
 """
 
 EXERCISE = Exercise(
-    name="hunt_forecast",
-    notebook="01_kernel_regression",
     title="Bug hunt: the flow in 2026",
     reference=gaussian_pooling,
     solution=forecast,

@@ -33,25 +33,24 @@ def _reference(queries, keys, values, bandwidth):
 WEIGHTS = "attention_pooling(queries, keys, values, bandwidth=bandwidth).weights"
 MISTAKES = rf"""
 - slope * mean_d ->
-    This is Nadaraya-Watson again. Fit a slope as well, and evaluate the line at the query, where d = 0; at
-    the mean of d the slope has no effect.
+    This is Nadaraya-Watson again. Fit a slope as well, and evaluate the line at the query, where d = 0; at the mean
+    of d the slope has no effect.
 {WEIGHTS} -> torch.ones(len(queries), len(keys)) / len(keys)
-    Your line ignores the attention weights: it is one straight line for all queries. Use the weights in every
-    sum.
+    Your line ignores the attention weights: it is one straight line for all queries. Use the weights in every sum.
 (weights * d**2).sum(-1) - -> mean_d**2 -
     You divide by 0: the mean of d² is not the square of the mean of d.
 =bandwidth -> =bandwidth / 2**0.5
-    Your weights are proportional to the squares of the Gaussian weights. Either the factor 1/2 in the
-    exponent is missing, or you multiply the rows of a least-squares problem by the weights: multiply them by
-    the square roots, because the residuals are squared.
+    Your weights are proportional to the squares of the Gaussian weights. Either the factor 1/2 in the exponent is
+    missing, or you multiply the rows of a least-squares problem by the weights: multiply them by the square roots,
+    because the residuals are squared.
 =bandwidth -> =bandwidth * 2**0.5
-    Your weights are proportional to the square roots of the Gaussian weights. The score is -(d / bandwidth)²
-    / 2, and the sums use the weights themselves.
+    Your weights are proportional to the square roots of the Gaussian weights. The score is -(d / bandwidth)² / 2, and
+    the sums use the weights themselves.
 - slope * mean_d -> - slope * (mean_d + queries)
     You evaluate the line at x = 0. Evaluate it at the query.
 mean_y - slope -> mean_y + slope
-    The correction by the slope has the wrong sign. The output is mean_y minus slope times mean_d, and the
-    slope is positive where y grows with d.
+    The correction by the slope has the wrong sign. The output is mean_y minus slope times mean_d, and the slope is
+    positive where y grows with d.
 return mean_y - slope * mean_d -> return slope
     You return the slope b. The output is the height of the line at the query, c = mean_y - b · mean_d.
 - slope * mean_d -> - slope
@@ -59,30 +58,27 @@ return mean_y - slope * mean_d -> return slope
 - mean_d**2 ->
     Your denominator is the mean of d². The variance is the mean of d² minus the square of the mean of d.
 .sum(-1) - mean_d**2 -> .sum(-1) + mean_d**2
-    Your denominator adds the square of the mean of d. The variance is the mean of d² minus the square of the
-    mean of d.
-.sum(-1) - mean_d**2 -> .sum(-1) - mean_d
-    Your denominator subtracts the mean of d. The variance is the mean of d² minus the square of the mean of
+    Your denominator adds the square of the mean of d. The variance is the mean of d² minus the square of the mean of
     d.
+.sum(-1) - mean_d**2 -> .sum(-1) - mean_d
+    Your denominator subtracts the mean of d. The variance is the mean of d² minus the square of the mean of d.
 - mean_d * mean_y ->
     Your numerator is the mean of d·y. The covariance is the mean of d·y minus the product of the two means.
 - mean_d * mean_y -> + mean_d * mean_y
-    Your numerator adds the product of the two means. The covariance is the mean of d·y minus the product of
-    the two means.
-- mean_d * mean_y -> - mean_y
-    Your numerator subtracts the mean of y. The covariance is the mean of d·y minus the product of the two
+    Your numerator adds the product of the two means. The covariance is the mean of d·y minus the product of the two
     means.
+- mean_d * mean_y -> - mean_y
+    Your numerator subtracts the mean of y. The covariance is the mean of d·y minus the product of the two means.
 - mean_d * mean_y ->
 + - mean_d**2 ->
-    Your slope is the mean of d·y over the mean of d², which is that of a line through y = 0 at the query.
-    Subtract the product of the means above, and the square of the mean of d below.
+    Your slope is the mean of d·y over the mean of d², which is that of a line through y = 0 at the query. Subtract
+    the product of the means above, and the square of the mean of d below.
 covariance / variance -> variance / covariance
     Your slope is upside down: divide the covariance by the variance of d.
 covariance / variance -> covariance
     Your slope is the covariance alone. Divide it by the variance of d.
 - slope * mean_d -> - slope * (mean_d - queries)
-    You add slope times x to c. The line is a function of d = x_i - x, which is 0 at the query: the output is
-    c.
+    You add slope times x to c. The line is a function of d = x_i - x, which is 0 at the query: the output is c.
 mean_d = (weights * d).sum(-1) -> mean_d = d.mean(-1)
     Your mean of d has no weights. All four averages use the attention weights of the query.
 weights @ values -> values.mean()
@@ -105,8 +101,8 @@ covariance / variance -> covariance / (variance + 1e-3)
 , bandwidth=bandwidth ->
     The bandwidth is not used. The score is -(d / bandwidth)² / 2.
 =bandwidth -> =bandwidth**2
-    Your weights divide by the square of the bandwidth before they square the ratio. The score is -(d /
-    bandwidth)² / 2.
+    Your weights divide by the square of the bandwidth before they square the ratio. The score is -(d / bandwidth)² /
+    2.
 =bandwidth -> =1 / bandwidth
     Your weights multiply by the bandwidth. The score is -(d / bandwidth)² / 2.
 {WEIGHTS} -> attention_pooling(keys, queries, queries, bandwidth=bandwidth).weights.T
@@ -114,13 +110,10 @@ covariance / variance -> covariance / (variance + 1e-3)
 covariance / variance -> covariance / variance.sqrt()
     You divide the covariance by the standard deviation of d. Divide by the variance: no square root.
 mean_y - slope * mean_d -> mean_y - slope * d.mean(-1)
-    You multiply the slope by the plain mean of d. The output is c = mean_y - b · mean_d, with the weighted
-    mean.
+    You multiply the slope by the plain mean of d. The output is c = mean_y - b · mean_d, with the weighted mean.
 """
 
 EXERCISE = Exercise(
-    name="local_linear",
-    notebook="01_kernel_regression",
     title="A straight line per query, against bias at the edges",
     reference=_reference,
     solution=local_linear,

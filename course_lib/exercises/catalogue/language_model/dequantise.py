@@ -35,11 +35,11 @@ NUMBERS = "torch.cat([packed % 16, packed // 16], dim=1)"
 WEIGHTS = "(minimum[:, None] + scale[:, None] * numbers)"
 MISTAKES = rf"""
 {NUMBERS} -> torch.stack([packed % 16, packed // 16], dim=-1).flatten(1)
-    You put the two numbers of a byte next to each other. The low half of byte i is weight i, its high half
-    weight i + 16: all low halves first.
+    You put the two numbers of a byte next to each other. The low half of byte i is weight i, its high half weight i +
+    16: all low halves first.
 {NUMBERS} -> torch.stack([packed // 16, packed % 16], dim=-1).flatten(1)
-    You put the two numbers of a byte next to each other, the high one first. The low half of byte i is weight
-    i, its high half weight i + 16: all low halves first.
+    You put the two numbers of a byte next to each other, the high one first. The low half of byte i is weight i, its
+    high half weight i + 16: all low halves first.
 {NUMBERS} -> torch.cat([packed // 16, packed % 16], dim=1)
     Low and high halves are exchanged: the low four bits are the weights 0 to 15.
 {NUMBERS} -> torch.cat([packed & 240, packed % 16], dim=1)
@@ -90,8 +90,7 @@ minimum[:, None] + scale[:, None] * numbers -> scale[:, None] * (numbers - minim
 * numbers -> * (numbers + 0.5)
     You add half a step. The number 0 stands for the minimum itself.
 minimum[:, None] + scale[:, None] * numbers -> scale[:, None] * (numbers - 8)
-    This is the format Q4_0, without a minimum. Here w = minimum + scale · number, and the numbers are 0 to
-    15.
+    This is the format Q4_0, without a minimum. Here w = minimum + scale · number, and the numbers are 0 to 15.
 scale[:, None] * numbers -> numbers / scale[:, None]
     You divide by the scale. Quantising divides; dequantising multiplies.
 minimum[:, None] + scale[:, None] * numbers -> (numbers - minimum[:, None]) / scale[:, None]
@@ -110,8 +109,8 @@ minimum[:, None] -> minimum[0]
     Every block has the minimum of the first one. Give each its own: minimum[:, None].
 minimum[:, None] + scale[:, None] * numbers -> minimum + scale * numbers
 minimum[:, None] + scale[:, None] * numbers -> numbers * scale + minimum
-    scale and minimum have one number per block, (blocks,), and the numbers are (blocks, 32). Write scale[:,
-    None], so that it broadcasts along the 32 numbers.
+    scale and minimum have one number per block, (blocks,), and the numbers are (blocks, 32). Write scale[:, None], so
+    that it broadcasts along the 32 numbers.
 {WEIGHTS}.flatten() -> {WEIGHTS}
     The values are right, in rows of 32. Return them in one row: flatten.
 {WEIGHTS}.flatten() -> {WEIGHTS}.view(-1, 2, 16)
@@ -119,16 +118,14 @@ minimum[:, None] + scale[:, None] * numbers -> numbers * scale + minimum
 .flatten() -> .T.flatten()
     The order is mixed up between blocks: the 32 weights of a block follow each other.
 .flatten() -> .view(-1, 2, 16).transpose(0, 1).flatten()
-    The low halves of all blocks come first. A block's 32 weights follow each other: its 16 low halves, then
-    its 16 high halves.
+    The low halves of all blocks come first. A block's 32 weights follow each other: its 16 low halves, then its 16
+    high halves.
 {WEIGHTS} -> numbers
 {WEIGHTS} -> numbers.float()
     These are the numbers, in the right order. Scale them and add the minimum.
 """
 
 EXERCISE = Exercise(
-    name="dequantise",
-    notebook="13_language_model",
     title="Dequantise a block of 4-bit weights",
     reference=_reference,
     solution=dequantise,

@@ -63,15 +63,12 @@ causal & real -> causal | real
     A key must be real *and* not later than the query. Yours needs one of the two.
 causal & real[:, None, :] -> causal
 + weights.nan_to_num(0.0) -> weights * real[:, None, :]
-    The padding is set to zero after the softmax, so the weights of a real token no longer sum to 1. Mask the
-    scores.
+    The padding is set to zero after the softmax, so the weights of a real token no longer sum to 1. Mask the scores.
 {MASKED}.softmax(dim=-1) -> scores.softmax(dim=-1) * allowed
-    The masks are applied after the softmax, so the weights of a real token no longer sum to 1. Mask the
-    scores.
+    The masks are applied after the softmax, so the weights of a real token no longer sum to 1. Mask the scores.
 .tril() ->
 + weights.nan_to_num(0.0) -> weights.nan_to_num(0.0).tril()
-    The causal mask is applied after the softmax, so the weights of a token no longer sum to 1. Mask the
-    scores.
+    The causal mask is applied after the softmax, so the weights of a token no longer sum to 1. Mask the scores.
 {MASKED} -> (scores * allowed)
     A score of 0 still gets weight, since exp(0) = 1. Masked scores must be -inf.
 real[:, None, :] -> (real[:, :, None] == real[:, None, :])
@@ -79,8 +76,6 @@ real[:, None, :] -> (real[:, :, None] == real[:, None, :])
 """
 
 EXERCISE = Exercise(
-    name="hunt_batch",
-    notebook="13_language_model",
     title="Bug hunt: a batch of prompts",
     reference=_reference,
     solution=batch_weights,

@@ -109,8 +109,6 @@ v[new] -> rotary(v[new], new)
 """
 
 EXERCISE = Exercise(
-    name="hunt_decode",
-    notebook="13_language_model",
     title="Bug hunt: a text in pieces",
     reference=_reference,
     solution=attend_in_pieces,

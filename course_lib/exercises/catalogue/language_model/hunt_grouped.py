@@ -112,8 +112,6 @@ def _case(heads, kv_heads, length, d_head, seed):
 
 
 EXERCISE = Exercise(
-    name="hunt_grouped",
-    notebook="13_language_model",
     title="Bug hunt: grouped-query attention",
     reference=_reference,
     solution=grouped_attention,

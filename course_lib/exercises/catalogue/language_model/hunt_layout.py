@@ -91,8 +91,6 @@ def _case(heads, kv_heads, d_head, d, seed):
 _COLUMN = torch.arange(6.0)[:, None]
 
 EXERCISE = Exercise(
-    name="hunt_layout",
-    notebook="13_language_model",
     title="Bug hunt: weights for another library",
     reference=_reference,
     solution=fuse_qkv,

@@ -15,14 +15,7 @@ def chat_tokens(messages, ids):
     return torch.tensor(tokens)
 
 
-_IDS = {
-    "start": [1],
-    "end": [2],
-    "newline": [3],
-    "system": [4],
-    "user": [5],
-    "assistant": [6, 7],
-}
+_IDS = {"start": [1], "end": [2], "newline": [3], "system": [4], "user": [5], "assistant": [6, 7]}
 _OTHERS = {
     "start": [90],
     "end": [0],
@@ -105,11 +98,9 @@ MISTAKES = f"""
 {CONTENT} -> content + ({END} if role == "assistant" else []) + {LINE}
     Only messages with the role assistant are closed. Every message has an end token.
 {CONTENT} -> content + ({END} if content is not messages[-1][1] else []) + {LINE}
-    The last message is not closed. The question ends before the answer begins: every message has an end
-    token.
+    The last message is not closed. The question ends before the answer begins: every message has an end token.
 in messages -> in messages[-1:]
-    Only the last message is there. The model knows of a conversation what stands in its context, and nothing
-    else.
+    Only the last message is there. The model knows of a conversation what stands in its context, and nothing else.
 in messages -> in messages[:-1]
     The last message is missing, which the model has to answer.
 in messages -> in [one for one in messages if one[0] != "system"]
@@ -123,8 +114,7 @@ in messages -> in sorted(messages, key=lambda one: ("system", "user", "assistant
     The messages are sorted by role. Keep the order of the conversation.
 {CONTENT} -> {CONTENT} + {PROMPT}
 + {PROMPT} -> []
-    The generation prompt stands after every message. It belongs after the last one, where the model
-    continues.
+    The generation prompt stands after every message. It belongs after the last one, where the model continues.
 tokens = [] -> tokens = {PROMPT}
 + {PROMPT} -> []
     The header of the answer stands in front of the first message. It belongs after the last one.
@@ -135,10 +125,7 @@ tokens = [] -> tokens = [*{START}]
 """
 
 EXERCISE = Exercise(
-    name="hunt_template",
-    notebook="13_language_model",
     title="Bug hunt: a conversation as tokens",
-    reference=chat_tokens,
     solution=chat_tokens,
     cases=(
         Case(messages=[("user", [8, 9])], ids=_IDS),

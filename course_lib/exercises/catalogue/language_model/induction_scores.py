@@ -26,25 +26,22 @@ _SMALL = torch.tensor([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0.25, 0.5, 0.25, 0], [
 
 MISTAKES = r"""
 queries - period + 1 -> queries - period
-    You take the weight on the previous occurrence itself. An induction head attends to the token after it,
-    one position later.
+    You take the weight on the previous occurrence itself. An induction head attends to the token after it, one
+    position later.
 queries - period + 1 -> queries - period - 1
 + arange(period, -> arange(period + 1,
 queries - period + 1 -> queries - period - 1
-    You take the weight on the token before the previous occurrence. An induction head attends to the one
-    after it.
+    You take the weight on the token before the previous occurrence. An induction head attends to the one after it.
 queries - period + 1 -> queries - period + 2
-    You take the weight on the second token after the previous occurrence. An induction head attends to the
-    first one after it.
+    You take the weight on the second token after the previous occurrence. An induction head attends to the first one
+    after it.
 queries - period + 1 -> queries % period + 1
-    You take the weight on the token after the first occurrence. The previous one is a period before the
-    query.
+    You take the weight on the token after the first occurrence. The previous one is a period before the query.
 arange(period, -> arange(period - 1,
-    You count one query too many: the one at position period - 1, whose token has not occurred before. The
-    queries begin at position `period`.
+    You count one query too many: the one at position period - 1, whose token has not occurred before. The queries
+    begin at position `period`.
 arange(period, -> arange(
-    You count all queries. The tokens before position `period` have not occurred before: the queries begin
-    there.
+    You count all queries. The tokens before position `period` have not occurred before: the queries begin there.
 arange(period, -> arange(period + 1,
     You leave out the query at position `period`. Its token is the first that has occurred before.
 weights.shape[-1]) -> weights.shape[-1] - 1)
@@ -52,13 +49,11 @@ weights.shape[-1]) -> weights.shape[-1] - 1)
 weights.shape[-1]) -> 2 * period)
     You stop after one period. All queries from position `period` to the end count.
 arange(period, -> arange(2 * period - 1,
-    You leave out more than the first number of the diagonal: it begins at the query period - 1, so one is too
-    many.
+    You leave out more than the first number of the diagonal: it begins at the query period - 1, so one is too many.
 arange(period, -> arange(weights.shape[-1] - 1,
     This is the weight of the last query alone. Take the mean over all queries from `period` on.
 queries - period + 1 -> queries - 1
-    This is the previous-token score of the later queries: the key must be period - 1 positions before the
-    query.
+    This is the previous-token score of the later queries: the key must be period - 1 positions before the query.
 queries - period + 1 -> queries
     You take the weight of each query on its own position. The key is period - 1 positions before it.
 queries - period + 1 -> period
@@ -66,18 +61,18 @@ queries - period + 1 -> period
 queries - period + 1 -> 0
     This is the first-token score of the later queries. The key is query - period + 1.
 queries, keys] -> keys, queries]
-    You read the weights of keys after the query, and a causal head gives them none. The index is weights[...,
-    query, key], and the key is period - 1 positions before the query.
+    You read the weights of keys after the query, and a causal head gives them none. The index is weights[..., query,
+    key], and the key is period - 1 positions before the query.
 queries, keys] -> queries, :].amax(dim=-1)
     You take the largest weight of each query, wherever it is. Take the weight at one key: query - period + 1.
 queries, keys].mean(dim=-1) -> queries, :].mean(dim=(-2, -1))
     This is the mean over all keys. Each query has one key that counts: query - period + 1.
 queries, keys].mean(dim=-1) -> queries[:, None], keys].mean(dim=(-2, -1))
-    This is the mean over all pairs of a query and a key. Each query has one key that counts: index queries
-    and keys together.
+    This is the mean over all pairs of a query and a key. Each query has one key that counts: index queries and keys
+    together.
 queries, keys].mean(dim=-1) -> queries[:, None], keys].mean(dim=-1)
-    Your index gives all pairs of a query and a key. Each query has one key that counts: index queries and
-    keys together.
+    Your index gives all pairs of a query and a key. Each query has one key that counts: index queries and keys
+    together.
 .mean(dim=-1) -> .sum(dim=-1)
     Right weights, but summed. Take their mean over the queries.
 .mean(dim=-1) -> .sum(dim=-1) / weights.shape[-1]
@@ -105,8 +100,6 @@ queries, keys].mean(dim=-1) -> queries[:, None], keys].mean(dim=-1)
 """
 
 EXERCISE = Exercise(
-    name="induction_scores",
-    notebook="13_language_model",
     title="Induction scores",
     reference=induction_score,
     solution=induction_scores,

@@ -47,14 +47,13 @@ MISTAKES = rf"""
 {RANK} -> {RANK} + 1
     You count from 1. How many tokens have a larger logit? 0 where the token is the prediction.
 logits > logits -> logits >= logits
-    You count the token itself, and those with an equal logit. Only strictly larger logits count: > instead of
-    >=.
+    You count the token itself, and those with an equal logit. Only strictly larger logits count: > instead of >=.
 {RANK} -> (logits >= logits[:, token, None]).sum(dim=-1) - 1
     You count the other tokens with an equal logit. Only strictly larger logits count.
 {RANK} -> logits.argsort(dim=-1, descending=True).argsort(dim=-1)[:, token]
 {RANK} -> len(E) - 1 - logits.argsort(dim=-1).argsort(dim=-1)[:, token]
-    You take the place of the token in a sorted list. Tokens with an equal logit may stand before it there,
-    and they do not count: count the strictly larger logits.
+    You take the place of the token in a sorted list. Tokens with an equal logit may stand before it there, and they
+    do not count: count the strictly larger logits.
 logits > logits -> logits < logits
     You count the tokens with a smaller logit. Count those with a larger one.
 logits > logits -> logits <= logits
@@ -62,22 +61,20 @@ logits > logits -> logits <= logits
 logits > logits[:, token, None] -> logits > 0
     You count the positive logits. Compare with the logit of `token` at the same depth.
 logits[:, token, None] -> logits[-1, token]
-    You compare every depth with the token's logit at the last one. Each row has its own: logits[:, token,
-    None].
+    You compare every depth with the token's logit at the last one. Each row has its own: logits[:, token, None].
 logits[:, token, None] -> logits[0, token]
-    You compare every depth with the token's logit at the first one. Each row has its own: logits[:, token,
-    None].
+    You compare every depth with the token's logit at the first one. Each row has its own: logits[:, token, None].
 logits[:, token, None] -> logits[:, token]
-    The logits of the token are (depth,), all logits (depth, vocabulary). Write logits[:, token, None], so
-    that they broadcast along the vocabulary.
+    The logits of the token are (depth,), all logits (depth, vocabulary). Write logits[:, token, None], so that they
+    broadcast along the vocabulary.
 logits[:, token, None] -> logits[token]
-    The first axis of the logits is the depth, so logits[token] is a depth. The token is a column: logits[:,
-    token, None].
+    The first axis of the logits is the depth, so logits[token] is a depth. The token is a column: logits[:, token,
+    None].
 logits[:, token, None] -> logits.mean(dim=-1, keepdim=True)
     You compare with the mean logit. Compare with the logit of `token` at the same depth.
 * gain ->
-    The scale of the RMSNorm, `gain`, is missing, or is one number for all components. Each component is
-    multiplied by its own: that changes the direction of the stream, and so the ranks.
+    The scale of the RMSNorm, `gain`, is missing, or is one number for all components. Each component is multiplied by
+    its own: that changes the direction of the stream, and so the ranks.
 * gain -> * (1 + gain)
     You multiply by 1 + gain, as Gemma's RMSNorm does. Here it is `gain` itself.
 * gain -> * gain**2
@@ -89,8 +86,7 @@ logits[:, token, None] -> logits.mean(dim=-1, keepdim=True)
 root = -> stream = stream - stream.mean(dim=-1, keepdim=True)\nroot =
     You subtract the mean, as LayerNorm does. RMSNorm only divides by the root mean square.
 mean(dim=-1, keepdim=True) -> mean(dim=0, keepdim=True)
-    You take the mean square over the depths. Each vector is normalised by itself, over its components:
-    dim=-1.
+    You take the mean square over the depths. Each vector is normalised by itself, over its components: dim=-1.
 @ E.T -> @ (E / E.norm(dim=-1, keepdim=True)).T
     You normalise the rows of E. A logit is the dot product with the row as it is.
 @ E.T -> @ E.T; logits = logits.abs()
@@ -128,8 +124,6 @@ mean(dim=-1, keepdim=True) -> mean(dim=0, keepdim=True)
 """
 
 EXERCISE = Exercise(
-    name="lens_rank",
-    notebook="13_language_model",
     title="The rank of a token by depth",
     reference=_reference,
     solution=lens_rank,

@@ -32,15 +32,15 @@ tokens[1:] -> tokens[:-1]
     You score each token with the logits at its own position. The logits at position t predict token t + 1.
 logits[:-1] -> logits[1:]
 + tokens[1:] -> tokens[:-1]
-    You shift the wrong way: these logits have seen the token they are scored on. The logits at position t
-    predict token t + 1.
+    You shift the wrong way: these logits have seen the token they are scored on. The logits at position t predict
+    token t + 1.
 logits[:-1] -> logits[1:]
     You score each token with the logits at its own position. Drop the last logits, and the first token.
 logits[:-1] -> logits
 + len(tokens) - 1 -> len(tokens)
 + tokens[1:] -> tokens
-    You score each token with the logits at its own position, the first one too. The logits at position t
-    predict token t + 1, and nothing predicts the first.
+    You score each token with the logits at its own position, the first one too. The logits at position t predict
+    token t + 1, and nothing predicts the first.
 len(tokens) - 1 -> len(tokens) - 2
 + tokens[1:] -> tokens[2:]
     You score token t + 2 with the logits at position t. They predict token t + 1.
@@ -76,19 +76,18 @@ logits[:-1].log_softmax(dim=-1) -> logits.log_softmax(dim=0)[:-1]
 .log_softmax(dim=-1) -> .flatten().log_softmax(dim=0).view(len(tokens) - 1, -1)
     Your softmax runs over all positions together. The probabilities of one position sum to 1: dim=-1.
 logits[:-1].log_softmax(dim=-1) -> (logits[:-1].exp() / logits[:-1].exp().sum(dim=-1, keepdim=True)).log()
-    The formula is right, but the exponential of a logit above 88 overflows in float32. log_softmax subtracts
-    the largest logit first.
+    The formula is right, but the exponential of a logit above 88 overflows in float32. log_softmax subtracts the
+    largest logit first.
 -log_p[rows, tokens[1:]] -> torch.special.entr(log_p.exp()).sum(dim=-1)
-    This is the entropy of each distribution, the surprisal that the model expects. Take the probability of
-    the token that came.
+    This is the entropy of each distribution, the surprisal that the model expects. Take the probability of the token
+    that came.
 -log_p[rows, tokens[1:]] -> -log_p.amax(dim=-1)
     This is the surprisal of the most probable token. Take the one that came.
 -log_p[rows, tokens[1:]] -> -log_p[:, tokens[1:]]
     logits[:, tokens] takes the columns of all tokens in every row. Each row needs one: index rows and columns
     together, or use gather.
 -log_p[rows, tokens[1:]] -> -log_p
-    This is the surprisal of every token of the vocabulary. Take the one that came: column tokens[t + 1] of
-    row t.
+    This is the surprisal of every token of the vocabulary. Take the one that came: column tokens[t + 1] of row t.
 -log_p[rows, tokens[1:]] -> torch.cat([log_p.new_zeros(1), -log_p[rows, tokens[1:]]])
     The values are right, but the first token gets one too. Nothing predicts it: return length - 1 numbers.
 -log_p[rows, tokens[1:]] -> -log_p[rows, tokens[1:], None]
@@ -96,8 +95,6 @@ logits[:-1].log_softmax(dim=-1) -> (logits[:-1].exp() / logits[:-1].exp().sum(di
 """
 
 EXERCISE = Exercise(
-    name="surprisal_in_bits",
-    notebook="13_language_model",
     title="Surprisal in bits",
     reference=_reference,
     solution=surprisal_in_bits,

@@ -50,8 +50,8 @@ q, k, v = -> q, v, k =
     Keys and values are exchanged: the blocks of W are queries, keys, values.
 {SPLIT} -> part.transpose(1, 2)
 + {PARTS} -> (x @ W.T).view(batch, length, num_heads, 3, d_head).unbind(dim=3)
-    You read W as q, k and v of head 0, then of head 1. It holds the queries of all heads first, then all
-    keys, then all values.
+    You read W as q, k and v of head 0, then of head 1. It holds the queries of all heads first, then all keys, then
+    all values.
 math.sqrt(d_head) -> math.sqrt(d_model)
     You scale by √d_model. A score is a sum over the components of one head: √d_head.
 math.sqrt(d_head) -> d_head
@@ -63,28 +63,27 @@ math.sqrt(d_head) -> d_head
 W_o.T -> W_o
     W_o is (out, in), as nn.Linear stores it: … @ W_o.T. No error is raised, since it is square.
 {SPLIT} -> part.reshape(batch, num_heads, length, d_head)
-    You split by a view alone: the shape is right, but a head gets parts of other positions. Cut the last axis
-    in two, then transpose(1, 2).
+    You split by a view alone: the shape is right, but a head gets parts of other positions. Cut the last axis in two,
+    then transpose(1, 2).
 heads.transpose(1, 2).reshape -> heads.reshape
     You merge without transposing back: the shape is right, but a row holds several positions of one head.
 {SPLIT} -> part.reshape(batch, num_heads, length, d_head)
 + heads.transpose(1, 2).reshape -> heads.reshape
-    You split and merge by views alone. The round trip returns x, but in between each head attends among parts
-    of other positions. Transpose after the cut, and back before the merge.
+    You split and merge by views alone. The round trip returns x, but in between each head attends among parts of
+    other positions. Transpose after the cut, and back before the merge.
 {SPLIT} -> part.view(batch, length, d_head, num_heads).permute(0, 3, 1, 2)
-    Your heads get every num_heads-th component. Each head gets d_head consecutive ones: view(…, num_heads,
-    d_head).
+    Your heads get every num_heads-th component. Each head gets d_head consecutive ones: view(…, num_heads, d_head).
 d_head = d_model // num_heads -> num_heads, d_head = 1, d_model
     num_heads makes no difference: this is one head of dimension d_model.
 ~allowed -> allowed
-    The mask is inverted: you mask the lower triangle, so each position attends only to later ones, and the
-    last one has no key left and gets NaN. Mask what is above the diagonal.
+    The mask is inverted: you mask the lower triangle, so each position attends only to later ones, and the last one
+    has no key left and gets NaN. Mask what is above the diagonal.
 {SOFTMAX} -> torch.softmax(scores.masked_fill(allowed, -torch.inf), dim=-1).nan_to_num()
-    The mask is inverted: you mask the lower triangle, so each position attends only to later ones. Mask what
-    is above the diagonal.
+    The mask is inverted: you mask the lower triangle, so each position attends only to later ones. Mask what is above
+    the diagonal.
 .tril() -> .tril(-1)
-    Your mask excludes the diagonal, so the first position has no key left and gets NaN. A position attends to
-    itself too.
+    Your mask excludes the diagonal, so the first position has no key left and gets NaN. A position attends to itself
+    too.
 .tril() -> .tril(1)
     Off by one: each position attends to the one after it.
 -torch.inf), dim=-1) -> -torch.inf), dim=-2)
@@ -101,15 +100,15 @@ q, k, v = -> k, v, q =
 q, k, v = -> v, q, k =
     Queries, keys and values are in another order: the blocks of W are queries, keys, values.
 scores.masked_fill(~allowed, -torch.inf) -> scores + ~allowed * -torch.inf
-    Everything is NaN. 0 · (-inf) is NaN, and so is a softmax over a row that is masked completely. Set the
-    scores above the diagonal to -inf with masked_fill.
+    Everything is NaN. 0 · (-inf) is NaN, and so is a softmax over a row that is masked completely. Set the scores
+    above the diagonal to -inf with masked_fill.
 {PARTS} -> ((x @ W.T)[..., i::3] for i in range(3))
     You take every third row of W for the queries. The queries are the first d_model rows.
 x @ W.T -> x @ W
     W is (3 · d_model, d_model), (out, in) as nn.Linear stores it: x @ W.T.
 heads.transpose(1, 2).reshape -> heads.permute(0, 2, 3, 1).reshape
-    You merge component by component, so the heads alternate in the concatenation. Keep the d_head components
-    of a head together.
+    You merge component by component, so the heads alternate in the concatenation. Keep the d_head components of a
+    head together.
 heads.transpose(1, 2).reshape -> heads.flip(1).transpose(1, 2).reshape
     You concatenate the heads from the last to the first. Head 0 comes first.
 math.sqrt(d_head) -> math.sqrt(length)
@@ -126,8 +125,6 @@ weights @ v -> weights.mT @ v
 
 
 EXERCISE = Exercise(
-    name="causal_self_attention",
-    notebook="05_multi_head_attention",
     title="Causal multi-head self-attention with packed weights",
     reference=_reference,
     solution=causal_self_attention,

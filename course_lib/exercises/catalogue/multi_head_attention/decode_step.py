@@ -66,11 +66,11 @@ MISTAKES = f"""
 + {V} -> v.repeat(1, group, 1, 1)
     repeat assigns the KV heads 0 1 0 1. Consecutive query heads share one here, 0 0 1 1: repeat_interleave.
 {K} -> k.repeat(1, group, 1, 1)
-    Your keys are repeated 0 1 0 1 and your values 0 0 1 1, so the weights of one head average the values of
-    another. Both need repeat_interleave.
+    Your keys are repeated 0 1 0 1 and your values 0 0 1 1, so the weights of one head average the values of another.
+    Both need repeat_interleave.
 {V} -> v.repeat(1, group, 1, 1)
-    Your values are repeated 0 1 0 1 and your keys 0 0 1 1, so the weights of one head average the values of
-    another. Both need repeat_interleave.
+    Your values are repeated 0 1 0 1 and your keys 0 0 1 1, so the weights of one head average the values of another.
+    Both need repeat_interleave.
 / math.sqrt(d_head) ->
     The scale is missing. Divide the scores by √d_head.
 math.sqrt(d_head) -> math.sqrt(x.shape[-1])
@@ -82,8 +82,8 @@ dim=-1) -> dim=1)
 W_o.T -> W_o
     W_o is (out, in) like the others: … @ W_o.T. No error is raised, since it is square.
 {SCORES} -> ({SCORES}).masked_fill(torch.arange(k.shape[2]) > 0, -torch.inf)
-    The new token attends to the oldest token only, as under a causal mask for position 0 (is_causal=True). It
-    is the last position: it may attend to everything.
+    The new token attends to the oldest token only, as under a causal mask for position 0 (is_causal=True). It is the
+    last position: it may attend to everything.
 [key, (x @ W_k.T) -> [value, (x @ W_v.T)
 + [value, (x @ W_v.T) -> [key, (x @ W_k.T)
     Keys and values are exchanged: compare the query with the keys, and average the values.
@@ -110,23 +110,23 @@ math.sqrt(d_head) -> d_head
 (x @ W_k.T) -> (x @ W_v.T)
     The new token's key is projected with W_v. W_k gives its key, W_v its value.
 [key, (x @ W_k.T).view(batch, kv_heads, 1, d_head)] -> [(x @ W_k.T).view(batch, kv_heads, 1, d_head), key]
-    The new key stands before the cached ones and the new value behind them, so every weight belongs to
-    another token's value. Append both at the end.
+    The new key stands before the cached ones and the new value behind them, so every weight belongs to another
+    token's value. Append both at the end.
 [value, (x @ W_v.T).view(batch, kv_heads, 1, d_head)] -> [(x @ W_v.T).view(batch, kv_heads, 1, d_head), value]
-    The new value stands before the cached ones and the new key behind them, so every weight belongs to
-    another token's value. Append both at the end.
+    The new value stands before the cached ones and the new key behind them, so every weight belongs to another
+    token's value. Append both at the end.
 {K} -> k[:, :1]
 + {V} -> v[:, :1]
     All query heads use KV head 0. Consecutive query heads share one: 0 0 1 1.
 .view(batch, num_heads, 1, d_head) -> .view(batch, d_head, num_heads, 1).permute(0, 2, 3, 1)
-    Your query heads get every num_heads-th component. Each head has d_head consecutive ones: view(batch,
-    num_heads, 1, d_head).
+    Your query heads get every num_heads-th component. Each head has d_head consecutive ones: view(batch, num_heads,
+    1, d_head).
 {K}, {V} -> k, v
-    The KV heads are not repeated: each of them serves `group` query heads, so the axes do not match where
-    kv_heads > 1.
+    The KV heads are not repeated: each of them serves `group` query heads, so the axes do not match where kv_heads >
+    1.
 (weights @ v).view -> (weights @ v).transpose(1, 3).reshape
-    You merge component by component, so the heads alternate in the concatenation. Keep the d_head components
-    of a head together.
+    You merge component by component, so the heads alternate in the concatenation. Keep the d_head components of a
+    head together.
 torch.softmax({SCORES}, dim=-1) -> {SCORES}
     The softmax is missing: the scores are not weights yet.
 math.sqrt(d_head) -> math.sqrt(k.shape[2])
@@ -137,8 +137,6 @@ math.sqrt(d_head) -> math.sqrt(num_heads)
 
 
 EXERCISE = Exercise(
-    name="decode_step",
-    notebook="05_multi_head_attention",
     title="A decode step of grouped-query attention",
     reference=_reference,
     solution=decode_step,

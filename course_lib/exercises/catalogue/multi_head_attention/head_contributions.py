@@ -29,11 +29,11 @@ ALONE = "torch.eye(num_heads)[:, :, None, None] * heads[:, None]"
 OUTPUT = "heads.transpose(1, 2).flatten(2) @ W_o.T"
 MISTAKES = f"""
 {TERMS} -> heads @ W_o.view(num_heads, d_head, -1)
-    You use the rows of W_o. It is applied as x @ W_o.T, so component j of the concatenation meets column j:
-    head i has d_head consecutive columns.
+    You use the rows of W_o. It is applied as x @ W_o.T, so component j of the concatenation meets column j: head i
+    has d_head consecutive columns.
 W_o.view(-1, num_heads, d_head) -> W_o.view(-1, d_head, num_heads).mT
-    You give head i every num_heads-th column. A head has d_head consecutive components of the concatenation,
-    so consecutive columns.
+    You give head i every num_heads-th column. A head has d_head consecutive components of the concatenation, so
+    consecutive columns.
 {TERMS} -> ({TERMS}).sum(dim=1)
     This is the sum over the heads, the output of the layer. Keep the axis of the heads.
 {TERMS} -> ({OUTPUT})[:, None].expand(-1, num_heads, -1, -1)
@@ -45,19 +45,19 @@ W_o.view(-1, num_heads, d_head) -> W_o.view(-1, d_head, num_heads).mT
 {TERMS} -> heads @ W_o[:, :d_head].T
     Every head uses the columns of head 0. Head i has the columns from i · d_head on.
 columns.permute -> columns.roll(1, dims=1).permute
-    Each head uses the columns of the head before it. Head i, counted from 0, has the columns from i · d_head
-    to (i + 1) · d_head.
+    Each head uses the columns of the head before it. Head i, counted from 0, has the columns from i · d_head to (i +
+    1) · d_head.
 return heads -> return heads.reshape(batch, length, num_heads, d_head).transpose(1, 2)
-    You move the axis of the heads with a view, so a row holds parts of other positions. Axes are exchanged
-    with transpose, or keep them as they are.
+    You move the axis of the heads with a view, so a row holds parts of other positions. Axes are exchanged with
+    transpose, or keep them as they are.
 {TERMS} -> ({TERMS}).cumsum(dim=1)
     You add up the terms from head to head. Each term is that of one head alone.
 {TERMS} -> ({ALONE}).reshape(batch, num_heads, length, -1) @ W_o.T
-    You merge the heads without transposing back, so a row holds several positions of one head. First
-    transpose(1, 2), then merge the last two axes.
+    You merge the heads without transposing back, so a row holds several positions of one head. First transpose(1, 2),
+    then merge the last two axes.
 columns.permute -> columns.roll(-1, dims=1).permute
-    Each head uses the columns of the head after it. Head i, counted from 0, has the columns from i · d_head
-    to (i + 1) · d_head.
+    Each head uses the columns of the head after it. Head i, counted from 0, has the columns from i · d_head to (i +
+    1) · d_head.
 columns.permute -> columns.flip(1).permute
     You count the heads from the last one. Head 0 has the first d_head columns.
 {TERMS} -> heads @ W_o.view(d_head, num_heads, -1).transpose(0, 1)
@@ -71,22 +71,16 @@ columns.permute -> columns.flip(1).permute
     This is the mean over the heads. Keep their axis.
 W_o.view(-1, num_heads, d_head) -> W_o.view(num_heads, d_head, -1)
 + columns.permute(1, 2, 0) -> columns.mT
-    You use the rows of W_o, transposed. Component j of the concatenation meets column j: heads @ W_o[:,
-    columns].T.
+    You use the rows of W_o, transposed. Component j of the concatenation meets column j: heads @ W_o[:, columns].T.
 """
 
 
 EXERCISE = Exercise(
-    name="head_contributions",
-    notebook="05_multi_head_attention",
     title="What each head adds to the output",
     reference=_masked_concatenation,
     solution=head_contributions,
     cases=(
-        Case(
-            heads=torch.tensor([[[[1.0, 0.0]], [[0.0, 2.0]]]]),
-            W_o=torch.arange(16.0).view(4, 4),
-        ),
+        Case(heads=torch.tensor([[[[1.0, 0.0]], [[0.0, 2.0]]]]), W_o=torch.arange(16.0).view(4, 4)),
         Case(heads=random_tensor(2, 3, 5, 4, seed=1), W_o=random_tensor(12, 12, seed=2)),
     ),
     mistakes=mistakes(head_contributions, MISTAKES),

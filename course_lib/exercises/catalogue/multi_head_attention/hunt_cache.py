@@ -23,8 +23,8 @@ OFFSET = ".tril(total - new)"
 SOFTMAX = "torch.softmax(scores, dim=-1)"
 MISTAKES = f"""
 {OFFSET} -> .tril(total - new - 1)
-    Off by one: a query does not attend to its own position, and without cached keys the first one is fully
-    masked. The offset is total - new.
+    Off by one: a query does not attend to its own position, and without cached keys the first one is fully masked.
+    The offset is total - new.
 {OFFSET} -> .tril(total - new + 1)
     Off by one: each query attends to the token after its own. The offset is total - new.
 {OFFSET} -> .tril(1)
@@ -32,15 +32,15 @@ MISTAKES = f"""
 {OFFSET} -> .tril(new)
     Your offset is the number of new tokens. It must be the number of cached ones: total - new.
 {OFFSET} ->
-    Nothing is masked: with several new tokens, none may attend to those after it. Keep the mask, and shift it
-    by the number of cached keys.
+    Nothing is masked: with several new tokens, none may attend to those after it. Keep the mask, and shift it by the
+    number of cached keys.
 {OFFSET} -> .tril(new - total)
     Your offset has the wrong sign: the queries come after the cached keys, not before them.
 torch.ones(new, total, dtype=torch.bool){OFFSET} -> torch.ones(new, new, dtype=torch.bool).tril()
     Your mask is (new, new). There are more keys than new tokens: it must be (new, total).
 torch.ones(new, total, dtype=torch.bool){OFFSET} -> torch.ones(total, total, dtype=torch.bool).tril()
-    Your mask is (total, total). There are fewer new tokens than keys: it must be (new, total), the last rows
-    of yours.
+    Your mask is (total, total). There are fewer new tokens than keys: it must be (new, total), the last rows of
+    yours.
 {OFFSET} -> {OFFSET} & (torch.arange(total) >= total - new)
     Your new tokens attend only to each other: the cached keys are masked.
 {OFFSET} -> .triu(total - new)
@@ -59,11 +59,11 @@ dim=-1) @ -> dim=-2) @
 ~mask, -torch.inf -> mask, -1e9
     The mask is inverted: the queries attend only to keys that come after them, and the last one to none.
 {OFFSET} -> {OFFSET} | (new < total)
-    As soon as keys are cached, nothing is masked. That is right for one new token; of several, none may
-    attend to those after it. Keep the mask, and shift it by the number of cached keys.
+    As soon as keys are cached, nothing is masked. That is right for one new token; of several, none may attend to
+    those after it. Keep the mask, and shift it by the number of cached keys.
 {OFFSET} -> .tril() | (new == 1)
-    That helps for one new token only. With several and a cache, your mask still has no offset: it must be
-    shifted by the number of cached keys.
+    That helps for one new token only. With several and a cache, your mask still has no offset: it must be shifted by
+    the number of cached keys.
 {OFFSET} -> .tril(total // 2)
     Your offset is half the number of keys. It is the number of cached keys: total - new.
 -torch.inf -> 0.0
@@ -83,8 +83,6 @@ torch.ones(new, total, dtype=torch.bool){OFFSET} -> torch.arange(total) <= total
 
 
 EXERCISE = Exercise(
-    name="hunt_cache",
-    notebook="05_multi_head_attention",
     title="Bug hunt: decoding with a cache",
     reference=lambda q, k, v: (
         scaled_dot_product_attention(q, k, v, causal_mask(q.shape[-2], k.shape[-2])).output

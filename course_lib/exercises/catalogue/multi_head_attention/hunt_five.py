@@ -88,8 +88,6 @@ math.sqrt(query.shape[-1]) -> math.sqrt(d_model)
 
 
 EXERCISE = Exercise(
-    name="hunt_five",
-    notebook="05_multi_head_attention",
     title="Bug hunt: five bugs in one multi-head attention",
     reference=_reference,
     solution=multi_head,

@@ -22,19 +22,19 @@ MISTAKES = f"""
     A sequence of nothing but padding gives NaN; it must give zeros.
 .masked_fill(fully_masked, 0.0) =>
 + -torch.inf -> -1e9
-    A sequence of nothing but padding gets uniform weights: -1e9 is not minus infinity, and equal scores have
-    equal weights. It must give zeros.
+    A sequence of nothing but padding gets uniform weights: -1e9 is not minus infinity, and equal scores have equal
+    weights. It must give zeros.
 .masked_fill(fully_masked, 0.0) =>
 + -torch.inf -> 0.0
     A score of 0 masks nothing: exp(0) is 1, and padding still gets weight. Masked scores must be -inf.
 -torch.inf -> 0.0
-    A score of 0 masks nothing: exp(0) is 1, so padding still gets weight where a sequence has a token. Masked
-    scores must be -inf.
+    A score of 0 masks nothing: exp(0) is 1, so padding still gets weight where a sequence has a token. Masked scores
+    must be -inf.
 {MASK} -> allowed[:, None, :, None]
     Your padding mask is along the queries: (batch, 1, key, 1). It belongs to the last axis.
 {MASK} -> allowed[None, None, :, :]
-    The batch lines up with the queries. Broadcasting counts axes from the right: (batch, key) needs two new
-    ones in between.
+    The batch lines up with the queries. Broadcasting counts axes from the right: (batch, key) needs two new ones in
+    between.
 {MASK} -> ~{MASK}
     Your mask is inverted: the queries attend to padding only. True means 'may attend'.
 {SOFTMAX} -> torch.softmax(unmasked, dim=-1) * mask
@@ -50,14 +50,13 @@ MISTAKES = f"""
 {MASK} -> allowed[:1, None, None, :]
     Every sequence gets the mask of the first one. The batch axis stays: allowed[:, None, None, :].
 ~mask.any(dim=-1, keepdim=True) -> ~mask
-    fully_masked is True wherever a key is padding: those scores become 0, take part in the softmax, and the
-    remaining weights no longer sum to 1. A row is fully masked if no key is left: any(dim=-1).
+    fully_masked is True wherever a key is padding: those scores become 0, take part in the softmax, and the remaining
+    weights no longer sum to 1. A row is fully masked if no key is left: any(dim=-1).
 {MASK} -> allowed.repeat(scores.shape[1], 1).view(*scores.shape[:2], 1, -1)
-    repeat copies the whole batch in turn, so the heads of one sequence get the masks of several. Each row
-    belongs to all heads of its sequence: allowed[:, None, None, :] broadcasts it.
+    repeat copies the whole batch in turn, so the heads of one sequence get the masks of several. Each row belongs to
+    all heads of its sequence: allowed[:, None, None, :] broadcasts it.
 .any( -> .all(
-    fully_masked is True for every sequence with padding. A row is fully masked if no key is left:
-    any(dim=-1).
+    fully_masked is True for every sequence with padding. A row is fully masked if no key is left: any(dim=-1).
 ~mask.any( -> mask.any(
     fully_masked is True where a key is left, so those rows become 0. It needs ~.
 .any(dim=-1, keepdim=True) -> .any(dim=0, keepdim=True)
@@ -68,8 +67,6 @@ scores.masked_fill(~mask, -torch.inf) -> (scores + ~mask * -torch.inf)
 
 
 EXERCISE = Exercise(
-    name="hunt_mask_axes",
-    notebook="05_multi_head_attention",
     title="Bug hunt: padding in multi-head attention",
     reference=lambda scores, allowed: masked_softmax(scores, allowed[:, None, None, :]),
     solution=padded_weights,

@@ -16,18 +16,18 @@ CONCATENATED = "x @ W.transpose(0, 1).flatten(1)"
 REGROUPED = "x @ W.reshape(W.shape[1], -1)"
 MISTAKES = f"""
 {HEADS} -> ({CONCATENATED}).view(len(x), x.shape[1], len(W), x.shape[2] // len(W)).transpose(1, 2)
-    Correct where heads · d_head is d_in, an error everywhere else: you take the dimension of a head from x.
-    It is W.shape[-1].
+    Correct where heads · d_head is d_in, an error everywhere else: you take the dimension of a head from x. It is
+    W.shape[-1].
 {HEADS} -> torch.einsum("bld,hdd->bhld", x, W)
 {HEADS} -> torch.einsum("bli,hii->bhli", x, W)
-    You use one letter for d_in and d_head. Where they are equal, einsum takes the diagonal of each matrix,
-    and where they are not, it raises an error. They are two axes: two letters.
+    You use one letter for d_in and d_head. Where they are equal, einsum takes the diagonal of each matrix, and where
+    they are not, it raises an error. They are two axes: two letters.
 {HEADS} -> ({REGROUPED}).unflatten(-1, (len(W), -1)).transpose(1, 2)
-    W.reshape(d_in, …) regroups the elements in memory order, so a head gets parts of other heads' matrices.
-    Move d_in to the front first, or let x @ W broadcast.
+    W.reshape(d_in, …) regroups the elements in memory order, so a head gets parts of other heads' matrices. Move d_in
+    to the front first, or let x @ W broadcast.
 {HEADS} -> ({CONCATENATED}).reshape(len(x), len(W), x.shape[1], -1)
-    The products are correct and then mixed up: a view alone gives a head parts of other positions. Cut the
-    last axis, then transpose.
+    The products are correct and then mixed up: a view alone gives a head parts of other positions. Cut the last axis,
+    then transpose.
 @ W -> @ W.mT
     Your matrices are transposed. W is (heads, d_in, d_head) here: x @ W, without .mT.
 {HEADS} -> x @ W
@@ -46,14 +46,13 @@ MISTAKES = f"""
 {HEADS} -> x[:, :, None] @ W
     The length of x is aligned with the heads of W. The new axis comes before the length: x[:, None].
 {HEADS} -> ({REGROUPED}).reshape(len(x), len(W), x.shape[1], -1)
-    You regroup the matrices with a reshape, and the products with a view: heads and positions are mixed
-    twice. Let x @ W broadcast, with an axis for the heads in x.
+    You regroup the matrices with a reshape, and the products with a view: heads and positions are mixed twice. Let x
+    @ W broadcast, with an axis for the heads in x.
 {HEADS} -> {REGROUPED}
-    Your heads are still concatenated, and W.reshape(d_in, …) regroups the elements in memory order, so each
-    one has parts of other heads' matrices.
+    Your heads are still concatenated, and W.reshape(d_in, …) regroups the elements in memory order, so each one has
+    parts of other heads' matrices.
 {HEADS} -> ({CONCATENATED}).unflatten(-1, (-1, len(W))).permute(0, 3, 1, 2)
-    Your heads get every heads-th component. Each head has d_head consecutive ones: (heads, d_head), in this
-    order.
+    Your heads get every heads-th component. Each head has d_head consecutive ones: (heads, d_head), in this order.
 {HEADS} -> ({HEADS}).mT
     Yours is (batch, heads, d_head, length). The last two axes are exchanged.
 {HEADS} -> ({HEADS}).mean(dim=1)
@@ -62,8 +61,6 @@ MISTAKES = f"""
 
 
 EXERCISE = Exercise(
-    name="project_heads",
-    notebook="05_multi_head_attention",
     title="A projection per head, for any sizes",
     reference=lambda x, W: torch.einsum("bli,hio->bhlo", x, W),
     solution=project_heads,

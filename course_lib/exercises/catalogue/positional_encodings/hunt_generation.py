@@ -26,8 +26,8 @@ past : past + -> past + 1 : past + 1 +
     Off by one: with `past` tokens before it, a token is at position `past`, since positions count from 0.
 past : past + -> past - 1 : past - 1 +
 past : past + -> max(past - 1, 0) : max(past - 1, 0) +
-    Off by one: with `past` tokens before it, a token is at position `past`. Yours repeats the position of the
-    token before.
+    Off by one: with `past` tokens before it, a token is at position `past`. Yours repeats the position of the token
+    before.
 : past + -> :
     You moved the start of the slice and not its end, so it has too few rows, or none.
 : past + new.shape[1] -> :
@@ -62,22 +62,20 @@ new + rows -> new * rows
 new + rows -> new * new.shape[-1] ** 0.5 + rows
     You multiply the embeddings by √d_model. Only the rows were wrong: add the right ones to new.
 past : past + -> max(past - new.shape[1], 0) : max(past - new.shape[1], 0) +
-    You subtract the number of new tokens from `past`. It counts only the cached ones: the first new token is
-    at position `past`.
+    You subtract the number of new tokens from `past`. It counts only the cached ones: the first new token is at
+    position `past`.
 new + rows -> new + rows if past == 0 else new.clone()
     With cached tokens the new ones get no position at all: only a prompt does.
 new + rows -> new + rows.flip(0)
     Your rows are in reverse order. The first new token has position `past`.
 past : past + new.shape[1]] -> : new.shape[1]] + table[past]
-    You add two rows to each token, that of its index in `new` and that of `past`. Positions are added, not
-    rows: one row, that of past + index.
+    You add two rows to each token, that of its index in `new` and that of `past`. Positions are added, not rows: one
+    row, that of past + index.
 past : past + -> 2 * past : 2 * past +
     You count `past` twice. The first new token is at position `past`.
 """
 
 EXERCISE = Exercise(
-    name="hunt_generation",
-    notebook="06_positional_encodings",
     title="Bug hunt: generation with a learned table",
     reference=_reference,
     solution=add_positions,

@@ -26,17 +26,16 @@ MISTAKES = rf"""
 {STILL}
 + {NEIGHBOURS}
 + {JOINED}
-    This is a rotation again, but of neighbouring components. Here component i is paired with component i + d
-    / 2: keep the halves, and arrange the angles for them.
+    This is a rotation again, but of neighbouring components. Here component i is paired with component i + d / 2:
+    keep the halves, and arrange the angles for them.
 {STILL}
 + {NEIGHBOURS}
 + torch.cat([-b, a], dim=-1) -> torch.stack([b, -a], dim=-1).flatten(-2)
-    This is a rotation again, but of neighbouring components, and in the other direction. Keep the halves, and
-    arrange the angles for them.
+    This is a rotation again, but of neighbouring components, and in the other direction. Keep the halves, and arrange
+    the angles for them.
 {NEIGHBOURS}
 + {JOINED}
-    You have changed both lines, and the two layouts are still mixed. The halves were right; only the angles
-    were not.
+    You have changed both lines, and the two layouts are still mixed. The halves were right; only the angles were not.
 {NEIGHBOURS}
     You split x into neighbours and join them as halves. The halves were right.
 {STILL}
@@ -51,12 +50,12 @@ MISTAKES = rf"""
     The minus is missing, so norms still change: `rotated` is [-b, a].
 {STILL}
 + [-b, a] -> [b, a]
-    The minus is gone now, and the bug is still there. Components i and i + d / 2 are a pair: do they get the
-    same angle?
+    The minus is gone now, and the bug is still there. Components i and i + d / 2 are a pair: do they get the same
+    angle?
 [-b, a] -> [-b, -a]
 [angles, angles] -> [angles, -angles]
-    Both sines are subtracted, so norms still change. Only the first half has a minus, [-b, a], and components
-    i and i + d / 2 have the same angle.
+    Both sines are subtracted, so norms still change. Only the first half has a minus, [-b, a], and components i and i
+    + d / 2 have the same angle.
 [-b, a] -> [-a, b]
 [-b, a] -> [a, -b]
 [-b, a] -> [a, b]
@@ -71,8 +70,7 @@ MISTAKES = rf"""
 
 torch.arange(0, d, 2) / d -> torch.arange(d) / d
 + torch.cat([angles, angles], dim=-1) -> angles
-    Every component has a frequency of its own now. The two components of a pair, i and i + d / 2, need the
-    same one.
+    Every component has a frequency of its own now. The two components of a pair, i and i + d / 2, need the same one.
 10000 ** (-torch.arange(0, d, 2) / d) -> torch.ones(d // 2)
     All pairs have the same frequency now. Each needs its own.
 positions[:, None] -> torch.arange(len(positions))[:, None]
@@ -92,15 +90,13 @@ x * angles.cos() + rotated * angles.sin() -> a.repeat_interleave(2, -1) * angles
     The cosine is multiplied by the first half alone. It is x · cos + rotated · sin.
 {STILL}
 + {JOINED}
-    You join -b and a as neighbours, in another order than x. Joining them as halves was right, and the bug is
-    still there.
+    You join -b and a as neighbours, in another order than x. Joining them as halves was right, and the bug is still
+    there.
 {JOINED}
     You join -b and a as neighbours, in another order than x. Joining them as halves was right.
 """
 
 EXERCISE = Exercise(
-    name="hunt_half",
-    notebook="06_positional_encodings",
     title="Bug hunt: RoPE in the half layout",
     reference=lambda x, positions: rotary(x, positions, layout="half"),
     solution=rotate_half_layout,

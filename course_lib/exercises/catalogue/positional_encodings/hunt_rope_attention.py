@@ -41,27 +41,27 @@ rotate(query) @ rotate(key) -> query @ key
 + {STILL}
     Queries and keys are not rotated any more, and the values still are. Rotate queries and keys, not values.
 rotate(key) -> key
-    Only the queries are rotated, so a score depends on the position of the query instead of the offset.
-    Rotate the keys too.
+    Only the queries are rotated, so a score depends on the position of the query instead of the offset. Rotate the
+    keys too.
 rotate(query) -> query
-    Only the keys are rotated, so a score depends on the position of the key instead of the offset. Rotate the
-    queries too.
+    Only the keys are rotated, so a score depends on the position of the key instead of the offset. Rotate the queries
+    too.
 rotate(key) -> key
 + {STILL}
-    The keys must be rotated: a score is the dot product of a rotated query and a rotated key. Another
-    rotation is the bug.
+    The keys must be rotated: a score is the dot product of a rotated query and a rotated key. Another rotation is the
+    bug.
 rotate(query) -> query
 + {STILL}
-    The queries must be rotated: a score is the dot product of a rotated query and a rotated key. Another
-    rotation is the bug.
+    The queries must be rotated: a score is the dot product of a rotated query and a rotated key. Another rotation is
+    the bug.
 torch.softmax(scores, dim=-1) @ value -> rotate(torch.softmax(scores, dim=-1) @ value)
     You rotate the output. It still depends on absolute positions: rotate queries and keys only.
 torch.softmax(scores, dim=-1) @ value -> rotate(torch.softmax(scores, dim=-1) @ rotate(value))
     You rotate the output as well now. It still depends on absolute positions: rotate queries and keys only.
 {DIRECTION}
 + torch.softmax(scores, dim=-1) @ value -> rotate(torch.softmax(scores, dim=-1) @ rotate(value), -angles)
-    You rotate the output back by the position of its query. The result depends on offsets only, but it is
-    another method: RoPE does not rotate the values.
+    You rotate the output back by the position of its query. The result depends on offsets only, but it is another
+    method: RoPE does not rotate the values.
 {DIRECTION}
 + @ value -> @ rotate(value, -angles)
     You rotate the values in the other direction now. RoPE does not rotate them.
@@ -69,14 +69,13 @@ torch.softmax(scores, dim=-1) @ value -> rotate(torch.softmax(scores, dim=-1) @ 
 + rotate(query) -> rotate(query, -angles)
 {DIRECTION}
 + rotate(key) -> rotate(key, -angles)
-    You rotate queries and keys in opposite directions, so a score depends on the sum of the positions. Rotate
-    both in the same direction.
+    You rotate queries and keys in opposite directions, so a score depends on the sum of the positions. Rotate both in
+    the same direction.
 angles = torch -> angles = -torch
-    Queries and keys are rotated in the other direction. A score depends on the offset, with the wrong sign.
-    The function `rotate` was right.
+    Queries and keys are rotated in the other direction. A score depends on the offset, with the wrong sign. The
+    function `rotate` was right.
 {HALVES}
-    You pair the first half of the components with the second. The function `rotate` was right: it pairs
-    neighbours.
+    You pair the first half of the components with the second. The function `rotate` was right: it pairs neighbours.
 - b * angles.sin() -> + b * angles.sin()
     The minus in `rotate` is gone, so it is no rotation. The function `rotate` was right.
 / math.sqrt(d) ->
@@ -95,28 +94,25 @@ dim=-1) @ value -> dim=-2) @ value
     The exponents are half of what they were: pair i has the exponent -2 i / d.
 angles = torch -> angles = -torch
 + {STILL}
-    Everything is rotated in the other direction now. The function `rotate` was right, and the bug is still
-    there: the output depends on absolute positions.
+    Everything is rotated in the other direction now. The function `rotate` was right, and the bug is still there: the
+    output depends on absolute positions.
 {HALVES}
 + {STILL}
 {HALVES}
 + torch.stack(pairs, dim=-1).flatten(-2) -> torch.cat(pairs, dim=-1)
 + {STILL}
-    You pair the first half of the components with the second now. The function `rotate` was right, and the
-    bug is still there: the output depends on absolute positions.
+    You pair the first half of the components with the second now. The function `rotate` was right, and the bug is
+    still there: the output depends on absolute positions.
 torch.arange(length) -> torch.arange(1, length + 1)
 + {STILL}
-    The positions begin at 1 now. That changes no offset, and the bug is still there: the output depends on
-    absolute positions.
+    The positions begin at 1 now. That changes no offset, and the bug is still there: the output depends on absolute
+    positions.
 / math.sqrt(d) ->
 + {STILL}
-    The scale was right: divide the scores by √d. The bug is still there: the output depends on absolute
-    positions.
+    The scale was right: divide the scores by √d. The bug is still there: the output depends on absolute positions.
 """
 
 EXERCISE = Exercise(
-    name="hunt_rope_attention",
-    notebook="06_positional_encodings",
     title="Bug hunt: attention with RoPE",
     reference=_reference,
     solution=rotary_attention,

@@ -21,8 +21,8 @@ HALVES = "rows[:, 0::2], rows[:, 1::2] -> rows.chunk(2, dim=-1)"
 JOINED = "torch.stack(pairs, dim=-1).flatten(-2) -> torch.cat(pairs, dim=-1)"
 MISTAKES = rf"""
 k * omega => -k * omega
-    You rotate in the other direction and get the row k positions earlier. In these pairs the sine comes
-    first: sin(a + b) = sin a cos b + cos a sin b.
+    You rotate in the other direction and get the row k positions earlier. In these pairs the sine comes first: sin(a
+    + b) = sin a cos b + cos a sin b.
 base ** (-torch.arange(0, d_model, 2) / d_model) -> torch.ones(d_model // 2)
     You rotate every pair by the angle k. Each pair has its own frequency: the angle is k · ω of that pair.
 2) / d_model -> 2) / (d_model / 2)
@@ -34,13 +34,12 @@ base ** (-torch.arange(0, d_model, 2) / d_model) -> torch.ones(d_model // 2)
 {HALVES}
 + {JOINED}
 {HALVES}
-    You pair the first half with the second. In this table the sine and cosine of a pair are neighbours:
-    rows[:, 0::2] and rows[:, 1::2].
+    You pair the first half with the second. In this table the sine and cosine of a pair are neighbours: rows[:, 0::2]
+    and rows[:, 1::2].
 {JOINED}
     In your result all sines come first and then all cosines. Interleave the pairs again: stack, then flatten.
 torch.stack(pairs, dim=-1).flatten(-2) -> rows.roll(-k, 0)
-    You roll the rows: those that leave at one end come back at the other. Rotate the pairs within each row
-    instead.
+    You roll the rows: those that leave at one end come back at the other. Rotate the pairs within each row instead.
 {PAIRS} -> [f((torch.arange(len(rows)) + k)[:, None] * omega) for f in (torch.sin, torch.cos)]
     You compute new rows, counted from position 0. The given rows may start anywhere: rotate those.
 k * omega => (torch.arange(len(rows)) + k)[:, None] * omega
@@ -64,18 +63,18 @@ torch.sin(k * omega), torch.cos(k * omega) -> torch.cos(k * omega), torch.sin(k 
 {PAIRS} -> [c * cos - s * sin, s * cos + c * sin]
     In your result the cosine of each pair comes before the sine. Column 2i holds the sine.
 pairs = {PAIRS} -> s = s * cos + c * sin\npairs = [s, c * cos - s * sin]
-    You write the new sines over the old ones and then compute the cosines from the new ones. Compute both
-    from the given columns: sin(a + b) and cos(a + b) need sin a and cos a.
+    You write the new sines over the old ones and then compute the cosines from the new ones. Compute both from the
+    given columns: sin(a + b) and cos(a + b) need sin a and cos a.
 base ** -> 10000.0 **
     You always use 10000. The base is an argument.
 pairs = {PAIRS} -> angles = torch.atan2(s, c) + k * omega\npairs = [angles.sin(), angles.cos()]
-    You compute the angle of each pair and take sine and cosine of the sum: every pair of yours has norm 1.
-    Some rows are multiplied by a number, so rotate the pairs themselves: sin(a + b) = sin a cos b + cos a sin
-    b, and this is linear in the pair.
+    You compute the angle of each pair and take sine and cosine of the sum: every pair of yours has norm 1. Some rows
+    are multiplied by a number, so rotate the pairs themselves: sin(a + b) = sin a cos b + cos a sin b, and this is
+    linear in the pair.
 pairs = {PAIRS} -> angles = torch.asin(s.clamp(-1, 1)) + k * omega\npairs = [angles.sin(), angles.cos()]
 pairs = {PAIRS} -> angles = torch.asin(s) + k * omega\npairs = [angles.sin(), angles.cos()]
-    asin returns angles between -π/2 and π/2 only, so in half of the rows it is another angle than the one
-    that was encoded. No angle is needed: sin(a + b) = sin a cos b + cos a sin b.
+    asin returns angles between -π/2 and π/2 only, so in half of the rows it is another angle than the one that was
+    encoded. No angle is needed: sin(a + b) = sin a cos b + cos a sin b.
 pairs = {PAIRS} -> angles = torch.acos(c.clamp(-1, 1)) + k * omega\npairs = [angles.sin(), angles.cos()]
 pairs = {PAIRS} -> angles = torch.acos(c) + k * omega\npairs = [angles.sin(), angles.cos()]
     acos returns angles between 0 and π only, so in half of the rows it is another angle than the one that was
@@ -83,8 +82,6 @@ pairs = {PAIRS} -> angles = torch.acos(c) + k * omega\npairs = [angles.sin(), an
 """
 
 EXERCISE = Exercise(
-    name="shift",
-    notebook="06_positional_encodings",
     title="Shift sinusoidal rows by k positions",
     reference=lambda rows, k, base: rotary(rows, torch.full((len(rows),), -k), base),
     solution=shift,

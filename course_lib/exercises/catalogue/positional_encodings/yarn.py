@@ -35,16 +35,16 @@ MIXED = "kept * omega + (1 - kept) * omega / scale"
 MISTAKES = rf"""
 {MIXED} -> omega / scale
 trained * omega -> omega
-    Every frequency is divided by the scale. That is position interpolation; here pairs with many rotations
-    within `trained` positions keep their frequency.
+    Every frequency is divided by the scale. That is position interpolation; here pairs with many rotations within
+    `trained` positions keep their frequency.
 {MIXED} -> omega
     All frequencies are unchanged. Pairs with at most one rotation are to be divided by the scale.
 {MIXED} -> omega * scale ** (-torch.arange(len(omega)) / (len(omega) - 1))
-    These are the frequencies of a larger base (NTK-aware scaling). YaRN looks at the rotations of each pair
-    within the training length.
+    These are the frequencies of a larger base (NTK-aware scaling). YaRN looks at the rotations of each pair within
+    the training length.
 kept = ( -> kept = 1 - (
-    You divide the fast pairs and keep the slow ones. The slow pairs are those whose angles would be new
-    beyond the training length.
+    You divide the fast pairs and keep the slow ones. The slow pairs are those whose angles would be new beyond the
+    training length.
 .clamp(0, 1) ->
     Your γ goes below 0 and above 1. Clamp it: below 1 rotation it is 0, above 32 it is 1.
 .clamp(0, 1) -> .clamp(min=0)
@@ -76,8 +76,8 @@ rotations - 1 -> rotations.round() - 1
 {KEPT} -> (rotations > 1).float()
 {KEPT} -> (rotations >= 32).float()
 {KEPT} -> (rotations > 16.5).float()
-    Pairs with more than one rotation and fewer than 32 are either kept or divided in your code. Between 1 and
-    32 the frequency is a mix.
+    Pairs with more than one rotation and fewer than 32 are either kept or divided in your code. Between 1 and 32 the
+    frequency is a mix.
 (rotations - 1) / (32 - 1) -> rotations / 32
     Your γ is 0 at 0 rotations. It must be 0 at 1 rotation and 1 at 32.
 (rotations - 1) / (32 - 1) -> rotations / (32 - 1)
@@ -91,8 +91,8 @@ rotations - 1 -> rotations.round() - 1
 {MIXED} -> omega / (kept + (1 - kept) * scale)
     Between 1 and 32 rotations you mix the wavelengths. Mix the frequencies: γ ω + (1 - γ) ω / scale.
 {MIXED} -> omega * scale ** (kept - 1)
-    Between 1 and 32 rotations you mix the logarithms of the frequencies. Mix the frequencies: γ ω + (1 - γ) ω
-    / scale.
+    Between 1 and 32 rotations you mix the logarithms of the frequencies. Mix the frequencies: γ ω + (1 - γ) ω /
+    scale.
 / scale -> * scale
     The slow pairs become faster: you multiply their frequency by the scale. Divide.
 / scale -> / scale**0.5
@@ -106,13 +106,11 @@ kept * omega + -> omega +
 (1 - kept) * ->
     In the second term 1 - γ is missing: (1 - γ) ω / scale.
 {MIXED} -> ({MIXED}) * (0.1 * math.log(scale) + 1)
-    You multiply the frequencies by YaRN's factor for the queries and keys, 0.1 ln(scale) + 1. Return the
-    frequencies alone.
+    You multiply the frequencies by YaRN's factor for the queries and keys, 0.1 ln(scale) + 1. Return the frequencies
+    alone.
 """
 
 EXERCISE = Exercise(
-    name="yarn",
-    notebook="06_positional_encodings",
     title="YaRN's frequencies",
     reference=_reference,
     solution=yarn,

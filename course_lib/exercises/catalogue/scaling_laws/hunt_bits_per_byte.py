@@ -23,8 +23,7 @@ BUGS = r"""
     every text has the same weight, however short it is
 / math.log(2) -> * math.log(2)
 / math.log(2) ->
-    the result is not in bits: a nat is more than a bit, so the number of bits must be larger than the number
-    of nats
+    the result is not in bits: a nat is more than a bit, so the number of bits must be larger than the number of nats
 """
 MISTAKES = r"""
 bytes_of[tokens] * real -> bytes_of[tokens]
@@ -60,10 +59,7 @@ nats / size -> nats
 GIVEN, LEFT, GIVEN_MESSAGE = bugs(bits_per_byte, BUGS)
 
 EXERCISE = Exercise(
-    name="hunt_bits_per_byte",
-    notebook="11_scaling_laws",
     title="Bug hunt: one unit for all tokenizers",
-    reference=bits_per_byte,
     solution=bits_per_byte,
     cases=(
         Case(

@@ -21,19 +21,19 @@ BUGS = f"""
 {MATRIX} -> head = torch.where(tied, 1, 2) * vocabulary * d_model
 {MATRIX} -> head = 2 * vocabulary * d_model
 {MATRIX} -> head = 0
-    the LM head is multiplied by every token, also where it shares its matrix, and the embedding never is: it
-    is a lookup
+    the LM head is multiplied by every token, also where it shares its matrix, and the embedding never is: it is a
+    lookup
 head) + 3 * attention -> head) + attention
 head) + 3 * attention -> head) + 2 * attention
 head) + 3 * attention -> head) + 6 * attention
 head) + 3 * attention -> head) + 3 * attention // 2
 head) + 3 * attention -> head)
 layers * 4 * length * d_model -> layers * 4 * d_model
-    the products of attention cost 4 · length · d_model FLOPs for each layer and token in the forward pass,
-    and twice as many in the backward pass
+    the products of attention cost 4 · length · d_model FLOPs for each layer and token in the forward pass, and twice
+    as many in the backward pass
 {TOTAL} -> flops_per_token * tokens
-    GPT-3's bill is 3.2e23 FLOPs, int64 ends at 9.2e18, and a larger product overflows without an error: one
-    factor must be a float before you multiply
+    GPT-3's bill is 3.2e23 FLOPs, int64 ends at 9.2e18, and a larger product overflows without an error: one factor
+    must be a float before you multiply
 """
 MISTAKES = """
 6 * (blocks -> 4 * (blocks
@@ -41,8 +41,8 @@ MISTAKES = """
 6 * (blocks -> 3 * (blocks
     A multiplication and an addition are 2 FLOPs: 6 for each weight and token, 2 of them forward.
 6 * (blocks -> 2 * (blocks
-    You count the forward pass of the weights only. The backward pass costs twice as much: 6 FLOPs for each
-    weight and token.
+    You count the forward pass of the weights only. The backward pass costs twice as much: 6 FLOPs for each weight and
+    token.
 12 * layers -> layers
     A block has 12 · d_model² weights: 4 in the attention and 8 in the FFN.
 12 * layers * -> 12 *
@@ -55,10 +55,7 @@ tokens.double() -> tokens.double() * length
 GIVEN, LEFT, GIVEN_MESSAGE = bugs(training_flops, BUGS)
 
 EXERCISE = Exercise(
-    name="hunt_training_flops",
-    notebook="11_scaling_laws",
     title="Bug hunt: a bill for training",
-    reference=training_flops,
     solution=training_flops,
     cases=(
         Case(

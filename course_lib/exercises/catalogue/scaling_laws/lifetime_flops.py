@@ -21,8 +21,8 @@ MISTAKES = f"""
 6 * N * D -> 2 * N * D
     You train with 2 FLOPs per parameter and token. The backward pass costs 4 more.
 6 * N * D -> 4 * N * D
-    You train with 4 FLOPs per parameter and token. The backward pass needs two products for each one of the
-    forward pass: 6 in all.
+    You train with 4 FLOPs per parameter and token. The backward pass needs two products for each one of the forward
+    pass: 6 in all.
 6 * N * D -> 3 * N * D
     You train with 3 FLOPs per parameter and token. A multiplication and an addition are 2, so it is 6 in all.
 6 * N * D -> 6 * D
@@ -60,22 +60,21 @@ A / N**alpha -> B / N**alpha
 (B / left -> (A / left
     Your text term has A, the coefficient of the size. It is B / D^beta.
 target - E - A / N**alpha -> (target - E - A / N**alpha).abs()
-    A model whose size term alone is above target - E never reaches the target, however much it reads. Its
-    FLOPs are infinite.
+    A model whose size term alone is above target - E never reaches the target, however much it reads. Its FLOPs are
+    infinite.
 {TOKENS} -> (B / left.clamp(min=1e-3)) ** (1 / beta)
 {TOKENS} -> (B / left.clamp(min=1e-6)) ** (1 / beta)
 {TOKENS} -> (B / left.clamp(min=1e-8)) ** (1 / beta)
 {TOKENS} -> (B / left.clamp(min=1e-9)) ** (1 / beta)
 {TOKENS} -> (B / left.clamp(min=1e-10)) ** (1 / beta)
 {TOKENS} -> (B / left.clamp(min=1e-12)) ** (1 / beta)
-    A model that is too small for the target gets a large, finite number of tokens. No number is enough:
-    infinity.
+    A model that is too small for the target gets a large, finite number of tokens. No number is enough: infinity.
 torch.inf -> 0.0
     A model that is too small for the target trains on no tokens here. No number is enough: infinity.
 {TOKENS} -> (B / left) ** (1 / beta)
 torch.inf -> torch.nan
-    A model that is too small for the target gets a negative number of tokens, or NaN. It never reaches the
-    target: its FLOPs are infinite.
+    A model that is too small for the target gets a negative number of tokens, or NaN. It never reaches the target:
+    its FLOPs are infinite.
 left > 0 -> left < 0
     Your condition is reversed: the sizes that reach the target are those with left > 0.
 ** (1 / beta) -> ** beta
@@ -89,15 +88,12 @@ left > 0 -> left < 0
 ** (1 / beta) -> ** (1 / alpha)
     You take the root with alpha, the exponent of the size. The text has beta.
 ** (1 / beta) -> ** (-1 / beta)
-    Your fraction is upside down: the less is left for the text, the more tokens are needed. D = (B / left)^(1
-    / beta).
+    Your fraction is upside down: the less is left for the text, the more tokens are needed. D = (B / left)^(1 /
+    beta).
 """
 
 EXERCISE = Exercise(
-    name="lifetime_flops",
-    notebook="11_scaling_laws",
     title="Training and inference for a given loss",
-    reference=lifetime_flops,
     solution=lifetime_flops,
     cases=(
         Case(

@@ -15,8 +15,8 @@ def llama_parameters(d_model, layers, heads, kv_heads, d_ff, vocabulary):
 
 MISTAKES = r"""
 d_model * kv_heads // heads -> d_model
-    You count keys and values as if every query head had its own. With grouped-query attention their
-    projections have kv_heads / heads of the columns.
+    You count keys and values as if every query head had its own. With grouped-query attention their projections have
+    kv_heads / heads of the columns.
 d_model * kv_heads // heads -> d_model // heads
     You count a single key/value head. There are kv_heads of them, of d_model / heads components each.
 kv_heads // heads -> heads // kv_heads
@@ -30,8 +30,8 @@ d_model * kv_heads // heads -> kv_heads
 2 * d_model * d_model -> d_model * d_model
     You count the projection of the queries or that of the output. There are both, each of d_model · d_model.
 2 * d_model * d_model + 2 * d_model * kv -> 4 * d_model * kv
-    Your projections of queries and output are as narrow as those of keys and values. They have all heads:
-    d_model columns.
+    Your projections of queries and output are as narrow as those of keys and values. They have all heads: d_model
+    columns.
 3 * d_model * d_ff -> 2 * d_model * d_ff
     Your FFN has two matrices. SwiGLU has three: gate, up and down.
 3 * d_model * d_ff -> 3 * d_model * 4 * d_model
@@ -59,8 +59,8 @@ layers * block + d_model -> layers * (block + d_model)
 layers * block -> block
     You count one block. There are `layers` of them.
 2 * vocabulary * d_model -> vocabulary * d_model
-    You count one matrix of vocabulary · d_model. These models do not tie the LM head to the embedding, so
-    there are two.
+    You count one matrix of vocabulary · d_model. These models do not tie the LM head to the embedding, so there are
+    two.
 block + d_model + 2 * vocabulary * d_model -> block + d_model
     That is the count without embeddings. Asked are all parameters: with the embedding and the LM head.
 2 * vocabulary * d_model -> 2 * vocabulary * d_model + vocabulary
@@ -70,10 +70,7 @@ d_ff + 2 * d_model -> d_ff + 2 * d_model + 2 * d_model + 2 * kv + 2 * d_ff + d_m
 """
 
 EXERCISE = Exercise(
-    name="llama_parameters",
-    notebook="11_scaling_laws",
     title="The parameters of a LLaMA model",
-    reference=llama_parameters,
     solution=llama_parameters,
     cases=(
         Case(

@@ -27,14 +27,12 @@ FRONTIER = "~(cheaper & at_least_as_good & better).any(dim=1)"
 SORTED = "loss[order := compute.argsort(stable=True)] <= loss[order].cummin(dim=0).values"
 MISTAKES = f"""
 compute[:, None]) | ( -> compute[:, None]) & (
-    You keep a run if no other is better in both. A run with the same loss for less compute, or a lower loss
-    for the same compute, also rules it out.
+    You keep a run if no other is better in both. A run with the same loss for less compute, or a lower loss for the
+    same compute, also rules it out.
 compute[:, None]) | (loss[None, :] < loss[:, None]) -> compute[:, None])
-    A run rules out another one only if it costs less here. One with a lower loss for the same compute also
-    does.
+    A run rules out another one only if it costs less here. One with a lower loss for the same compute also does.
 (compute[None, :] < compute[:, None]) | ->
-    A run rules out another one only if its loss is lower here. One with the same loss for less compute also
-    does.
+    A run rules out another one only if its loss is lower here. One with the same loss for less compute also does.
 {FRONTIER} -> loss <= loss.cummin(dim=0).values
     You compare each run with those before it in the list. The runs are in no particular order.
 {FRONTIER} -> {SORTED}
@@ -56,15 +54,14 @@ return ~ -> return
 at_least_as_good & better -> at_least_as_good
     You compare each run with itself, too, so each one is ruled out.
 at_least_as_good & better -> at_least_as_good & ~torch.eye(len(loss), dtype=torch.bool)
-    Of two equal runs each rules out the other here. A run rules out another one only if it is better in at
-    least one of the two.
+    Of two equal runs each rules out the other here. A run rules out another one only if it is better in at least one
+    of the two.
 at_least_as_good & better -> at_least_as_good & torch.ones(len(loss), len(loss), dtype=torch.bool).tril(-1)
     Of two equal runs you keep only the first, and runs are compared only with those before them in the list.
 (cheaper & at_least_as_good & better) -> (cheaper & better)
     A run that costs less rules out another one whatever its loss here. It must have no higher loss as well.
 (cheaper & at_least_as_good & better) -> (at_least_as_good & better)
-    A run with a lower loss rules out another one whatever it costs here. It must need no more compute as
-    well.
+    A run with a lower loss rules out another one whatever it costs here. It must need no more compute as well.
 (cheaper & at_least_as_good & better) -> better
     A run is ruled out here by any that is better in one of the two. It must be no worse in the other.
 .any(dim=1) -> .all(dim=1)
@@ -76,8 +73,6 @@ return {FRONTIER} -> return ({FRONTIER}).nonzero()[:, 0]
 """
 
 EXERCISE = Exercise(
-    name="on_frontier",
-    notebook="11_scaling_laws",
     title="Which runs lie on the frontier",
     reference=_reference,
     solution=on_frontier,

@@ -40,8 +40,7 @@ MISTAKES = rf"""
 {ENDS}
 + (y_mean - slope * x_mean) -> (y[0] - slope * x[0])
 {ENDS}
-    Your line has the slope between the first and the last model and ignores the others. Least squares uses
-    all.
+    Your line has the slope between the first and the last model and ignores the others. Least squares uses all.
 (y_mean - slope * x_mean) -> (y[0] - slope * x[0])
 (y_mean - slope * x_mean) -> (y[-1] - slope * x[-1])
     Your line goes through one of the models. The least-squares line goes through the means of x and y.
@@ -72,8 +71,8 @@ N.log() -> N.log10()
 {SLOPE} -> (x * y).sum() / x.square().sum()
 {SLOPE} -> ((x - x_mean) * (y - y_mean)).sum() / x.square().sum()
 {SLOPE} -> (x * y).sum() / (x - x_mean).square().sum()
-    Your slope is not that of least squares. Subtract the means in both sums: of x - x̄ times y - ȳ, and of
-    the square of x - x̄.
+    Your slope is not that of least squares. Subtract the means in both sums: of x - x̄ times y - ȳ, and of the square
+    of x - x̄.
 (x - x_mean).square().sum() -> (y - y_mean).square().sum()
     You divide by the variance of y. The slope of y as a function of x divides by that of x.
 (x - x_mean).square().sum() -> ((x - x_mean).square().sum() * (y - y_mean).square().sum()).sqrt()
@@ -87,8 +86,6 @@ x, y = N.log(), (loss - E).log() -> y, x = N.log(), (loss - E).log()
 """
 
 EXERCISE = Exercise(
-    name="power_law",
-    notebook="11_scaling_laws",
     title="A power law by least squares",
     reference=_reference,
     solution=power_law,

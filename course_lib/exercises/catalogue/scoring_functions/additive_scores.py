@@ -16,8 +16,8 @@ def additive_scores(query, projected_keys, W, v):
 HIDDEN = "torch.tanh(projected_query[:, None, :] + projected_keys)"
 MISTAKES = f"""
 torch.tanh( -> (
-    The tanh is missing. Without it, the score is a term of the query plus a term of the key, and query and
-    key do not interact.
+    The tanh is missing. Without it, the score is a term of the query plus a term of the key, and query and key do not
+    interact.
 {HIDDEN} -> torch.tanh(projected_query)[:, None, :] + torch.tanh(projected_keys)
     You apply tanh to each projection and then add. Add first: inside one tanh, query and key interact.
 torch.tanh( -> (
@@ -36,16 +36,16 @@ hidden @ v -> hidden.mean(dim=-1)
 query[:, None, :] -> query[None, :, :]
     Your query axis lines up with the keys, not with the batch: add the new axis in the middle, [:, None, :].
 query[:, None, :] -> query[:, :, None]
-    Your new axis is the last one, so the hidden units of the query line up with the keys. Add it in the
-    middle: [:, None, :].
+    Your new axis is the last one, so the hidden units of the query line up with the keys. Add it in the middle: [:,
+    None, :].
 hidden @ v -> torch.softmax(hidden @ v, dim=-1)
 hidden @ v -> torch.softmax(hidden @ v, dim=0)
 hidden @ v -> torch.log_softmax(hidden @ v, dim=-1)
     You applied the softmax already. Return the scores.
 torch.tanh( -> (
 + hidden @ v -> torch.softmax(hidden @ v, dim=-1)
-    There are two mistakes. There is no tanh of the sum of the two projections. And you applied the softmax
-    already: return the scores.
+    There are two mistakes. There is no tanh of the sum of the two projections. And you applied the softmax already:
+    return the scores.
 hidden @ v -> (hidden @ v).exp()
     You applied exp already. Return the scores: the softmax computes exp itself.
 query[:, None, :] -> query[0]
@@ -65,8 +65,8 @@ hidden @ v -> hidden @ v[:, None]
 hidden @ v -> (hidden @ v).T
     Your result is (key, batch). Return (batch, key).
 query @ W.T -> query @ W
-    W is (hidden, query_size), so the projection of a batch of rows is query @ W.T. With a square W there is
-    no error message.
+    W is (hidden, query_size), so the projection of a batch of rows is query @ W.T. With a square W there is no error
+    message.
 query @ W.T -> query
     The query is not projected: W is not used.
 :] + projected_keys -> :] + projected_keys @ W.T
@@ -78,8 +78,7 @@ query @ W.T -> query
 {HIDDEN} -> torch.tanh(torch.tanh(projected_query)[:, None, :] + torch.tanh(projected_keys))
 {HIDDEN} -> torch.tanh(torch.tanh(projected_query)[:, None, :] + projected_keys)
 {HIDDEN} -> torch.tanh(projected_query[:, None, :] + torch.tanh(projected_keys))
-    There is a tanh too many or on the wrong term. Add the two projections as they are, and apply one tanh to
-    the sum.
+    There is a tanh too many or on the wrong term. Add the two projections as they are, and apply one tanh to the sum.
 hidden @ v -> torch.tanh(hidden @ v)
     You apply a second tanh, to the score. One is enough: the one of the hidden units.
 hidden @ v -> hidden
@@ -98,10 +97,7 @@ projected_query[:, None, :] + projected_keys -> projected_query[:, None, :].expa
 """
 
 EXERCISE = Exercise(
-    name="additive_scores",
-    notebook="02_scoring_functions",
     title="One step of a decoder: additive scores with keys that are projected already",
-    reference=additive_scores,
     solution=additive_scores,
     cases=(
         Case(  # as many keys as sequences: a wrong axis for the query raises no error

@@ -35,8 +35,8 @@ def _reference(query, key, h):
 SQUARES = "query_norm - 2 * query @ key.mT + key_norm"
 MISTAKES = f"""
 {SQUARES} -> ((query[..., :, None, :] - key[..., None, :, :]) ** 2).sum(dim=-1)
-    Right, but you make the tensor of all differences, (…, query, key, d). The expanded square does without:
-    ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².
+    Right, but you make the tensor of all differences, (…, query, key, d). The expanded square does without: ‖q − k‖²
+    = ‖q‖² − 2 q·k + ‖k‖².
 -squares -> squares
     The sign is wrong: this score grows with the distance, so the farthest key gets the largest weight.
 @ key.mT + key_norm -> @ key.mT
@@ -77,30 +77,28 @@ return scores -> return torch.softmax(scores, dim=-1)
     … / 2 * h**2 divides by 2 and multiplies by h². Put the denominator in parentheses: … / (2 * h**2).
 [..., :, None] -> [:, None]
 + [..., None, :] -> [None, :]
-    Right for one sequence. With batch axes in front, [:, None] and [None, :] insert the new axis in the wrong
-    place: use [..., :, None] and [..., None, :].
+    Right for one sequence. With batch axes in front, [:, None] and [None, :] insert the new axis in the wrong place:
+    use [..., :, None] and [..., None, :].
 key.mT -> key.T
 key.mT -> key.t()
 key.mT -> key.transpose(0, 1)
-    Right for one sequence. With batch axes in front, only the last two axes of the keys must be exchanged:
-    key.mT, or key.transpose(-2, -1). On a 3-D tensor, .T reverses all three.
+    Right for one sequence. With batch axes in front, only the last two axes of the keys must be exchanged: key.mT, or
+    key.transpose(-2, -1). On a 3-D tensor, .T reverses all three.
 [..., :, None] -> [..., None, :]
 + key.square().sum(dim=-1)[..., None, :] -> key.square().sum(dim=-1)[..., :, None]
-    The two norms are on each other's axes. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to the columns,
-    [..., None, :].
-[..., None, :] -> [..., :, None]
-    Both norms are columns, so the two axes do not match. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to
-    the columns, [..., None, :].
-[..., :, None] -> [..., None, :]
-    Both norms lie along the keys. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to the columns, [..., None,
+    The two norms are on each other's axes. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to the columns, [..., None,
     :].
+[..., None, :] -> [..., :, None]
+    Both norms are columns, so the two axes do not match. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to the
+    columns, [..., None, :].
+[..., :, None] -> [..., None, :]
+    Both norms lie along the keys. ‖q‖² belongs to the rows, [..., :, None], ‖k‖² to the columns, [..., None, :].
 key.square() -> query.square()
     Both norms are those of the queries. The last term is ‖k‖².
 -squares / (2 * h**2) -> query @ key.mT
 -squares / (2 * h**2) -> query @ key.mT / h
 -squares / (2 * h**2) -> query @ key.mT / h**2
-    This is the dot product over a constant. The two squared norms are missing: ‖q − k‖² = ‖q‖² − 2 q·k +
-    ‖k‖².
+    This is the dot product over a constant. The two squared norms are missing: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².
 return scores -> return scores / query.shape[-1]
     You average over the components. The squared distance is their sum.
 (2 * h**2) -> 2
@@ -120,8 +118,6 @@ mT + key_norm -> mT - key_norm
 """
 
 EXERCISE = Exercise(
-    name="gaussian_scores",
-    notebook="02_scoring_functions",
     title="Gaussian scores from dot products and norms",
     reference=_reference,
     solution=gaussian_scores,

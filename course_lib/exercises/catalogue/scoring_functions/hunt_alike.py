@@ -21,11 +21,11 @@ SOFTMAX = "torch.softmax(scores, dim=-1)"
 MISTAKES = f"""
 torch.tanh( -> (
 + hidden @ v -> torch.tanh(hidden @ v)
-    A tanh of the finished score makes the rows differ, but every score is now between -1 and 1. Apply it to
-    the hidden units, before the product with v.
+    A tanh of the finished score makes the rows differ, but every score is now between -1 and 1. Apply it to the
+    hidden units, before the product with v.
 torch.tanh( -> (
-    Without a tanh of the sum, the score is still a term of the query plus a term of the key. Keep one tanh,
-    and find what it has to be applied to.
+    Without a tanh of the sum, the score is still a term of the query plus a term of the key. Keep one tanh, and find
+    what it has to be applied to.
 from_query + from_key -> from_query * from_key
 {HIDDEN} -> torch.tanh(from_query) * torch.tanh(from_key)
 {HIDDEN} -> from_query * from_key
@@ -42,16 +42,15 @@ torch.tanh( -> torch.relu(
     With any nonlinearity query and key interact, so a ReLU works too. Bahdanau et al. use a tanh.
 {HIDDEN} -> torch.relu(from_query) + torch.relu(from_key)
 {HIDDEN} -> torch.sigmoid(from_query) + torch.sigmoid(from_key)
-    With another function of each projection, the score is still a term of the query plus a term of the key.
-    Keep the tanh, and find what it has to be applied to.
+    With another function of each projection, the score is still a term of the query plus a term of the key. Keep the
+    tanh, and find what it has to be applied to.
 {HIDDEN} -> {TANHS}
 + dim=-1 -> dim=0
-    The axis was right. With a softmax over the queries, the weights of one query no longer sum to 1. And the
-    rows are still alike before it.
+    The axis was right. With a softmax over the queries, the weights of one query no longer sum to 1. And the rows are
+    still alike before it.
 {HIDDEN} -> {TANHS}
 + {SOFTMAX} -> scores
-    The softmax is gone: return the weights. And the score is still a term of the query plus a term of the
-    key.
+    The softmax is gone: return the weights. And the score is still a term of the query plus a term of the key.
 dim=-1 -> dim=0
     Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
 from_query + from_key -> from_query - from_key
@@ -60,8 +59,8 @@ from_query + from_key -> from_key - from_query
 {HIDDEN} -> torch.tanh({TANHS})
 {HIDDEN} -> torch.tanh(torch.tanh(from_query) + from_key)
 {HIDDEN} -> torch.tanh(from_query + torch.tanh(from_key))
-    There is a tanh too many: you apply it to a projection and to the sum. Add the two projections as they
-    are, and apply one tanh to the sum.
+    There is a tanh too many: you apply it to a projection and to the sum. Add the two projections as they are, and
+    apply one tanh to the sum.
 hidden @ v -> torch.tanh(hidden @ v)
 {HIDDEN} -> torch.tanh(torch.tanh(from_query + from_key))
     There is a tanh too many. One tanh of the sum of the two projections is enough.
@@ -88,10 +87,7 @@ torch.tanh( -> (
 """
 
 EXERCISE = Exercise(
-    name="hunt_alike",
-    notebook="02_scoring_functions",
     title="Bug hunt: three queries, one row of weights",
-    reference=align,
     solution=align,
     cases=(
         Case(

@@ -21,8 +21,8 @@ def look_up(query, key, value):
 ROOT = "math.sqrt(key.shape[-1])"
 MISTAKES = f"""
 / {ROOT} ->
-    The dimension of the values is gone, and the scale with it. The variance of the scores grows with the
-    dimension of the keys.
+    The dimension of the values is gone, and the scale with it. The variance of the scores grows with the dimension of
+    the keys.
 key.shape[-1] -> key.shape[-2]
     Now it is the number of keys. A score is a sum over the components of one key.
 {ROOT} -> key.shape[-1]
@@ -37,8 +37,8 @@ key.shape[-1] -> query.shape[-2]
     dimension.
 key.shape[-1] -> key.shape[0]
 key.shape[-1] -> query.shape[0]
-    shape[0] is the number of keys or queries, or the batch size where there are batch axes in front. A score
-    is a sum over the components of one key: key.shape[-1].
+    shape[0] is the number of keys or queries, or the batch size where there are batch axes in front. A score is a sum
+    over the components of one key: key.shape[-1].
 / {ROOT} -> * {ROOT}
     The right dimension, but you multiply by √d. Divide, so that the variance of the scores stays 1.
 / {ROOT} -> / key.shape[-1] ** 2
@@ -48,13 +48,12 @@ key.shape[-1] -> query.shape[0]
 {ROOT} -> 8
 {ROOT} -> 10
 {ROOT} -> math.sqrt(2)
-    You divide by a fixed number. The dimension of the keys differs from call to call: use
-    math.sqrt(key.shape[-1]).
+    You divide by a fixed number. The dimension of the keys differs from call to call: use math.sqrt(key.shape[-1]).
 dim=-1 -> dim=-2
     Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
 dim=-1 -> dim=0
-    Your softmax runs over the first axis: the queries, or the batch where there is one. The weights of one
-    query sum to 1 over the keys: dim=-1.
+    Your softmax runs over the first axis: the queries, or the batch where there is one. The weights of one query sum
+    to 1 over the keys: dim=-1.
 key.shape[-1] -> (key.shape[-1] + value.shape[-1])
 key.shape[-1] -> (key.shape[-1] * value.shape[-1])
 {ROOT} -> value.shape[-1]
@@ -65,17 +64,16 @@ key.shape[-1] -> min(key.shape[-1], value.shape[-1])
 {ROOT} -> torch.linalg.vector_norm(key)
 {ROOT} -> key.norm(dim=-1)[..., None, :]
 {ROOT} -> query.norm(dim=-1, keepdim=True)
-    You divide by a norm, which depends on the numbers in the vectors. The scale depends on their dimension
-    alone: √d.
+    You divide by a norm, which depends on the numbers in the vectors. The scale depends on their dimension alone: √d.
 {ROOT} -> (query.norm(dim=-1, keepdim=True) * key.norm(dim=-1)[..., None, :])
     You divide by the norms, so the scores are cosine similarities. Divide the dot products by √d.
 {ROOT} -> (query @ key.mT).std()
-    You divide by the standard deviation of these scores, which depends on the numbers in the vectors. The
-    scale depends on their dimension alone: √d.
+    You divide by the standard deviation of these scores, which depends on the numbers in the vectors. The scale
+    depends on their dimension alone: √d.
 key.shape[-1] -> value.shape[-1]
 + dim=-1 -> dim=-2
-    There are two mistakes. Your softmax runs over the queries; it must run over the keys: dim=-1. The scale
-    still depends on the values.
+    There are two mistakes. Your softmax runs over the queries; it must run over the keys: dim=-1. The scale still
+    depends on the values.
 torch.softmax(scores, dim=-1) -> scores
     The softmax is gone: these are scores, not weights.
 dim=-1 -> dim=1
@@ -87,8 +85,6 @@ key.mT -> key.T
 """
 
 EXERCISE = Exercise(
-    name="hunt_width",
-    notebook="02_scoring_functions",
     title="Bug hunt: zeros that should change nothing",
     reference=lambda q, k, v: attend(ScaledDotScore()(q, k), v).output,
     solution=look_up,

@@ -36,32 +36,32 @@ MISTAKES = rf"""
 -torch.inf -> -100.0
 -torch.inf -> -100.0
 + {NOT_EMPTIED}
-    Your masked scores are -100, and a real score may be lower: here -140. Masked scores must be -inf, and the
-    weights of a sequence of length 0 must be 0.
+    Your masked scores are -100, and a real score may be lower: here -140. Masked scores must be -inf, and the weights
+    of a sequence of length 0 must be 0.
 -torch.inf -> torch.inf
 -torch.inf -> torch.inf
 + {NOT_EMPTIED}
     You fill masked scores with +inf. They must be -inf, so that exp of them is 0.
 {NO_MASK}
 + {TIMES_MASK}
-    You mask after the softmax, so padding still takes part in it and the weights that remain no longer sum to
-    1. Mask the scores instead.
+    You mask after the softmax, so padding still takes part in it and the weights that remain no longer sum to 1. Mask
+    the scores instead.
 {NOT_EMPTIED}
     A fully masked row gives NaN: its softmax is 0/0. The weights of a sequence of length 0 must all be 0.
 {MINUS_1E9}
 + {NOT_EMPTIED}
-    A fully masked row gets equal weights, because all its scores are equal (-1e9, or 0 where you filled the
-    whole row). The weights of a sequence of length 0 must all be 0: set them to 0 after the softmax.
+    A fully masked row gets equal weights, because all its scores are equal (-1e9, or 0 where you filled the whole
+    row). The weights of a sequence of length 0 must all be 0: set them to 0 after the softmax.
 {SOFTMAX} -> (scores.exp() / scores.exp().sum(dim=-1, keepdim=True).clamp(min=1e-12))
 {SOFTMAX} -> (scores.exp() / scores.exp().sum(dim=-1, keepdim=True))
-    You apply exp to the scores as they are. It is 0 for -140 and infinite for 120. torch.softmax subtracts
-    the largest score of the row first.
+    You apply exp to the scores as they are. It is 0 for -140 and infinite for 120. torch.softmax subtracts the
+    largest score of the row first.
 {NO_MASK}
 + weights @ value -> (weights * mask / (weights * mask).sum(dim=-1, keepdim=True).clamp(min=1e-12)) @ value
 {NO_MASK}
 + weights @ value -> (weights * mask / (weights * mask).sum(dim=-1, keepdim=True)) @ value
-    You mask after the softmax and normalise again. If a masked score is much larger than the others, all
-    remaining weights are 0 after rounding. Mask the scores instead.
+    You mask after the softmax and normalise again. If a masked score is much larger than the others, all remaining
+    weights are 0 after rounding. Mask the scores instead.
 positions < lengths -> positions >= lengths
 positions < lengths -> positions >= lengths
 + {FROM_MASK}
@@ -75,22 +75,22 @@ positions < lengths -> positions >= lengths
 + {NOT_EMPTIED}
 positions < lengths -> positions >= lengths
 + {NOT_EMPTIED}
-    Your mask is inverted: the padding gets the weights. masked_fill fills where its argument is True. And a
-    sequence of length 0 needs weights of 0.
+    Your mask is inverted: the padding gets the weights. masked_fill fills where its argument is True. And a sequence
+    of length 0 needs weights of 0.
 (~mask, -torch.inf) -> (mask, -1e9)
 + {TIMES_MASK}
-    You fill the real keys, and then set the weights of the padding to 0, so nothing is left. masked_fill
-    fills where its argument is True: ~mask.
+    You fill the real keys, and then set the weights of the padding to 0, so nothing is left. masked_fill fills where
+    its argument is True: ~mask.
 positions < lengths -> positions > lengths
 positions < lengths -> positions > lengths
 + {MINUS_1E9}
-    Your mask is inverted, and off by one: the padding after its first key gets the weights. Key j is allowed
-    if j < length.
+    Your mask is inverted, and off by one: the padding after its first key gets the weights. Key j is allowed if j <
+    length.
 positions < lengths -> positions <= lengths
 positions < lengths -> positions <= lengths
 + {FROM_MASK}
-    Off by one: each sequence attends to one key of its padding. Positions begin at 0, so key j is allowed if
-    j < length.
+    Off by one: each sequence attends to one key of its padding. Positions begin at 0, so key j is allowed if j <
+    length.
 positions < lengths[:, None, None] -> positions < lengths[:, None, None] - 1
 positions < lengths[:, None, None] -> positions < lengths[:, None, None] - 1
 + {FROM_MASK}
@@ -102,14 +102,14 @@ positions < lengths[:, None, None] -> positions < lengths[:, None, None] - 1
 positions < lengths[:, None, None] -> positions < lengths[:, None, None] - 1
 + {MINUS_1E9}
 + {NOT_EMPTIED}
-    Off by one: the last real key of each sequence is masked. Key j is allowed if j < length. And a sequence
-    of length 0 needs weights of 0.
+    Off by one: the last real key of each sequence is masked. Key j is allowed if j < length. And a sequence of length
+    0 needs weights of 0.
 positions < lengths[:, None, None] -> positions < lengths.max()
     All sequences get the mask of the longest one. Each sequence has its own length: lengths[:, None, None].
 positions < lengths[:, None, None] -> positions < lengths.max()
 + {NOT_EMPTIED}
-    All sequences get the mask of the longest one. Each sequence has its own length: lengths[:, None, None].
-    And a sequence of length 0 needs weights of 0.
+    All sequences get the mask of the longest one. Each sequence has its own length: lengths[:, None, None]. And a
+    sequence of length 0 needs weights of 0.
 torch.arange(scores.shape[-1]) -> torch.arange(scores.shape[-2])[:, None]
 torch.arange(scores.shape[-1]) -> torch.arange(scores.shape[-2])[:, None]
 + {FROM_MASK}
@@ -124,8 +124,8 @@ torch.arange(scores.shape[-1]) -> torch.arange(scores.shape[-2])
 < lengths[:, None, None] -> < lengths[:, None]
 + {MINUS_1E9}
 + {NOT_EMPTIED}
-    Your mask is (batch, key). Against (batch, query, key) its first axis lines up with the queries. Add an
-    axis: lengths[:, None, None].
+    Your mask is (batch, key). Against (batch, query, key) its first axis lines up with the queries. Add an axis:
+    lengths[:, None, None].
 torch.arange(scores.shape[-1]) -> torch.arange(int(lengths.max()))
 torch.arange(scores.shape[-1]) -> torch.arange(int(lengths.max()))
 + {NOT_EMPTIED}
@@ -144,8 +144,8 @@ dim=-1 -> dim=-2
 dim=-1 -> dim=-2
 + {MINUS_1E9}
 + {NOT_EMPTIED}
-    Your softmax is over the queries. The weights of one query sum to 1 over the keys: dim=-1. And the weights
-    of masked keys must be 0.
+    Your softmax is over the queries. The weights of one query sum to 1 over the keys: dim=-1. And the weights of
+    masked keys must be 0.
 dim=-1 -> dim=0
     Your softmax is over the batch. The weights of one query sum to 1 over the keys: dim=-1.
 {NO_MASK}
@@ -156,25 +156,23 @@ softmax(scores, -> softmax(scores / value.shape[-1] ** 0.5,
 softmax(scores, -> softmax(scores / scores.shape[-1] ** 0.5,
     You divide the scores by a root. They are given; only mask, softmax and weighted sum are left.
 {SOFTMAX} -> (scores.exp() / (scores.exp().sum(dim=-1, keepdim=True) + 1e-3))
-    You add a constant to the denominator, so the weights of a row sum to less than 1. And exp of the scores
-    as they are is 0 for -140 and infinite for 120: torch.softmax subtracts the largest score of the row
-    first.
+    You add a constant to the denominator, so the weights of a row sum to less than 1. And exp of the scores as they
+    are is 0 for -140 and infinite for 120: torch.softmax subtracts the largest score of the row first.
 {SOFTMAX} -> (scores.exp() / scores.exp().sum(dim=-1, keepdim=True))
 + {NOT_EMPTIED}
-    You apply exp to the scores as they are. It is 0 for -140 and infinite for 120. torch.softmax subtracts
-    the largest score of the row first. And a sequence of length 0 gives 0/0 here.
+    You apply exp to the scores as they are. It is 0 for -140 and infinite for 120. torch.softmax subtracts the
+    largest score of the row first. And a sequence of length 0 gives 0/0 here.
 weights @ value -> weights
     These are the weights. Return the output: weights @ value.
 weights @ value -> (weights @ value).sum(dim=1)
 weights @ value -> (weights @ value).mean(dim=1)
     You combine the outputs of the queries. Return one output per query, (batch, query, value_size).
 scores.masked_fill(~mask, -torch.inf) -> scores + mask * -1e9
-    You add a large negative number where the mask is True, which are the real keys. Add it where the mask is
-    False.
+    You add a large negative number where the mask is True, which are the real keys. Add it where the mask is False.
 scores.masked_fill(~mask, -torch.inf) -> scores + mask * -1e9
 + {NOT_EMPTIED}
-    You add a large negative number where the mask is True, which are the real keys. Add it where the mask is
-    False. And a sequence of length 0 needs weights of 0.
+    You add a large negative number where the mask is True, which are the real keys. Add it where the mask is False.
+    And a sequence of length 0 needs weights of 0.
 scores.masked_fill(~mask, -torch.inf) -> scores + mask
 scores.masked_fill(~mask, -torch.inf) -> scores + mask
 + {NOT_EMPTIED}
@@ -184,8 +182,8 @@ scores.masked_fill(~mask, -torch.inf) -> scores * mask
     You use the scores as weights. Take a softmax over the real keys first.
 {NO_MASK}
 + weights @ value -> (weights * mask) @ value / lengths[:, None, None].clamp(min=1)
-    You divide by the length of the sequence. The weights of a row must sum to 1: mask the scores before the
-    softmax, which normalises.
+    You divide by the length of the sequence. The weights of a row must sum to 1: mask the scores before the softmax,
+    which normalises.
 weights @ value -> weights @ value / lengths[:, None, None].clamp(min=1)
     You divide by the length of the sequence. The weights of a row sum to 1 already.
 """
@@ -194,8 +192,6 @@ _SCORES = torch.tensor([[[1.0, 2.0, 3.0], [0.0, 1.0, -1.0]]])  # (1, 2, 3)
 _VALUE = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]])  # (1, 3, 2)
 
 EXERCISE = Exercise(
-    name="masked_attention",
-    notebook="02_scoring_functions",
     title="Attention over padded sequences, from scores to output",
     reference=lambda scores, lengths, value: (
         attend(scores, value, padding_mask(lengths, scores.shape[-1])).output

@@ -23,14 +23,14 @@ MISTAKES = f"""
 {SCALE} ->
     The scale is missing. Divide by the square root of the dimension of the projected vectors.
 A.shape[0] -> query.shape[-1]
-    You scale by the dimension of the query before its projection. The dot product is a sum of as many terms
-    as the projected vectors have components.
+    You scale by the dimension of the query before its projection. The dot product is a sum of as many terms as the
+    projected vectors have components.
 A.shape[0] -> key.shape[-1]
-    You scale by the dimension of the key before its projection. The dot product is a sum of as many terms as
-    the projected vectors have components.
+    You scale by the dimension of the key before its projection. The dot product is a sum of as many terms as the
+    projected vectors have components.
 A.shape[0] -> (query.shape[-1] + key.shape[-1])
-    You scale by the dimensions of query and key before their projection. The dot product is a sum of as many
-    terms as the projected vectors have components.
+    You scale by the dimensions of query and key before their projection. The dot product is a sum of as many terms as
+    the projected vectors have components.
 {SCALE} -> / A.shape[0]
     You divide by the dimension itself. Divide by its square root.
 return scores -> return torch.softmax(scores, dim=-1)
@@ -51,8 +51,8 @@ A.shape[0] -> len(key)
     You scale by the number of keys. The dot product is a sum of as many terms as the projected vectors have
     components.
 A.shape[0] -> len(query)
-    You scale by the number of queries. The dot product is a sum of as many terms as the projected vectors
-    have components.
+    You scale by the number of queries. The dot product is a sum of as many terms as the projected vectors have
+    components.
 {SCALE} -> / 2
 {SCALE} -> / 8
     You divide by a fixed number. The dimension of the projected vectors differs from call to call:
@@ -62,14 +62,13 @@ query @ A.T -> query @ B.T
     A and B are exchanged: A projects the queries, B the keys.
 query @ A.T -> query @ A
 + key @ B.T -> key @ B
-    You multiply by A and B without transposing them. They are (hidden, size of the input), so use query @ A.T
-    and key @ B.T. With square matrices there is no error message.
+    You multiply by A and B without transposing them. They are (hidden, size of the input), so use query @ A.T and key
+    @ B.T. With square matrices there is no error message.
 query @ A.T -> query @ A
-    A is not transposed. It is (hidden, query_size), so use query @ A.T. With a square matrix there is no
-    error message.
-key @ B.T -> key @ B
-    B is not transposed. It is (hidden, key_size), so use key @ B.T. With a square matrix there is no error
+    A is not transposed. It is (hidden, query_size), so use query @ A.T. With a square matrix there is no error
     message.
+key @ B.T -> key @ B
+    B is not transposed. It is (hidden, key_size), so use key @ B.T. With a square matrix there is no error message.
 key @ B.T -> key @ A.T
     You project the keys with A as well. Keys have a projection of their own, B.
 query @ A.T -> query @ B.T
@@ -92,8 +91,6 @@ q @ k.T {SCALE} -> (q[:, None] + k[None]).sum(dim=-1)
 """
 
 EXERCISE = Exercise(
-    name="projected_scores",
-    notebook="02_scoring_functions",
     title="The score of the Transformer: two projections, one dot product",
     reference=lambda q, k, A, B: ScaledDotScore()(q @ A.mT, k @ B.mT),
     solution=projected_scores,

@@ -29,17 +29,17 @@ MISTAKES = rf"""
 + {ZEROS} -> weights
     A fully masked query gets 0/0 = NaN here. Its output must be all zeros.
 {ZEROS} -> weights
-    A fully masked query gets equal weights, and so the mean of masked values, because all its scores are
-    equal (-1e9, or 0 where you filled the whole row). Set its weights to 0 after the softmax.
+    A fully masked query gets equal weights, and so the mean of masked values, because all its scores are equal (-1e9,
+    or 0 where you filled the whole row). Set its weights to 0 after the softmax.
 -torch.inf -> 0.0
 -torch.inf -> 0.0
 + {ZEROS} -> weights
-    You set masked scores to 0, or close to it (1e-9). exp(0) is 1, so a masked key still gets weight. Its
-    score must be -inf.
+    You set masked scores to 0, or close to it (1e-9). exp(0) is 1, so a masked key still gets weight. Its score must
+    be -inf.
 -torch.inf -> -1.0
 -torch.inf -> -10.0
-    Your score for masked keys is not low enough: they still get weight, if only beside large negative scores.
-    It must be -inf.
+    Your score for masked keys is not low enough: they still get weight, if only beside large negative scores. It must
+    be -inf.
 -torch.inf -> torch.inf
     You fill masked scores with +inf, which gives NaN. They must be -inf.
 {MASK} -> scores + ~mask * -torch.inf
@@ -55,13 +55,13 @@ MISTAKES = rf"""
 + {ZEROS} -> weights
     The mask is an argument, but it is not used.
 {MASK} -> scores
-    Only fully masked queries get zeros; in the other rows masked keys keep their weight. Set the scores of
-    all masked keys to -inf.
+    Only fully masked queries get zeros; in the other rows masked keys keep their weight. Set the scores of all masked
+    keys to -inf.
 fully_masked = ~ -> mask = ~mask\nfully_masked = ~
     Your mask is inverted. In this course True means 'may attend'.
 (~mask, -> (mask,
-    You fill the scores of the allowed keys. True means 'may attend', and masked_fill fills where its argument
-    is True: fill where ~mask is True.
+    You fill the scores of the allowed keys. True means 'may attend', and masked_fill fills where its argument is
+    True: fill where ~mask is True.
 (~mask, -> (mask,
 + {FINITE} -> scores
 + {ZEROS} -> weights
@@ -72,20 +72,19 @@ fully_masked = ~ -> mask = ~mask\nfully_masked = ~
 (~mask, -torch.inf -> (mask, 0.0
 + {FINITE} -> scores
 + {ZEROS} -> weights
-    Your mask is inverted: True means 'may attend', and masked_fill fills where its argument is True. And a
-    fully masked query must get zeros.
+    Your mask is inverted: True means 'may attend', and masked_fill fills where its argument is True. And a fully
+    masked query must get zeros.
 ~mask.any -> mask.any
-    The rows that you set to zero are those with an allowed key. A query is fully masked if it may attend to
-    nothing: ~mask.any(dim=-1, keepdim=True).
+    The rows that you set to zero are those with an allowed key. A query is fully masked if it may attend to nothing:
+    ~mask.any(dim=-1, keepdim=True).
 mask.any -> mask.all
     Every query with a masked key gets zeros. Only a query that may attend to nothing must: ~mask.any(dim=-1,
     keepdim=True).
 any(dim=-1 -> any(dim=-2
-    You look for keys that no query may attend to (dim=-2). A query is fully masked if it may attend to no
-    key: dim=-1.
+    You look for keys that no query may attend to (dim=-2). A query is fully masked if it may attend to no key:
+    dim=-1.
 dim=-1, keepdim=True -> dim=-1
-    fully_masked has no key axis, so it is aligned with the wrong axes of the scores. Keep the axis:
-    keepdim=True.
+    fully_masked has no key axis, so it is aligned with the wrong axes of the scores. Keep the axis: keepdim=True.
 scores, dim=-1 -> scores, dim=-2
 {FINITE} -> scores
 + scores, dim=-1 -> scores, dim=-2
@@ -102,17 +101,15 @@ scores, dim=-1 -> scores, dim=0
 math.sqrt(query.shape[-1]) -> query.shape[-1]
     You divide by d. The variance of the scores is then 1/d instead of 1. Divide by √d.
 query.shape[-1] -> value.shape[-1]
-    You divide by the root of the dimension of the values. A score is a sum over the components of a query and
-    a key: use their dimension.
+    You divide by the root of the dimension of the values. A score is a sum over the components of a query and a key:
+    use their dimension.
 query.shape[-1] -> key.shape[-2]
-    You divide by the root of the number of keys. A score is a sum over the components of one key: use
-    key.shape[-1].
+    You divide by the root of the number of keys. A score is a sum over the components of one key: use key.shape[-1].
 query.shape[-1] -> query.shape[-2]
     You divide by the root of the number of queries. A score is a sum over the components of one query: use
     query.shape[-1].
 query.shape[-1] -> len(query)
-    You divide by the root of the batch size. A score is a sum over the components of one query: use
-    query.shape[-1].
+    You divide by the root of the batch size. A score is a sum over the components of one query: use query.shape[-1].
 / math.sqrt -> * math.sqrt
     You multiply the scores by √d. Divide, so that their variance does not grow with the dimension.
 {SCALE} ->
@@ -132,16 +129,15 @@ scores = query @ -> scores = -query @
 + {FINITE} -> scores
 + {SOFTMAX} -> scores.exp() * mask / (scores.exp() * mask).sum(dim=-1, keepdim=True)
 + {ZEROS} -> weights
-    You apply exp to the scores as they are, which overflows or underflows for large scores. torch.softmax
-    subtracts the largest score of the row first.
+    You apply exp to the scores as they are, which overflows or underflows for large scores. torch.softmax subtracts
+    the largest score of the row first.
 {SOFTMAX} -> torch.sigmoid(scores)
-    A sigmoid gives each key a weight on its own. The weights of a query must sum to 1: use a softmax over the
-    keys.
+    A sigmoid gives each key a weight on its own. The weights of a query must sum to 1: use a softmax over the keys.
 {SOFTMAX} -> scores
 {MASK} -> scores * mask
 + {SOFTMAX} -> scores
-    You use the scores as weights. Apply a softmax over the allowed keys, so that the weights are positive and
-    sum to 1.
+    You use the scores as weights. Apply a softmax over the allowed keys, so that the weights are positive and sum to
+    1.
 query @ key.mT -> key @ query.mT
     Your scores are key @ query.mT, (key, query). Each row belongs to a query: query @ key.mT.
 @ value -> @ key
@@ -150,8 +146,8 @@ query @ key.mT -> query @ value.mT
     You compare the query with the values. The scores are dot products of queries and keys.
 query @ key.mT -> query @ value.mT
 + @ value -> @ key
-    Keys and values are exchanged. The query is compared with the keys, and the output is the weighted sum of
-    the values.
+    Keys and values are exchanged. The query is compared with the keys, and the output is the weighted sum of the
+    values.
 fully_masked = ~ -> mask = mask.mT\nfully_masked = ~
 + 0.0) @ value -> 0.0).mT @ value
     The mask and the weights are transposed. The mask is (query, key), as the scores are.
@@ -161,20 +157,19 @@ fully_masked = ~ -> mask = mask.mT\nfully_masked = ~
     The weights are transposed. They are (query, key), so the output is weights @ value.
 -torch.inf -> 0.0
 + {ZEROS} -> (weights * mask)
-    You set masked scores to 0 and their weights to 0 afterwards, so the weights that remain do not sum to 1.
-    Masked scores must be -inf before the softmax.
+    You set masked scores to 0 and their weights to 0 afterwards, so the weights that remain do not sum to 1. Masked
+    scores must be -inf before the softmax.
 {MASK} -> scores + mask
 {MASK} -> scores + mask
 + {FINITE} -> scores
 + {ZEROS} -> weights
-    You add the mask to the scores, so an allowed key gets 1 more than a masked one. Masked scores must become
-    -inf.
+    You add the mask to the scores, so an allowed key gets 1 more than a masked one. Masked scores must become -inf.
 {MASK} -> scores + mask * -1e9
 {MASK} -> scores + mask * -1e9
 + {FINITE} -> scores
 + {ZEROS} -> weights
-    You add a large negative number where the mask is True, which are the allowed keys. Add it where the mask
-    is False, and give fully masked queries zeros.
+    You add a large negative number where the mask is True, which are the allowed keys. Add it where the mask is
+    False, and give fully masked queries zeros.
 """
 
 _SQUARE = {  # no mistake raises an error
@@ -185,8 +180,6 @@ _SQUARE = {  # no mistake raises an error
 }
 
 EXERCISE = Exercise(
-    name="attention_from_scratch",
-    notebook="04_self_and_cross_attention",
     title="Scaled dot-product attention with a mask",
     reference=lambda q, k, v, m: scaled_dot_product_attention(q, k, v, m).output,
     solution=attention_from_scratch,

@@ -21,15 +21,14 @@ def cross_attention(x, memory, W_q, W_k, W_v):
 SCALE = "/ math.sqrt(q.shape[-1])"
 MISTAKES = rf"""
 = memory => = x
-    Keys and values come from x, so memory makes no difference: that is self-attention. Project them from
-    memory.
+    Keys and values come from x, so memory makes no difference: that is self-attention. Project them from memory.
 k = memory -> k = x
     Your keys come from x. Keys and values belong together: both are projections of memory.
 v = memory -> v = x
     Your values come from x. Keys and values belong together: both are projections of memory.
 q = x -> q = memory
-    Your queries come from memory, so x makes no difference: that is self-attention of memory. Project the
-    queries from x.
+    Your queries come from memory, so x makes no difference: that is self-attention of memory. Project the queries
+    from x.
 q = x -> q = memory
 + = memory => = x
     Here memory attends to x. Exchange the two: queries from x, keys and values from memory.
@@ -37,25 +36,24 @@ q = x -> q = memory
 W_q.T -> W_q
 W_k.T -> W_k
 W_v.T -> W_v
-    You multiply by W without transposing it. nn.Linear stores W as (d_head, d_in), so use x @ W.T. With a
-    square W there is no error message.
+    You multiply by W without transposing it. nn.Linear stores W as (d_head, d_in), so use x @ W.T. With a square W
+    there is no error message.
 {SCALE} ->
     The scale is missing. Divide the scores by √d_head.
 math.sqrt(q.shape[-1]) -> math.sqrt(x.shape[-1])
-    You scale by the dimension of x before the projection. The dot product is a sum of d_head terms, one per
-    component of the projected vectors.
+    You scale by the dimension of x before the projection. The dot product is a sum of d_head terms, one per component
+    of the projected vectors.
 math.sqrt(q.shape[-1]) -> math.sqrt(memory.shape[-1])
-    You scale by the dimension of memory before the projection. The dot product is a sum of d_head terms, one
-    per component of the projected vectors.
+    You scale by the dimension of memory before the projection. The dot product is a sum of d_head terms, one per
+    component of the projected vectors.
 math.sqrt(q.shape[-1]) -> math.sqrt(k.shape[1])
-    You scale by the number of keys. The dot product is a sum of d_head terms, one per component of the
-    projected vectors.
-math.sqrt(q.shape[-1]) -> math.sqrt(q.shape[1])
-    You scale by the number of queries. The dot product is a sum of d_head terms, one per component of the
-    projected vectors.
-math.sqrt(q.shape[-1]) -> math.sqrt(len(q))
-    You scale by the batch size. The dot product is a sum of d_head terms, one per component of the projected
+    You scale by the number of keys. The dot product is a sum of d_head terms, one per component of the projected
     vectors.
+math.sqrt(q.shape[-1]) -> math.sqrt(q.shape[1])
+    You scale by the number of queries. The dot product is a sum of d_head terms, one per component of the projected
+    vectors.
+math.sqrt(q.shape[-1]) -> math.sqrt(len(q))
+    You scale by the batch size. The dot product is a sum of d_head terms, one per component of the projected vectors.
 math.sqrt(q.shape[-1]) -> q.shape[-1]
     You divide by d_head. Divide by √d_head.
 / math.sqrt -> * math.sqrt
@@ -73,25 +71,24 @@ dim=-1 -> dim=0
 + {SCALE} ->
 = memory => = x
 + math.sqrt(q.shape[-1]) -> q.shape[-1]
-    There are two mistakes. Keys and values come from memory, not from x. And the scores must be divided by
-    √d_head.
+    There are two mistakes. Keys and values come from memory, not from x. And the scores must be divided by √d_head.
 = memory => = x
 + dim=-1 -> dim=-2
-    There are two mistakes. Keys and values come from memory, not from x. And your softmax runs over the
-    queries; it must run over the keys: dim=-1.
+    There are two mistakes. Keys and values come from memory, not from x. And your softmax runs over the queries; it
+    must run over the keys: dim=-1.
 q = x -> q = memory
 + = memory => = x
 + {SCALE} ->
 q = x -> q = memory
 + = memory => = x
 + math.sqrt(q.shape[-1]) -> q.shape[-1]
-    There are two mistakes. Queries come from x, keys and values from memory. And the scores must be divided
-    by √d_head.
+    There are two mistakes. Queries come from x, keys and values from memory. And the scores must be divided by
+    √d_head.
 q = x -> q = memory
 + = memory => = x
 + dim=-1 -> dim=-2
-    There are two mistakes. Queries come from x, keys and values from memory. And your softmax runs over the
-    queries; it must run over the keys: dim=-1.
+    There are two mistakes. Queries come from x, keys and values from memory. And your softmax runs over the queries;
+    it must run over the keys: dim=-1.
 q @ k.mT -> k @ q.mT
     Your scores are k @ q.mT, (key, query). Each row belongs to a query: q @ k.mT.
 memory @ W_v.T -> memory
@@ -106,8 +103,8 @@ x @ W_q.T -> x
     Nothing is projected: W_q, W_k and W_v are not used.
 W_k.T -> W_v.T
 + W_v.T -> W_k.T
-    W_k and W_v are exchanged: W_k projects the keys, which are compared with the queries, W_v the values,
-    which are averaged.
+    W_k and W_v are exchanged: W_k projects the keys, which are compared with the queries, W_v the values, which are
+    averaged.
 W_q.T -> W_k.T
 + W_k.T -> W_q.T
     W_q and W_k are exchanged: W_q projects the queries, from x, and W_k the keys, from memory.
@@ -135,13 +132,12 @@ q = x @ W_q -> q = memory @ W_k
 q = x @ W_q -> q = memory @ W_v
 + k = memory -> k = x
 + v = memory @ W_v -> v = x @ W_q
-    Here memory attends to x, and the matrices are in another order. Queries are x @ W_q.T; keys and values
-    are memory @ W_k.T and memory @ W_v.T.
+    Here memory attends to x, and the matrices are in another order. Queries are x @ W_q.T; keys and values are memory
+    @ W_k.T and memory @ W_v.T.
 torch.softmax(scores, dim=-1) -> scores
     You use the scores as weights. Apply a softmax over the keys first.
 torch.softmax(scores, dim=-1) -> torch.sigmoid(scores)
-    A sigmoid gives each key a weight on its own. The weights of a query must sum to 1: use a softmax over the
-    keys.
+    A sigmoid gives each key a weight on its own. The weights of a query must sum to 1: use a softmax over the keys.
 @ v -> @ v + q
     You add the projected queries to the output. There is no residual connection in this exercise.
 @ v -> @ v + x
@@ -159,8 +155,6 @@ q @ k.mT {SCALE} -> q / q.norm(dim=-1, keepdim=True) @ (k / k.norm(dim=-1, keepd
 """
 
 EXERCISE = Exercise(
-    name="cross_attention",
-    notebook="04_self_and_cross_attention",
     title="Cross-attention between two sequences",
     reference=lambda x, m, W_q, W_k, W_v: (
         scaled_dot_product_attention(x @ W_q.mT, m @ W_k.mT, m @ W_v.mT).output

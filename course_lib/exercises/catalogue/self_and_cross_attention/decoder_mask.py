@@ -27,35 +27,31 @@ causal & -> causal and
 <= positions[:, None] -> <= positions[:, None] + 1
     Off by one: each query may attend to the next position. A model trained with it learns to copy its label.
 <= -> >=
-    The triangle is transposed: your queries attend to their own position and the future, and the past is
-    masked.
+    The triangle is transposed: your queries attend to their own position and the future, and the past is masked.
 <= -> >
     torch.triu(…, 1) marks what to mask, as nn.MultiheadAttention expects it. Here True means 'may attend'.
 <= -> ==
     Each of your queries attends to its own position only. It may attend to the earlier ones too.
 <= -> !=
-    Your queries may attend to every position but their own. They may attend to their own and the earlier
-    ones.
+    Your queries may attend to every position but their own. They may attend to their own and the earlier ones.
 real[:, None, :] -> real[:, :, None]
 real[:, None, :] -> real[:, None, :] & real[:, :, None]
-    You mask the rows of queries at padding. Their outputs are ignored anyway; mask the keys at padding, and
-    those only: real[:, None, :].
+    You mask the rows of queries at padding. Their outputs are ignored anyway; mask the keys at padding, and those
+    only: real[:, None, :].
 real[:, None, :] -> real
 real[:, None, :] -> real[None, :, :]
-    Your padding mask is (batch, key). Broadcast with (query, key), its batch axis is aligned with the
-    queries. Insert a query axis: real[:, None, :].
+    Your padding mask is (batch, key). Broadcast with (query, key), its batch axis is aligned with the queries. Insert
+    a query axis: real[:, None, :].
 < lengths[:, None] -> <= lengths[:, None]
     Off by one: the first position of padding is allowed. The last real token is at position length - 1.
 < lengths[:, None] -> < lengths[:, None] - 1
     Off by one: the last real token is masked too.
 < lengths[:, None] -> > lengths[:, None]
-    Your padding mask allows the positions after the length, which are padding. Position j is real if j <
-    length.
+    Your padding mask allows the positions after the length, which are padding. Position j is real if j < length.
 < lengths[:, None] -> >= lengths[:, None]
     Your padding mask is inverted: it allows the padding. Position j is real if j < length.
 positions[None, :] < lengths[:, None] -> positions[None, :] >= max_length - lengths[:, None]
-    Your padding is on the left. The real tokens are at positions 0 to length - 1: positions < lengths[:,
-    None].
+    Your padding is on the left. The real tokens are at positions 0 to length - 1: positions < lengths[:, None].
 < lengths[:, None] -> < lengths.max().expand_as(lengths)[:, None]
     All sequences get the length of the longest one. Each has its own: lengths[:, None].
 < lengths[:, None] -> < lengths[:1].expand_as(lengths)[:, None]
@@ -82,8 +78,8 @@ positions[None, :] < lengths[:, None] -> positions[None, :] >= max_length - leng
 {BOTH} -> ({BOTH}).int()
     Your mask holds numbers. It must be boolean: combine comparisons with &, or .bool() at the end.
 {BOTH} -> torch.zeros(len(lengths), max_length, max_length).masked_fill(~({BOTH}), -torch.inf)
-    This is an additive mask, 0 where a pair is allowed and -inf elsewhere. Return the boolean mask: True =
-    may attend.
+    This is an additive mask, 0 where a pair is allowed and -inf elsewhere. Return the boolean mask: True = may
+    attend.
 {BOTH} -> ({BOTH})[:, None]
     There is an axis too many. Return (batch, query, key): real[:, None, :].
 {BOTH} -> ({BOTH}).mT
@@ -91,8 +87,6 @@ positions[None, :] < lengths[:, None] -> positions[None, :] >= max_length - leng
 """
 
 EXERCISE = Exercise(
-    name="decoder_mask",
-    notebook="04_self_and_cross_attention",
     title="The mask of a decoder: causal and without padding",
     reference=lambda lengths, n: combine_masks(causal_mask(n), padding_mask(lengths, n)),
     solution=decoder_mask,

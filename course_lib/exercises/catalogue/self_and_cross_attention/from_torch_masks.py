@@ -39,15 +39,15 @@ attn_mask | -> attn_mask or
     Your padding mask is on the query axis. It belongs on the key axis: key_padding_mask[:, None, :].
 [:, None, :] ->
 [:, None, :] -> [None]
-    (batch, key) is broadcast with (query, key): its batch axis is aligned with the queries. Insert a query
-    axis: key_padding_mask[:, None, :].
+    (batch, key) is broadcast with (query, key): its batch axis is aligned with the queries. Insert a query axis:
+    key_padding_mask[:, None, :].
 [:, None, :] -> [:, None, :] | key_padding_mask[:, :, None]
     You mask queries at padding as well. key_padding_mask is about keys: key_padding_mask[:, None, :].
 [:, None, :] -> [:, None, None, :]
     There is an axis too many. Return (batch, query, key): key_padding_mask[:, None, :].
 key_padding_mask[:, None, :] -> key_padding_mask[0].expand(len(key_padding_mask), 1, -1)
-    Every sequence gets the padding of the first one. key_padding_mask has one row per sequence:
-    key_padding_mask[:, None, :].
+    Every sequence gets the padding of the first one. key_padding_mask has one row per sequence: key_padding_mask[:,
+    None, :].
 key_padding_mask[:, None, :] -> key_padding_mask.any(dim=0).expand(len(key_padding_mask), 1, -1)
     You mask in every sequence what is padding in any of them. key_padding_mask has one row per sequence:
     key_padding_mask[:, None, :].
@@ -70,8 +70,8 @@ attn_mask | -> attn_mask.T |
 ~masked -> (~masked).int()
     Your mask holds numbers. It must be boolean: leave out the conversion.
 ~masked -> torch.zeros(masked.shape).masked_fill(masked, -torch.inf)
-    This is an additive mask, 0 where a pair is allowed and -inf elsewhere. Return the boolean mask: True =
-    may attend.
+    This is an additive mask, 0 where a pair is allowed and -inf elsewhere. Return the boolean mask: True = may
+    attend.
 {MASKED} -> attn_mask.int() + key_padding_mask[:, None, :].int()
 + ~masked -> masked
     You add the masks, which counts how many of them mask a pair. Combine them with |, and invert the result.
@@ -81,8 +81,6 @@ _RING = torch.tensor([[False, True, False], [False, False, True], [True, False, 
 _FUTURE = torch.tensor([[False, True, True], [False, False, True]])  # (query, key)
 
 EXERCISE = Exercise(
-    name="from_torch_masks",
-    notebook="04_self_and_cross_attention",
     title="From the two masks of nn.MultiheadAttention to one",
     reference=lambda a, p: combine_masks(~a, ~p[:, None, :]),
     solution=from_torch_masks,

@@ -22,20 +22,20 @@ GIVEN = (
 MISTAKES = rf"""
 softmax(scores -> softmax(scores * keep
 + {DROP} -> weights
-    The scores are no longer rescaled, but dropout is still applied to scores. A score of 0 has exp(0) = 1,
-    and so a weight. Drop weights.
+    The scores are no longer rescaled, but dropout is still applied to scores. A score of 0 has exp(0) = 1, and so a
+    weight. Drop weights.
 softmax(scores -> softmax(scores * keep
 + {DROP} -> weights / (1 - dropout)
     You rescale weights now, but you still drop scores. A score of 0 has exp(0) = 1, and so a weight.
 softmax(scores -> softmax(scores.masked_fill(~keep, -torch.inf)
 + {DROP} -> weights
-    The kept weights of a row sum to 1 again: that is a mask, not dropout, and a row that keeps nothing is
-    NaN. Drop after the softmax, and divide by 1 - dropout only.
+    The kept weights of a row sum to 1 again: that is a mask, not dropout, and a row that keeps nothing is NaN. Drop
+    after the softmax, and divide by 1 - dropout only.
 softmax(scores -> softmax(scores.masked_fill(~keep, -torch.inf)
 + {DROP} -> weights / (1 - dropout)
 softmax(scores -> softmax(scores.masked_fill(~keep, -torch.inf)
-    You set dropped scores to -inf: the softmax then redistributes their weight, and you rescale in addition.
-    Drop after the softmax.
+    You set dropped scores to -inf: the softmax then redistributes their weight, and you rescale in addition. Drop
+    after the softmax.
 softmax(scores -> softmax(scores.masked_fill(~keep, -torch.inf)
 + {DROP} -> weights.nan_to_num() / (1 - dropout)
 softmax(scores -> softmax(scores.masked_fill(~keep, -1e9)
@@ -47,11 +47,11 @@ softmax(scores -> softmax((scores / (1 - dropout)).masked_fill(~keep, -torch.inf
 softmax(scores -> softmax((scores / (1 - dropout)).masked_fill(~keep, -torch.inf)
 + {DROP} -> weights
 softmax(scores -> softmax(scores.masked_fill(~keep, -1e9)
-    Setting dropped scores to -inf is a mask: the softmax divides by the sum of the kept ones. Drop after the
-    softmax, and divide by 1 - dropout only.
+    Setting dropped scores to -inf is a mask: the softmax divides by the sum of the kept ones. Drop after the softmax,
+    and divide by 1 - dropout only.
 (1 - dropout) -> (weights * keep).sum(dim=-1, keepdim=True).clamp(min=1e-12)
-    The kept weights of each row sum to 1: you divide by their sum, or a softmax over the kept scores does.
-    Dropout divides by 1 - dropout: a row sums to 1 on average only.
+    The kept weights of each row sum to 1: you divide by their sum, or a softmax over the kept scores does. Dropout
+    divides by 1 - dropout: a row sums to 1 on average only.
 / (1 - dropout) ->
     You drop weights now. But on average the output is too small: divide the kept weights by 1 - dropout.
 / (1 - dropout) -> * (1 - dropout)
@@ -63,15 +63,15 @@ softmax(scores -> softmax(scores.masked_fill(~keep, -1e9)
 (1 - dropout) -> (1 - dropout) ** 2
     You divide by 1 - dropout twice. Once keeps the mean of the output.
 (1 - dropout) -> (1 - dropout) ** 0.5
-    You divide by the root of 1 - dropout, which keeps a mean of squares. The mean of the output stays the
-    same if you divide by 1 - dropout.
+    You divide by the root of 1 - dropout, which keeps a mean of squares. The mean of the output stays the same if you
+    divide by 1 - dropout.
 (1 - dropout) -> (1 + dropout)
     You divide by 1 + dropout. The probability of keeping is 1 - dropout.
 (1 - dropout) -> keep.float().mean()
 (1 - dropout) -> keep.float().mean(dim=-1, keepdim=True)
 (1 - dropout) -> keep.float().mean(dim=0)
-    You divide by the share of entries that this keep happens to keep. Dropout divides by the probability of
-    keeping, 1 - dropout.
+    You divide by the share of entries that this keep happens to keep. Dropout divides by the probability of keeping,
+    1 - dropout.
 * keep -> * ~keep
     Your pattern is inverted: True in keep means that the weight is kept.
 {DROP} -> torch.where(keep, weights / (1 - dropout), weights)
@@ -81,21 +81,19 @@ softmax(scores -> softmax(scores.masked_fill(~keep, -1e9)
 {DROP} -> weights
 + @ value -> @ (value * keep[0][:, None] / (1 - dropout))
 * keep -> * keep[0]
-    All queries lose the same values, because you use one row of keep for all. Each weight is dropped
-    independently.
+    All queries lose the same values, because you use one row of keep for all. Each weight is dropped independently.
 softmax(scores -> softmax(scores / (1 - dropout)
 softmax(scores -> softmax(scores / (1 - dropout)
 + {DROP} -> weights * keep
 softmax(scores -> softmax(scores / (1 - dropout)
 + {DROP} -> weights
-    Your scores are still divided by 1 - dropout, before the softmax. Leave the scores as they are, and divide
-    the kept weights.
+    Your scores are still divided by 1 - dropout, before the softmax. Leave the scores as they are, and divide the
+    kept weights.
 softmax(scores -> softmax(scores * keep / (1 - dropout)
-    You drop weights now, but the scores are still multiplied by keep / (1 - dropout) as well. Remove the
-    first.
+    You drop weights now, but the scores are still multiplied by keep / (1 - dropout) as well. Remove the first.
 softmax(scores -> softmax(scores * keep
-    You drop weights now, but dropped scores are still set to 0 as well, which changes the softmax. Leave the
-    scores as they are.
+    You drop weights now, but dropped scores are still set to 0 as well, which changes the softmax. Leave the scores
+    as they are.
 {DROP} -> weights
     This is attention without dropout: keep and dropout are not used.
 * keep ->
@@ -107,8 +105,6 @@ torch.softmax(scores, dim=-1) -> scores
 """
 
 EXERCISE = Exercise(
-    name="hunt_dropout",
-    notebook="04_self_and_cross_attention",
     title="Bug hunt: attention with dropout",
     reference=lambda a, v, keep, p: masked_softmax(a) * keep / (1 - p) @ v,
     solution=dropped,

@@ -50,8 +50,8 @@ masked - unmasked -> (masked - unmasked).abs()
 masked - unmasked -> (masked - unmasked) ** 2
     You square the difference. Return the difference itself.
 masked - unmasked -> masked_scores - scores
-    You subtract scores, or you set weights to -inf after the softmax. Set masked scores to -inf, take the
-    softmax of both, and subtract the weights.
+    You subtract scores, or you set weights to -inf after the softmax. Set masked scores to -inf, take the softmax of
+    both, and subtract the weights.
 masked - unmasked -> torch.softmax(masked_scores - scores, dim=-1)
     You take the softmax of the difference. Take the softmax of each, then the difference.
 masked - unmasked -> torch.softmax(masked - unmasked, dim=-1)
@@ -67,8 +67,6 @@ masked - unmasked -> masked + unmasked
 """
 
 EXERCISE = Exercise(
-    name="hunt_effect",
-    notebook="04_self_and_cross_attention",
     title="Bug hunt: always zero",
     reference=lambda a, m: masked_softmax(a, m) - torch.softmax(a, dim=-1),
     solution=effect_of,

@@ -43,12 +43,11 @@ mask.any -> mask.all
 -torch.inf -> -1e9
 + {FINITE} -> scores
 + {ZEROS} -> weights
-    -1e9 is not minus infinity: a sentence of nothing but padding gets the mean of its padding. And in
-    float16, whose largest number is 65504, it raises an error.
+    -1e9 is not minus infinity: a sentence of nothing but padding gets the mean of its padding. And in float16, whose
+    largest number is 65504, it raises an error.
 {ZEROS} -> weights
-    A sentence of nothing but padding gets the mean of its padding, because all its scores are equal (a very
-    low number, or 0 where you filled the whole row). It must give zeros: set its weights to 0 after the
-    softmax.
+    A sentence of nothing but padding gets the mean of its padding, because all its scores are equal (a very low
+    number, or 0 where you filled the whole row). It must give zeros: set its weights to 0 after the softmax.
 -torch.inf -> -1e9
     float16 has no -1e9, its largest number is 65504, so masked_fill raises an error there. Use -torch.inf, or
     torch.finfo(scores.dtype).min.
@@ -61,29 +60,28 @@ mask.any -> mask.all
 -torch.inf -> 0.0
 + {ZEROS} -> (weights * mask)
 any(dim=-1 -> any(dim=-2
-    Masked scores are 0 here and their weights are set to 0 afterwards, so the weights that remain do not sum
-    to 1. Masked scores must be -inf before the softmax.
+    Masked scores are 0 here and their weights are set to 0 afterwards, so the weights that remain do not sum to 1.
+    Masked scores must be -inf before the softmax.
 {MASK} -> scores
 + {ZEROS} -> (weights * mask)
     Padding contributes nothing now, but the remaining weights no longer sum to 1. Mask before the softmax.
 {MASK} -> scores
 + {ZEROS} -> (weights * mask / ((weights * mask).sum(dim=-1, keepdim=True) + 1e-3))
-    You add a constant to the denominator, so the weights of a row sum to less than 1. Mask before the
-    softmax.
+    You add a constant to the denominator, so the weights of a row sum to less than 1. Mask before the softmax.
 {MASK} -> scores
 + {FINITE} -> scores
 + {ZEROS} -> weights
     Padding gets weight like any token: key_padding_mask is not used.
 {MASK} -> scores
-    Only a sentence of nothing but padding gives zeros; elsewhere padding gets weight like any token. Set the
-    scores of all padding to -inf.
+    Only a sentence of nothing but padding gives zeros; elsewhere padding gets weight like any token. Set the scores
+    of all padding to -inf.
 [:, None, :] -> [:, :, None]
     You mask queries instead of keys. key_padding_mask is (batch, key): insert the query axis in the middle,
     key_padding_mask[:, None, :].
 [:, None, :] -> [None, :, :]
 [:, None, :] ->
-    key_padding_mask is (batch, key), and you align its batch axis with the queries. Insert the query axis in
-    the middle, key_padding_mask[:, None, :].
+    key_padding_mask is (batch, key), and you align its batch axis with the queries. Insert the query axis in the
+    middle, key_padding_mask[:, None, :].
 scores, dim=-1 -> scores, dim=-2
     Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
 {SCALE} ->
@@ -109,8 +107,6 @@ math.sqrt(key.shape[-1]) -> key.shape[-1]
 """
 
 EXERCISE = Exercise(
-    name="hunt_sentences",
-    notebook="04_self_and_cross_attention",
     title="Bug hunt: sentences with padding",
     reference=lambda q, k, v, p: scaled_dot_product_attention(q, k, v, ~p[:, None, :]).output,
     solution=attend,

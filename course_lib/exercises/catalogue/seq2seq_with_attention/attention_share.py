@@ -13,8 +13,8 @@ def attention_share(weights, rows, columns):
 
 MISTAKES = r"""
 .sum(dim=-1).mean() -> .mean()
-    You average over the columns too. The share of a row is the sum of its weights in these columns; the mean
-    is taken over rows only.
+    You average over the columns too. The share of a row is the sum of its weights in these columns; the mean is taken
+    over rows only.
 .sum(dim=-1).mean() -> .sum()
     You add up the rows. The share lies between 0 and 1: divide by the number of rows.
 .sum(dim=-1) -> .amax(dim=-1)
@@ -30,8 +30,8 @@ weights[rows] -> weights
 weights[rows][:, columns] -> weights[columns][:, rows]
     Rows and columns are exchanged: rows are target positions, the first axis of weights.
 .sum(dim=-1) -> .sum(dim=0)
-    You add the rows and divide by the number of columns. Sum over the columns, dim=-1, and take the mean over
-    the rows.
+    You add the rows and divide by the number of columns. Sum over the columns, dim=-1, and take the mean over the
+    rows.
 [:, columns] ->
     You sum over all columns, so the share is 1. Use the given columns only.
 weights[rows][:, columns] -> weights[rows][columns]
@@ -57,25 +57,23 @@ weights[rows][:, columns] -> weights[rows][columns]
 .sum(dim=-1).mean() -> .mean(dim=0)
     This is the mean weight of each column. Add the columns: one number.
 .sum(dim=-1).mean() -> .sum(dim=0)
-    These are the sums of the columns over the rows. Sum over the columns, dim=-1, and take the mean over the
-    rows.
+    These are the sums of the columns over the rows. Sum over the columns, dim=-1, and take the mean over the rows.
 [:, columns].sum(dim=-1) -> .argmax(dim=-1, keepdim=True).eq(torch.tensor(columns)).sum(dim=-1).float()
     You count the rows whose largest weight is in these columns. The share is the sum of the weights in them.
 .sum(dim=-1).mean() -> .sum() / weights[:, columns].sum()
-    You divide by the weight of these columns in all rows. The weights of each row sum to 1: divide by the
-    number of the given rows.
+    You divide by the weight of these columns in all rows. The weights of each row sum to 1: divide by the number of
+    the given rows.
 [:, columns] -> [:, min(columns) : max(columns) + 1]
-    You take all columns from the first to the last. The list may leave out columns in between: index with the
-    list itself.
-[:, columns] -> [:, columns[0] : columns[-1]]
-    You take the columns from the first to the one before the last: a slice leaves out its end. The list may
-    also leave out columns in between: index with the list itself.
-[rows] -> [min(rows) : max(rows) + 1]
-    You take all rows from the first to the last. The list may leave out rows in between: index with the list
+    You take all columns from the first to the last. The list may leave out columns in between: index with the list
     itself.
+[:, columns] -> [:, columns[0] : columns[-1]]
+    You take the columns from the first to the one before the last: a slice leaves out its end. The list may also
+    leave out columns in between: index with the list itself.
+[rows] -> [min(rows) : max(rows) + 1]
+    You take all rows from the first to the last. The list may leave out rows in between: index with the list itself.
 [rows] -> [rows[0] : rows[-1]]
-    You take the rows from the first to the one before the last: a slice leaves out its end. The list may also
-    leave out rows in between: index with the list itself.
+    You take the rows from the first to the one before the last: a slice leaves out its end. The list may also leave
+    out rows in between: index with the list itself.
 [rows] -> [rows[:1]]
 [rows] -> [rows[-1:]]
     You use only one of the given rows. Take the mean over all of them.
@@ -91,10 +89,7 @@ return -> return 1 -
 _WEIGHTS = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.25, 0.5, 0.25], [0.0, 0.1, 0.9]])
 
 EXERCISE = Exercise(
-    name="attention_share",
-    notebook="03_seq2seq_with_attention",
     title="The share of the attention weight on some positions",
-    reference=attention_share,
     solution=attention_share,
     cases=(
         Case(weights=_WEIGHTS, rows=[0, 1], columns=[1, 2]),

@@ -34,12 +34,12 @@ mask[:, 0] -> mask[0]
 (scores, mask[:, 0]) -> (scores, mask[:, 0], dim=0)
     Your softmax runs over the batch. The weights of one sequence sum to 1 over the source: dim=-1.
 {WEIGHTS} -> masked_softmax(scores, mask)
-    Your scores are (batch, source) and the mask is (batch, 1, source). Use mask[:, 0], or give the scores a
-    target axis.
+    Your scores are (batch, source) and the mask is (batch, 1, source). Use mask[:, 0], or give the scores a target
+    axis.
 {WEIGHTS} -> torch.softmax(scores.masked_fill(~mask, -1e9), dim=-1)
 + {CONTEXT} -> (weights @ memory)[:, 0]
-    Your scores are (batch, source) and the mask is (batch, 1, source), so they broadcast to (batch, batch,
-    source). Use mask[:, 0], or give the scores a target axis.
+    Your scores are (batch, source) and the mask is (batch, 1, source), so they broadcast to (batch, batch, source).
+    Use mask[:, 0], or give the scores a target axis.
 {WEIGHTS} -> torch.softmax(scores, dim=-1) * mask[:, 0]
     You set masked weights to 0 after the softmax, so the others no longer sum to 1. Mask the scores instead.
 {WEIGHTS} -> torch.softmax(scores * mask[:, 0], dim=-1)
@@ -57,16 +57,16 @@ mask[:, 0] -> ~mask[:, 0]
     Your mask is inverted: the decoder attends to padding only. True means 'may attend'.
 {WEIGHTS} -> torch.softmax(scores.masked_fill(mask[:, 0], -torch.inf), dim=-1)
 {WEIGHTS} -> torch.softmax(scores.masked_fill(mask[:, 0], -1e9), dim=-1)
-    Your mask is inverted: the decoder attends to padding only. True means 'may attend', and masked_fill fills
-    where its argument is True.
+    Your mask is inverted: the decoder attends to padding only. True means 'may attend', and masked_fill fills where
+    its argument is True.
 scores = -> before = torch.tanh(torch.cat([state, y, 0 * memory[:, 0]], dim=-1) @ A.T)\nscores =
 + state @ W.T -> before @ W.T
-    Your query is a state that has already read the current token. That is Luong's order; Bahdanau's query is
-    the previous state.
+    Your query is a state that has already read the current token. That is Luong's order; Bahdanau's query is the
+    previous state.
 keys, states = -> first = state\nkeys, states =
 + state @ W.T -> first @ W.T
-    The query of every step is the first hidden state in your code, so all steps have the same weights. Use
-    the state of the step before.
+    The query of every step is the first hidden state in your code, so all steps have the same weights. Use the state
+    of the step before.
 keys, states = -> first = state\nkeys, states =
 + scores = -> state = first\nscores =
     Each step starts from the first hidden state. Pass the new state on to the next step.
@@ -88,11 +88,9 @@ keys, states = -> state = 0 * state\nkeys, states =
 @ v -> .sum(dim=-1)
     The vector v is missing in your score: vᵀ tanh(W s + U h).
 state @ W.T -> state @ W
-    W is not transposed: W s for a batch of rows is state @ W.T. With a square matrix there is no error
-    message.
+    W is not transposed: W s for a batch of rows is state @ W.T. With a square matrix there is no error message.
 memory @ U.T -> memory @ U
-    U is not transposed: U h for a batch of rows is memory @ U.T. With a square matrix there is no error
-    message.
+    U is not transposed: U h for a batch of rows is memory @ U.T. With a square matrix there is no error message.
 state @ W.T -> state @ U.T
 + memory @ U.T -> memory @ W.T
 (state @ W.T)[:, None, :] + keys -> (state @ U.T)[:, None, :] + memory @ W.T
@@ -105,14 +103,12 @@ memory @ U.T -> memory @ W.T
 {CONTEXT} -> memory[:, 0]
 {CONTEXT} -> memory.mean(dim=1)
 {CONTEXT} -> (mask * memory.mT).sum(dim=-1) / mask.sum(dim=-1)
-    Your context vector does not depend on the state. It is the average of the memory by the attention weights
-    of the previous state.
+    Your context vector does not depend on the state. It is the average of the memory by the attention weights of the
+    previous state.
 {CONTEXT} -> memory[torch.arange(len(memory)), weights.argmax(dim=-1)]
-    Your context vector is the hidden state that has the largest weight. It is the average of all by the
-    weights.
+    Your context vector is the hidden state that has the largest weight. It is the average of all by the weights.
 {CONTEXT} -> (weights[:, :, None] * memory).mean(dim=1)
-    You divide the context vector by the number of source positions. The weights sum to 1 already: sum over
-    dim=1.
+    You divide the context vector by the number of source positions. The weights sum to 1 already: sum over dim=1.
 [state, y, context] -> [state, y, 0 * context]
     The context vector does not reach the new state.
 [state, y, context] -> [0 * state, y, context]
@@ -129,8 +125,8 @@ memory @ U.T -> memory @ W.T
 keys, states = -> late = 0 * memory[:, 0]\nkeys, states =
 + {STATE} -> torch.tanh(torch.cat([state, y, late], dim=-1) @ A.T)
 + states.append(state) -> states.append(state)\nscores = {SCORES}\nweights = {WEIGHTS}\nlate = {CONTEXT}
-    Your context vector comes one step late: each state reads the context of the step before. Compute the
-    context from the old state first, then the new state.
+    Your context vector comes one step late: each state reads the context of the step before. Compute the context from
+    the old state first, then the new state.
 torch.tanh(torch.cat -> (torch.cat
     The tanh around A [state; input; context] is missing.
 torch.tanh(torch.cat -> torch.relu(torch.cat
@@ -148,8 +144,7 @@ in inputs.unbind(dim=1) -> in inputs.flip(1).unbind(dim=1)
     The axes of your result are (target, batch, hidden). Stack the states along dim=1.
 states.append(state) ->
 + scores = -> states.append(state)\nscores =
-    Your result begins with the first hidden state and lacks the last one. Append the state after it was
-    updated.
+    Your result begins with the first hidden state and lacks the last one. Append the state after it was updated.
 []  # (batch, source, score) -> [state]  # (batch, source, score)
     Your result begins with the first hidden state. Return one state per input token.
 torch.stack(states, dim=1) -> state
@@ -162,10 +157,7 @@ states.append(state) -> states.append(weights)
 """
 
 EXERCISE = Exercise(
-    name="bahdanau_decoder",
-    notebook="03_seq2seq_with_attention",
     title="Bahdanau's decoder: attend with the previous state, then update it",
-    reference=bahdanau_decoder,
     solution=bahdanau_decoder,
     cases=(
         Case(

@@ -29,20 +29,18 @@ LAST = "[torch.arange(len(x)), lengths - 1]"
 REAL = "(torch.arange(x.shape[1]) < lengths[:, None])[:, :, None]"
 MISTAKES = rf"""
 {LAST} -> [:, -1]
-    You return the state after the last step, which for shorter sequences has read padding. Return the state
-    at step lengths - 1 of each sequence.
+    You return the state after the last step, which for shorter sequences has read padding. Return the state at step
+    lengths - 1 of each sequence.
 {LAST} -> [:, 0]
     You return the state after the first step. Return the state at step lengths - 1 of each sequence.
 {LAST} -> [:, lengths - 1]
-    states[:, lengths - 1] takes every length for every sequence. Pair the two: states[torch.arange(len(x)),
-    lengths - 1].
+    states[:, lengths - 1] takes every length for every sequence. Pair the two: states[torch.arange(len(x)), lengths -
+    1].
 torch.stack(states, dim=1) -> torch.stack(states)
 + {LAST} -> [lengths - 1]
-    states[lengths - 1] takes every sequence at every length. Pair the two: states[lengths - 1,
-    torch.arange(len(x))].
+    states[lengths - 1] takes every sequence at every length. Pair the two: states[lengths - 1, torch.arange(len(x))].
 torch.stack(states, dim=1) -> torch.stack(states)
-    Your states are (length, batch, hidden), and your first index is that of the batch. Stack them along
-    dim=1.
+    Your states are (length, batch, hidden), and your first index is that of the batch. Stack them along dim=1.
 lengths - 1 -> lengths.clamp(max=x.shape[1] - 1)
 lengths - 1 -> lengths
     Off by one: the last real token is at step lengths - 1, and yours is one later.
@@ -53,8 +51,7 @@ torch.stack(states, dim=1) -> torch.stack([0 * h, *states], dim=1)
     Off by one: your state has not read the last real token yet. Step t is real if t < lengths.
 x.unbind(dim=1) -> (x * {REAL}).unbind(dim=1)
 + {LAST} -> [:, -1]
-    You set the padding to zero, but the state still changes there: h becomes tanh(U h + b). It must stay as
-    it was.
+    You set the padding to zero, but the state still changes there: h becomes tanh(U h + b). It must stay as it was.
 {LAST} -> .mean(dim=1)
     You average the states of all steps. Return the one after the last real token.
 {LAST} -> .amax(dim=1)
@@ -66,11 +63,10 @@ x.unbind(dim=1) -> (x * {REAL}).unbind(dim=1)
 {LAST} -> .mul({REAL}).sum(dim=1)
     You add up the states of the real tokens. Return the one after the last real token.
 {LAST} ->
-    You return the states of all steps, (batch, length, hidden). Return one per sequence, the one at its last
-    real token.
+    You return the states of all steps, (batch, length, hidden). Return one per sequence, the one at its last real
+    token.
 lengths - 1 -> -lengths
-    A negative index counts from the end, so -lengths is the wrong step. The last real token is at step
-    lengths - 1.
+    A negative index counts from the end, so -lengths is the wrong step. The last real token is at step lengths - 1.
 {LAST} -> [:, lengths.min() - 1]
     You stop after the shortest sequence. Each sequence has its own last token.
 {LAST} -> [:, lengths[0] - 1]
@@ -119,8 +115,6 @@ b)  # -> -b)  #
 """
 
 EXERCISE = Exercise(
-    name="final_states",
-    notebook="03_seq2seq_with_attention",
     title="The last hidden states of a padded batch",
     reference=_reference,
     solution=final_states,

@@ -24,26 +24,26 @@ LABEL = "gather(-1, labels[:, :, None])[:, :, 0]"
 SOFTMAX = "torch.softmax(logits, dim=-1)"
 MISTAKES = rf"""
 target[:, 1:] -> target[:, :-1]
-    Your labels are the input tokens themselves, so the model would learn to repeat its input. The label is
-    the token after the input: target[:, 1:].
+    Your labels are the input tokens themselves, so the model would learn to repeat its input. The label is the token
+    after the input: target[:, 1:].
 target[:, 1:] -> target
     Your labels are the whole target, one more than there are positions. The first token, <bos>, is no label:
     target[:, 1:].
 losses[real].mean() -> losses.mean()
-    Padding counts in your loss, so the model is trained to generate padding. Leave out the positions whose
-    label is 0.
+    Padding counts in your loss, so the model is trained to generate padding. Leave out the positions whose label is
+    0.
 losses[real].mean() -> (losses * real).mean()
-    The losses of padding are 0 now, but your mean still divides by all positions. Divide by the number of
-    labels that are not padding.
+    The losses of padding are 0 now, but your mean still divides by all positions. Divide by the number of labels that
+    are not padding.
 losses[real].mean() -> ((losses * real).sum(dim=1) / real.sum(dim=1)).mean()
-    You average within each sequence and then over sequences, so a token of a short sequence counts more.
-    Average over all tokens at once.
+    You average within each sequence and then over sequences, so a token of a short sequence counts more. Average over
+    all tokens at once.
 (logits.transpose(1, 2) -> ({SOFTMAX}.transpose(1, 2)
 (logits.transpose(1, 2) -> (torch.softmax(logits, dim=1).transpose(1, 2)
     You apply a softmax first. F.cross_entropy takes logits; it applies the softmax itself.
 logits.transpose(1, 2) -> logits.reshape(len(logits), logits.shape[2], -1)
-    A view or reshape does not exchange two axes; it changes which numbers belong together. Use
-    logits.transpose(1, 2).
+    A view or reshape does not exchange two axes; it changes which numbers belong together. Use logits.transpose(1,
+    2).
 logits.transpose(1, 2) -> logits
     F.cross_entropy expects the classes in axis 1, and in logits they are in axis 2: logits.transpose(1, 2).
 return losses -> return -losses
@@ -59,43 +59,41 @@ labels != 0 -> labels > 2
 labels != 0 -> labels != 2
     You leave out token 2, the end token, and padding counts. Padding has id 0: ignore_index=0.
 .mean() -> .sum() / len(target)
-    You divide the sum of the losses by the number of sequences. Divide by the number of labels that are not
-    padding, so that each token counts the same in every batch.
+    You divide the sum of the losses by the number of sequences. Divide by the number of labels that are not padding,
+    so that each token counts the same in every batch.
 .mean() -> .sum() / (target != 0).sum()
-    You divide by the number of tokens in target, which includes <bos>. <bos> is no label: count target[:,
-    1:].
+    You divide by the number of tokens in target, which includes <bos>. <bos> is no label: count target[:, 1:].
 .mean() -> .sum() / target.numel()
-    You divide by the size of target, which includes <bos> and padding. Divide by the number of labels that
-    are not padding.
+    You divide by the size of target, which includes <bos> and padding. Divide by the number of labels that are not
+    padding.
 .mean() -> .sum() / (target[:, :-1] != 0).sum()
     You divide by the number of input tokens. Divide by the number of labels that are not padding.
 .mean() -> .sum() / labels.shape[1]
-    You divide the sum of the losses by the length. Divide by the number of labels that are not padding, over
-    the whole batch.
+    You divide the sum of the losses by the length. Divide by the number of labels that are not padding, over the
+    whole batch.
 {LOSSES} -> -torch.log_softmax(logits, dim=1).{LABEL}
-    Your softmax runs over the positions. The probabilities of one position sum to 1 over the vocabulary:
-    dim=-1.
+    Your softmax runs over the positions. The probabilities of one position sum to 1 over the vocabulary: dim=-1.
 {LOSSES} -> -torch.log_softmax(logits, dim=0).{LABEL}
     Your softmax runs over the batch. The probabilities of one position sum to 1 over the vocabulary: dim=-1.
 {LOSSES} -> -{SOFTMAX}.log().{LABEL}
-    Your loss is infinite where another logit is larger than that of the label by more than about 100: in
-    float32 exp underflows or overflows there. Use torch.log_softmax or F.cross_entropy; they subtract the
-    largest logit and never take the log of 0.
+    Your loss is infinite where another logit is larger than that of the label by more than about 100: in float32 exp
+    underflows or overflows there. Use torch.log_softmax or F.cross_entropy; they subtract the largest logit and never
+    take the log of 0.
 {LOSSES} -> -({SOFTMAX} + 1e-6).log().{LABEL}
 {LOSSES} -> -({SOFTMAX} + 1e-7).log().{LABEL}
 {LOSSES} -> -({SOFTMAX} + 1e-8).log().{LABEL}
 {LOSSES} -> -({SOFTMAX} + 1e-9).log().{LABEL}
 {LOSSES} -> -({SOFTMAX} + 1e-10).log().{LABEL}
 {LOSSES} -> -({SOFTMAX} + 1e-12).log().{LABEL}
-    You keep the probability away from 0 by a small number, and this limits the loss of an improbable label.
-    Use torch.log_softmax or F.cross_entropy, which need no such number.
+    You keep the probability away from 0 by a small number, and this limits the loss of an improbable label. Use
+    torch.log_softmax or F.cross_entropy, which need no such number.
 target[:, 1:] -> target[:, 2:]
 + logits.transpose -> logits[:, 1:].transpose
 target[:, 1:] -> target[:, 2:]
 + logits.transpose -> logits[:, :-1].transpose
 target[:, 1:] -> target[:, 2:]
-    You shift once too often: the first label is lost. logits were made from target[:, :-1] and already line
-    up with target[:, 1:].
+    You shift once too often: the first label is lost. logits were made from target[:, :-1] and already line up with
+    target[:, 1:].
 target[:, 1:] -> target[:, 1:-1]
 + logits.transpose -> logits[:, :-1].transpose
 logits.transpose -> logits[:, :-1].transpose
@@ -105,8 +103,7 @@ target[:, 1:] -> target[:, 1:-1]
     You leave out the first position of the logits. logits were made from target[:, :-1]: position 0 predicts
     target[:, 1].
 {LOSSES} -> -logits.{LABEL}
-    You take minus the logits as losses. They are no log probabilities yet: apply log_softmax, or use
-    F.cross_entropy.
+    You take minus the logits as losses. They are no log probabilities yet: apply log_softmax, or use F.cross_entropy.
 {LOSSES} -> -{SOFTMAX}.{LABEL}
     You average minus the probabilities. The loss is minus their logarithm: log_softmax instead of softmax.
 {LOSSES} -> 1 - {SOFTMAX}.{LABEL}
@@ -114,8 +111,8 @@ target[:, 1:] -> target[:, 1:-1]
 {LOSSES} -> (logits.argmax(dim=-1) == labels).float()
     This is the accuracy: the share of labels that have the largest logit. Return the loss.
 labels != 0 -> target[:, :-1] != 0
-    You leave out the positions whose input is padding. Leave out those whose label is padding: after <eos>
-    the input is a token, and the label is padding.
+    You leave out the positions whose input is padding. Leave out those whose label is padding: after <eos> the input
+    is a token, and the label is padding.
 .mean() -> .mean().exp()
     This is the perplexity, exp of the loss. Return the loss.
 losses[real].mean() -> losses
@@ -130,13 +127,11 @@ labels != 0 -> labels == 0
 losses[real].mean() -> losses.sum() / real.sum()
 losses[real].mean() -> losses.sum() / len(target)
 losses[real].mean() -> losses.sum()
-    The losses of padding are in your sum. Leave out the positions whose label is 0, and divide by the number
-    of the others.
+    The losses of padding are in your sum. Leave out the positions whose label is 0, and divide by the number of the
+    others.
 """
 
 EXERCISE = Exercise(
-    name="forced_loss",
-    notebook="03_seq2seq_with_attention",
     title="The loss of teacher forcing, without the padding",
     reference=_reference,
     solution=forced_loss,

@@ -33,8 +33,8 @@ len(tokens) < max_length -> len(tokens) < 50
 < max_length -> < max_length - 1
     You generate at most max_length - 1 tokens. bos does not count: up to max_length tokens are generated.
 token != eos -> token == eos
-    Your result is empty. Append each generated token, and go on until eos was generated or there are
-    max_length tokens.
+    Your result is empty. Append each generated token, and go on until eos was generated or there are max_length
+    tokens.
 torch.tensor(tokens) -> torch.tensor([token for token in tokens if token != eos])
     The end token is missing in your result. Return it where it was generated.
 torch.tensor(tokens) -> torch.tensor(tokens[:-1])
@@ -47,8 +47,8 @@ torch.tensor(tokens) -> torch.tensor([bos, *(token for token in tokens if token 
     Your result begins with bos, which was not generated, and lacks eos where it was.
 state = torch.tanh -> tokens.append(token)\nstate = torch.tanh
 + tokens.append(token) ->
-    You collect the tokens that are read, bos included, and lack the last one that was generated. Append each
-    token after its argmax.
+    You collect the tokens that are read, bos included, and lack the last one that was generated. Append each token
+    after its argmax.
 state = torch.tanh -> new = torch.tanh
 + V @ state -> V @ new
     Each step starts from the first hidden state. Pass the new state on to the next step.
@@ -113,10 +113,7 @@ for _token, _following in ((1, 3), (3, 4), (4, 5), (5, 2), (2, 2)):
     _STEPS[_token, _following] = 2.0
 
 EXERCISE = Exercise(
-    name="greedy_decode",
-    notebook="03_seq2seq_with_attention",
     title="Greedy autoregressive decoding",
-    reference=greedy_decode,
     solution=greedy_decode,
     cases=(
         Case(

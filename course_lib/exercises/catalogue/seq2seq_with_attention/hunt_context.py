@@ -26,11 +26,11 @@ keys = memory @ U.T -> keys = memory
 {CONTEXT} -> torch.tanh({PROJECTED})
 {CONTEXT} -> (weights[:, :, None] * keys).mean(dim=1)
 {CONTEXT} -> torch.nn.functional.normalize({PROJECTED}, dim=-1) * {CONTEXT}.norm(dim=-1, keepdim=True)
-    You still average the projected states, and change their norm afterwards. U belongs to the score only:
-    average memory itself.
-{CONTEXT} -> {PROJECTED} / U.norm()
-    You still average the projected states, and divide by the norm of U. U belongs to the score only: average
+    You still average the projected states, and change their norm afterwards. U belongs to the score only: average
     memory itself.
+{CONTEXT} -> {PROJECTED} / U.norm()
+    You still average the projected states, and divide by the norm of U. U belongs to the score only: average memory
+    itself.
 [:, :, None] * memory -> [:, :, None] * (keys @ U)
     You project the states and multiply by U again. U belongs to the score only: average memory itself.
 [:, :, None] * memory -> [:, :, None] * (memory @ U)
@@ -52,8 +52,7 @@ keys = memory @ U.T -> keys = memory
 {CONTEXT} -> memory.mean(dim=1)
     Your weights are not used, so every source position counts the same. Average memory by the weights.
 {CONTEXT} -> memory[torch.arange(len(memory)), scores.argmax(dim=-1)]
-    You return the hidden state that has the largest weight. The context vector is the average of all by the
-    weights.
+    You return the hidden state that has the largest weight. The context vector is the average of all by the weights.
 memory @ U.T -> memory @ U.T @ U.T
     U is applied twice in the score.
 memory @ U.T -> memory @ U
@@ -88,10 +87,7 @@ torch.softmax(scores, dim=-1) -> scores
 """
 
 EXERCISE = Exercise(
-    name="hunt_context",
-    notebook="03_seq2seq_with_attention",
     title="Bug hunt: a context vector whose norm is too large",
-    reference=context_of,
     solution=context_of,
     cases=(
         Case(

@@ -27,8 +27,7 @@ WEIGHTS = "torch.softmax(scores, dim=-1)"
 CONTEXT = "(weights[:, :, None] * memory).sum(dim=1)"
 MISTAKES = rf"""
 -torch.inf -> 0.0
-    A score of 0 does not mask anything: exp(0) is 1, so padding still gets weight. Masked scores must be
-    -inf.
+    A score of 0 does not mask anything: exp(0) is 1, so padding still gets weight. Masked scores must be -inf.
 -torch.inf -> -1.0
 -torch.inf -> -10.0
     Your masked scores are not low enough: padding still gets weight. Masked scores must be -inf.
@@ -43,8 +42,8 @@ positions >= lengths[:, None] -> scores == 0
     Padding has weight 0 now, but the other weights no longer sum to 1. Mask the scores before the softmax.
 scores = (state -> memory = memory * {REAL}[:, :, None]\nscores = (state
 + {MASKED} ->
-    Padding has the score 0, and exp(0) is 1, so it takes part of the weight, even if its hidden states or its
-    weights are set to 0. Set its scores to -inf.
+    Padding has the score 0, and exp(0) is 1, so it takes part of the weight, even if its hidden states or its weights
+    are set to 0. Set its scores to -inf.
 positions >= lengths -> positions > lengths
     Off by one: the first padding position still gets weight. Padding starts at position `length`.
 lengths[:, None] -> lengths[:, None] - 1
@@ -57,22 +56,21 @@ positions >= lengths[:, None], -torch.inf -> positions < lengths[:, None], -1e9
 positions >= lengths[:, None], -torch.inf -> positions < lengths[:, None], 0.0
 positions >= lengths -> positions < lengths
 + {WEIGHTS} -> {WEIGHTS}.nan_to_num()
-    Your mask is inverted: the real tokens are masked, and padding gets the weight. masked_fill fills where
-    its argument is True, and padding begins at position `length`.
+    Your mask is inverted: the real tokens are masked, and padding gets the weight. masked_fill fills where its
+    argument is True, and padding begins at position `length`.
 lengths[:, None] -> lengths
-    Your lengths are (batch,) and the positions (source,), so each length meets another position. lengths[:,
-    None] makes the mask (batch, source).
+    Your lengths are (batch,) and the positions (source,), so each length meets another position. lengths[:, None]
+    makes the mask (batch, source).
 positions >= lengths[:, None] -> positions[:, None] >= lengths
     Your mask is (source, batch). With lengths[:, None] in place of positions[:, None] it is (batch, source).
 lengths[:, None] -> lengths.max()
-    You mask the scores, or cut the memory, at the end of the longest sequence of the batch, so the shorter
-    ones still attend to padding. Each sequence has its own length.
+    You mask the scores, or cut the memory, at the end of the longest sequence of the batch, so the shorter ones still
+    attend to padding. Each sequence has its own length.
 lengths[:, None] -> lengths[0]
-    You mask the scores, or cut the memory, at the length of the first sequence. Each sequence has its own
-    length.
+    You mask the scores, or cut the memory, at the length of the first sequence. Each sequence has its own length.
 lengths[:, None] -> lengths.min()
-    You mask the scores, or cut the memory, at the end of the shortest sequence, so the longer ones lose real
-    tokens. Each sequence has its own length.
+    You mask the scores, or cut the memory, at the end of the shortest sequence, so the longer ones lose real tokens.
+    Each sequence has its own length.
 {MASKED} ->
 + .sum(dim=1) -> .sum(dim=1) / lengths[:, None]
     You divide by the length, but padding still gets weight. Mask its scores before the softmax.
@@ -98,13 +96,11 @@ lengths[:, None] -> lengths.min()
 {CONTEXT} -> memory[torch.arange(len(memory)), lengths - 1]
     You return the last real hidden state. The context vector is the weighted average of all real ones.
 {CONTEXT} -> memory[torch.arange(len(memory)), scores.argmax(dim=-1)]
-    You return the hidden state that has the largest weight. The context vector is the weighted average of all
-    real ones.
+    You return the hidden state that has the largest weight. The context vector is the weighted average of all real
+    ones.
 """
 
 EXERCISE = Exercise(
-    name="hunt_padding",
-    notebook="03_seq2seq_with_attention",
     title="Bug hunt: a result that depends on the rest of the batch",
     reference=_reference,
     solution=read_source,

@@ -40,14 +40,14 @@ states @ W @ memory.mT -> torch.tanh(states @ W) @ memory.mT
 (scores, mask) -> (scores, mask[0])
     You use one mask for the whole batch. Each sequence has its own padding: mask is (batch, 1, source).
 (scores, mask) -> (scores, mask[:, 0])
-    Your mask is (batch, source), which does not fit scores of shape (batch, target, source). Pass it as it
-    is: (batch, 1, source).
+    Your mask is (batch, source), which does not fit scores of shape (batch, target, source). Pass it as it is:
+    (batch, 1, source).
 (scores, mask) -> (scores, ~mask)
     Your mask is inverted: the decoder attends to padding only. True means 'may attend'.
 {WEIGHTS} -> torch.softmax(scores.masked_fill(mask, -torch.inf), dim=-1)
 {WEIGHTS} -> torch.softmax(scores.masked_fill(mask, -1e9), dim=-1)
-    Your mask is inverted: the decoder attends to padding only. True means 'may attend', and masked_fill fills
-    where its argument is True.
+    Your mask is inverted: the decoder attends to padding only. True means 'may attend', and masked_fill fills where
+    its argument is True.
 {WEIGHTS} -> torch.softmax(scores, dim=-1) * mask
     You set masked weights to 0 after the softmax, so the others no longer sum to 1. Mask the scores instead.
 {WEIGHTS} -> torch.softmax(scores * mask, dim=-1)
@@ -60,29 +60,28 @@ states @ W @ memory.mT -> torch.tanh(states @ W) @ memory.mT
 {WEIGHTS} -> torch.softmax(scores.masked_fill(~mask, -1e9), dim=1) * mask
 {WEIGHTS} -> torch.softmax(scores.masked_fill(~mask, -1e9), dim=1)
 {WEIGHTS} -> torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=1)
-    Your softmax runs over the target positions. The weights of one target position sum to 1 over the source:
-    dim=-1.
+    Your softmax runs over the target positions. The weights of one target position sum to 1 over the source: dim=-1.
 (scores, mask) -> (scores, mask, dim=0)
     Your softmax runs over the batch. The weights of one target position sum to 1 over the source: dim=-1.
 (scores, mask) -> (0 * scores, mask)
     Your weights are equal for all source positions. They are the masked softmax of the scores sᵀ W h.
 {WEIGHTS} @ memory -> {WEIGHTS} @ (memory @ W.T)
-    Your context vectors average projected states. W belongs to the score; the values are the states of the
-    memory themselves.
+    Your context vectors average projected states. W belongs to the score; the values are the states of the memory
+    themselves.
 {WEIGHTS} @ memory -> memory[torch.arange(len(memory))[:, None], {WEIGHTS}.argmax(dim=-1)]
-    Your context vectors are the hidden states that have the largest weight. They are the averages of all by
-    the weights.
+    Your context vectors are the hidden states that have the largest weight. They are the averages of all by the
+    weights.
 states = [] -> states, first = [], state
 + states @ W -> torch.cat([first[:, None], states[:, :-1]], dim=1) @ W
-    Your query is the previous state. That is Bahdanau's order; Luong's query is the state that has read the
-    current token.
+    Your query is the previous state. That is Bahdanau's order; Luong's query is the state that has read the current
+    token.
 states = [] -> states, first = [], state
 + states @ W -> first[:, None].expand_as(states) @ W
-    The query of every step is the first hidden state in your code, so all steps have the same weights. Use
-    the state that has read the current token.
+    The query of every step is the first hidden state in your code, so all steps have the same weights. Use the state
+    that has read the current token.
 states @ W -> states[:, -1:].expand_as(states) @ W
-    The query of every step is the last state in your code, so all steps have the same weights. Use the state
-    of the step itself.
+    The query of every step is the last state in your code, so all steps have the same weights. Use the state of the
+    step itself.
 for y in -> first = state\nfor y in
 + [state, y] -> [first, y]
     Each state is computed from the first one. Pass the new state on to the next step.
@@ -107,12 +106,12 @@ in inputs.unbind(dim=1) -> in inputs.flip(1).unbind(dim=1)
     You read the inputs from the end to the beginning. Step i reads inputs[:, i].
 states.append(state) -> state = torch.tanh(torch.cat([{READ}, state], dim=-1) @ W_c.T)\nstates.append(state)
 + return {OUTPUT} -> return states
-    You pass the attentional hidden state on as the state of the next step. The state of the cell is passed
-    on; the attentional state is an output.
+    You pass the attentional hidden state on as the state of the next step. The state of the cell is passed on; the
+    attentional state is an output.
 states.append(state) ->
 + state = torch.tanh( -> states.append(state)\nstate = torch.tanh(
-    Your states are one step late: they begin with the first hidden state and lack the last one. Append the
-    state after it was updated.
+    Your states are one step late: they begin with the first hidden state and lack the last one. Append the state
+    after it was updated.
 [contexts, states] -> [states, contexts]
     The order under W_c is [context; state]. You put the state first.
 [contexts, states] -> [0 * contexts, states]
@@ -137,10 +136,7 @@ return torch.tanh( -> return torch.sigmoid(
 """
 
 EXERCISE = Exercise(
-    name="luong_decoder",
-    notebook="03_seq2seq_with_attention",
     title="Luong's decoder: update the state, then attend with it",
-    reference=luong_decoder,
     solution=luong_decoder,
     cases=(
         Case(

@@ -33,34 +33,33 @@ MISTAKES = rf"""
 {SOFTMAX} -> torch.softmax({EXP}, dim=0)
     You take exponentials twice: softmax already takes those of its argument. Give it the scores.
 keys @ query -> keys @ query / len(query) ** 0.5
-    You divide the scores by √d. That is scaled dot-product attention, the subject of notebook 2; this
-    exercise asks for the dot products themselves.
+    You divide the scores by √d. That is scaled dot-product attention, the subject of notebook 2; this exercise asks
+    for the dot products themselves.
 keys @ query -> keys @ query * len(query) ** 0.5
     You multiply the scores by √d. This exercise asks for the dot products themselves.
 keys @ query -> torch.cosine_similarity(keys, query, dim=-1)
     You divide by the norms, so your scores are cosine similarities. The scores here are dot products.
 keys @ query -> -((keys - query) ** 2).sum(dim=-1)
 keys @ query -> -((keys - query) ** 2).sum(dim=-1) / 2
-    Your scores are negative squared distances. That is a Gaussian kernel, the subject of notebook 1; this
-    exercise asks for dot products.
+    Your scores are negative squared distances. That is a Gaussian kernel, the subject of notebook 1; this exercise
+    asks for dot products.
 keys @ query -> -(keys - query).norm(dim=-1)
     Your scores are negative distances. This exercise asks for dot products.
 keys @ query -> keys * query
-    Your weights have the shape (n, d), one for each component. A score is one number per key, the sum of the
-    products of the components: keys @ query.
+    Your weights have the shape (n, d), one for each component. A score is one number per key, the sum of the products
+    of the components: keys @ query.
 keys @ query -> query @ keys
 keys @ query -> keys.T @ query
     Your product sums over the keys. The sum must run over the d components: (n, d) @ (d,), keys @ query.
 keys @ query -> keys.sum(dim=1)
-    The query is not used: your scores are the sums of the keys' components. Take the dot product of each key
-    with the query.
+    The query is not used: your scores are the sums of the keys' components. Take the dot product of each key with the
+    query.
 @ values -> @ keys
     You average the keys. The keys determine the weights; the output is the weighted sum of the values.
 keys @ query -> values @ query
     You compare the query with the values. The scores are dot products of the query with the keys.
 weights @ values -> values.mean(dim=0)
-    You take the plain mean of the values, whatever the query is. Weight each value by the softmax of the
-    scores.
+    You take the plain mean of the values, whatever the query is. Weight each value by the softmax of the scores.
 return weights @ values -> return weights
     You return the weights. The output is the sum of the values, each multiplied by its weight.
 return weights @ values -> return weights[None] @ values
@@ -69,13 +68,13 @@ return weights @ values -> return (weights @ values)[:, None]
     The numbers are right, but the shape is (d_v, 1), a matrix of one column. Return a vector of shape (d_v,).
 keys @ query -> values @ query
 + @ values -> @ keys
-    Keys and values are exchanged. The query is compared with the keys, and the output is the weighted sum of
-    the values.
+    Keys and values are exchanged. The query is compared with the keys, and the output is the weighted sum of the
+    values.
 scores = keys -> scores = -keys
     The sign of the scores is reversed: the key with the smallest dot product gets the largest weight.
 {SOFTMAX} -> torch.ones_like(scores)
-    Every weight is 1, so the output is the plain sum of the values. A softmax over an axis of length 1 gives
-    1; it must run over the keys.
+    Every weight is 1, so the output is the plain sum of the values. A softmax over an axis of length 1 gives 1; it
+    must run over the keys.
 {SOFTMAX} -> torch.log_softmax(scores, dim=0)
     Your weights are logarithms of the softmax. Use softmax itself, so that they are positive and sum to 1.
 {SOFTMAX} -> torch.sigmoid(scores)
@@ -85,8 +84,8 @@ scores = keys -> scores = -keys
 {SOFTMAX} -> scores.relu() / scores.relu().sum()
 {SOFTMAX} -> scores.abs() / scores.abs().sum()
 {SOFTMAX} -> scores**2 / (scores**2).sum()
-    You make the scores positive in another way. The softmax takes their exponentials, then divides by the sum
-    of these.
+    You make the scores positive in another way. The softmax takes their exponentials, then divides by the sum of
+    these.
 {SOFTMAX} -> 2**scores / (2**scores).sum()
     You use powers of 2. The softmax uses powers of e: torch.exp.
 weights @ values -> weights @ values / len(values)
@@ -100,11 +99,10 @@ weights @ values -> (weights @ values).sum()
     You sum over both axes, which leaves a single number. Sum over the keys alone, dim=0.
 weights @ values -> weights * values
 weights @ values -> values * weights
-    weights * values multiplies the columns of values by the weights, or raises an error. Each row has one
-    weight: use the matrix product weights @ values.
+    weights * values multiplies the columns of values by the weights, or raises an error. Each row has one weight: use
+    the matrix product weights @ values.
 weights @ values -> values @ weights
-    The product values @ weights sums over the columns of values. The sum must run over the keys: weights @
-    values.
+    The product values @ weights sums over the columns of values. The sum must run over the keys: weights @ values.
 return weights @ values -> return scores
     You return the scores. Apply a softmax to them, and return the weighted sum of the values.
 keys @ query -> (keys * query).mean(dim=1)
@@ -117,8 +115,6 @@ _KEYS = torch.tensor([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
 _VALUES = torch.tensor([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])
 
 EXERCISE = Exercise(
-    name="one_query",
-    notebook="00_start_here",
     title="Attention of one query",
     reference=lambda query, keys, values: scaled_dot_product_attention(
         query[None], keys, values, scale=1.0

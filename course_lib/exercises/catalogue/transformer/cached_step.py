@@ -65,26 +65,24 @@ BOTH = "key_of(new), value_of(new)"
 JOIN = "torch.cat([kept, fresh], dim=2)"
 MISTAKES = f"""
 x[:, kept.shape[2] :] -> x
-    You project tokens whose keys and values are kept already, so no work is saved. Project x[:,
-    kept.shape[2]:] alone, and take the rest from kept.
+    You project tokens whose keys and values are kept already, so no work is saved. Project x[:, kept.shape[2]:]
+    alone, and take the rest from kept.
 {BOTH} -> key_of(torch.cat([kept[0], new], dim=1)), value_of(torch.cat([kept[1], new], dim=1))
 + {JOIN} -> fresh
 {JOIN} -> torch.cat([torch.stack([key_of(kept[0]), value_of(kept[1])]), fresh], dim=2)
     You project what is kept once more. It is keys and values already: project the new tokens, then join.
 {BOTH} -> key_of(new), key_of(new)
-    The new tokens pass twice through the same projection. Project them once with each, the keys with key_of
-    and the values with value_of, and keep the results.
+    The new tokens pass twice through the same projection. Project them once with each, the keys with key_of and the
+    values with value_of, and keep the results.
 [kept, fresh] -> [fresh, kept]
-    Your new tokens come first. They are the last tokens of the sequence; a causal mask would mask the wrong
-    ones.
+    Your new tokens come first. They are the last tokens of the sequence; a causal mask would mask the wrong ones.
 {JOIN} -> fresh
-    The new keys and values replace the old ones, and what was kept is lost. Join them: torch.cat([kept,
-    fresh], dim=2).
+    The new keys and values replace the old ones, and what was kept is lost. Join them: torch.cat([kept, fresh],
+    dim=2).
 x[:, kept.shape[2] :] -> x[:, -1:]
     You project the last token alone. Several may be new: all behind the first kept.shape[2].
 x[:, kept.shape[2] :] -> x[:, -1:] if kept.shape[2] else x
-    Once something is kept, you project the last token alone. Several may be new: all behind the first
-    kept.shape[2].
+    Once something is kept, you project the last token alone. Several may be new: all behind the first kept.shape[2].
 {JOIN} -> {JOIN}[:, :, -kept.shape[2] :]
 {JOIN} -> {JOIN}[:, :, 1:]
     You drop the oldest tokens to make room. The cache grows with the sequence: nothing is dropped.
@@ -93,17 +91,15 @@ x[:, kept.shape[2] :] -> x[:, -1:] if kept.shape[2] else x
 x[:, kept.shape[2] :] -> x[:, : x.shape[1] - kept.shape[2]]
     You project the first tokens of x. Those are kept; the new ones are the last.
 x[:, kept.shape[2] :] -> x[:, : kept.shape[2]]
-    You project the tokens that are kept already, x[:, :past], and append them once more. The new ones come
-    after them: x[:, past:].
+    You project the tokens that are kept already, x[:, :past], and append them once more. The new ones come after
+    them: x[:, past:].
 kept.shape[2] : -> kept.shape[2] + 1 :
-    Off by one: the first new token is missing. The first `past` tokens are kept, so the new ones begin at
-    index past.
+    Off by one: the first new token is missing. The first `past` tokens are kept, so the new ones begin at index past.
 kept.shape[2] : -> kept.shape[2] - 1 :
-    Off by one: you project the last kept token again. The first `past` tokens are kept, so the new ones begin
-    at index past.
+    Off by one: you project the last kept token again. The first `past` tokens are kept, so the new ones begin at
+    index past.
 kept.shape[2] : -> kept.shape[1] :
-    You take the size of the batch for the number of kept tokens. kept is (2, batch, past, d_head):
-    kept.shape[2].
+    You take the size of the batch for the number of kept tokens. kept is (2, batch, past, d_head): kept.shape[2].
 kept.shape[2] : -> kept.shape[0] :
     len(kept) is 2: keys and values. The number of kept tokens is kept.shape[2].
 kept.shape[2] : -> kept.shape[3] :
@@ -123,13 +119,12 @@ fresh = torch.stack([{BOTH}]) -> keys = key_of(new); fresh = torch.stack([keys, 
 {BOTH} -> new, new
     You keep the vectors themselves, not projected. Then all of them must be projected at every step.
 torch.stack([{BOTH}]) -> torch.cat([{BOTH}])
-    torch.cat joins keys and values along the batch. kept has an axis for them: torch.stack gives fresh the
-    same.
+    torch.cat joins keys and values along the batch. kept has an axis for them: torch.stack gives fresh the same.
 torch.stack([{BOTH}]) -> torch.stack([{BOTH}], dim=1)
     You stack keys and values along the second axis. In kept they are on the first: (2, batch, …).
 {JOIN} -> torch.cat([kept, fresh], dim=0)
-    You join along the axis of keys and values. kept is (2, batch, past, d_head): the tokens are its third
-    axis, dim=2.
+    You join along the axis of keys and values. kept is (2, batch, past, d_head): the tokens are its third axis,
+    dim=2.
 {JOIN} -> torch.cat([kept, fresh], dim=1)
     You join along the batch. kept is (2, batch, past, d_head): the tokens are its third axis, dim=2.
 {JOIN} -> torch.cat([kept, fresh], dim=-1)
@@ -139,10 +134,7 @@ torch.stack([{BOTH}]) -> torch.stack([{BOTH}], dim=1)
 """
 
 EXERCISE = Exercise(
-    name="cached_step",
-    notebook="08_transformer",
     title="One step with a KV cache",
-    reference=cached_step,
     solution=cached_step,
     cases=(
         _decoding_case(rounded_tensor(1, 2, 2, seed=9), past=1, d_head=2, seed=10),

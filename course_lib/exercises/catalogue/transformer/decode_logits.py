@@ -77,11 +77,10 @@ mask, memory_mask) -> mask, None)
 memory, mask, memory_mask) -> memory, None, None)
     Neither attention has a mask.
 memory, mask, memory_mask) -> memory, memory_mask, mask)
-    The masks are exchanged: layer(x, memory, mask, memory_mask). Where target and source have the same
-    length, no error is raised.
+    The masks are exchanged: layer(x, memory, mask, memory_mask). Where target and source have the same length, no
+    error is raised.
 mask, memory_mask) -> mask, mask)
-    The cross-attention gets the causal mask. The whole source is known; only its padding is masked:
-    memory_mask.
+    The cross-attention gets the causal mask. The whole source is known; only its padding is masked: memory_mask.
 memory, mask, memory_mask) -> memory, memory_mask, memory_mask)
     The self-attention gets memory_mask, so positions attend to later ones. It needs the causal mask.
 mask, memory_mask) -> mask, ~memory_mask)
@@ -97,12 +96,11 @@ layer(x, memory, mask, memory_mask) -> layer(x, x, mask, mask)
 {EACH} -> x = memory = layer(x, memory, mask, memory_mask)
     You replace the memory by the output of a layer. Every layer attends to the same memory.
 (x, memory, mask -> (x, final_norm(memory), mask
-    You normalise the memory. The final norm of the encoder has done so; final_norm here is that of the
-    decoder.
+    You normalise the memory. The final norm of the encoder has done so; final_norm here is that of the decoder.
 x = layer(x, -> last = layer(x,
 + final_norm(x) -> final_norm(last)
-    Every layer gets the embeddings, so only the last one counts. Each layer gets the output of the one
-    before: x = layer(x, …).
+    Every layer gets the embeddings, so only the last one counts. Each layer gets the output of the one before: x =
+    layer(x, …).
 {EACH} -> x = x + layer(x, memory, mask, memory_mask)
     You add x to the output of a layer. The residual connections are inside the layer already.
 in layers: -> in layers[:1]:
@@ -116,17 +114,15 @@ in layers: -> in layers[::-1]:
 x = layer(x, -> x = layers[0](x,
     You apply the first layer each time. Each layer has weights of its own.
 x = embed(target) -> x = embed(target) * memory.shape[-1] ** 0.5
-    You multiply the embeddings by √d_model. embed returns the complete input of the first layer: pass it on
-    as it is.
+    You multiply the embeddings by √d_model. embed returns the complete input of the first layer: pass it on as it is.
 x = embed(target) -> x = embed(target) / memory.shape[-1] ** 0.5
-    You divide the embeddings by √d_model. embed returns the complete input of the first layer: pass it on as
-    it is.
+    You divide the embeddings by √d_model. embed returns the complete input of the first layer: pass it on as it is.
 length = target.shape[1] -> target = target[:, :-1]; length = target.shape[1]
-    You drop the last token of the target. Here target is the input of the decoder already: one row of logits
-    for each of its tokens.
+    You drop the last token of the target. Here target is the input of the decoder already: one row of logits for each
+    of its tokens.
 length = target.shape[1] -> target = target[:, 1:]; length = target.shape[1]
-    You drop the first token of the target. Here target is the input of the decoder already: one row of logits
-    for each of its tokens.
+    You drop the first token of the target. Here target is the input of the decoder already: one row of logits for
+    each of its tokens.
 lm_head(final_norm(x)) -> lm_head(x)
     The final norm is missing. Pre-norm layers leave their output unnormalised, so the stack ends with a norm.
 {EACH} -> x = final_norm(layer(x, memory, mask, memory_mask))
@@ -135,14 +131,14 @@ lm_head(final_norm(x)) -> lm_head(x)
 {EACH} -> x = final_norm(layer(x, memory, mask, memory_mask))
     You apply the final norm after every layer, and once more at the end. It comes once, after the last layer.
 {EACH} -> x = layer(final_norm(x), memory, mask, memory_mask)
-    You apply the final norm to the input of every layer. A pre-norm layer normalises its own input; the final
-    norm comes once, after the last layer.
+    You apply the final norm to the input of every layer. A pre-norm layer normalises its own input; the final norm
+    comes once, after the last layer.
 x = embed(target) -> x = final_norm(embed(target))
 + lm_head(final_norm(x)) -> lm_head(x)
     The final norm comes before the first layer. It belongs after the last.
 x = embed(target) -> x = final_norm(embed(target))
-    You apply the final norm before the first layer too. Leave it out there: a pre-norm layer normalises its
-    own input.
+    You apply the final norm before the first layer too. Leave it out there: a pre-norm layer normalises its own
+    input.
 {RETURN} -> return lm_head(final_norm(x) + embed(target))
 {RETURN} -> return lm_head(final_norm(x + embed(target)))
     You add the embeddings to the output once more. The residual connections are inside the layers already.
@@ -164,10 +160,7 @@ x = embed(target) -> x = final_norm(embed(target))
 """
 
 EXERCISE = Exercise(
-    name="decode_logits",
-    notebook="08_transformer",
     title="The forward pass of a decoder",
-    reference=decode_logits,
     solution=decode_logits,
     cases=(
         Case(  # as many tokens in the target as in the source: no error is raised

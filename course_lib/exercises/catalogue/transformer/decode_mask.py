@@ -22,8 +22,8 @@ CAUSAL = (
 )
 MISTAKES = f"""
 positions[length - new :] -> positions[:new]
-    Your mask has the rows of the first tokens, as if nothing were cached. The new tokens are the last ones,
-    and they may attend to everything cached.
+    Your mask has the rows of the first tokens, as if nothing were cached. The new tokens are the last ones, and they
+    may attend to everything cached.
 {BOTH} -> return real[:, None, :].expand(-1, new, -1)
     Nothing is causal: with several new tokens, each also attends to the later ones.
 <= queries[:, None] -> <= queries[:, None] + 1
@@ -31,18 +31,18 @@ positions[length - new :] -> positions[:new]
 positions <= queries -> positions < queries
     Off by one: a token may attend to its own position too.
 {BOTH} -> return causal.expand(len(tokens), new, length)
-    Padding is allowed. With padding on the right that is harmless for a decoder; with padding on the left
-    every real token attends to it.
+    Padding is allowed. With padding on the right that is harmless for a decoder; with padding on the left every real
+    token attends to it.
 real[:, None, :] -> real[:, length - new :, None]
     You mask the queries at padding. Mask the keys: real[:, None, :].
 {BOTH} -> return causal & real[:, :, None]
 {BOTH} -> return real[:, :, None] & causal
-    real[:, :, None] has the shape (batch, length, 1), with padding along the queries. Mask the keys: real[:,
-    None, :].
+    real[:, :, None] has the shape (batch, length, 1), with padding along the queries. Mask the keys: real[:, None,
+    :].
 {BOTH} -> return causal & real
 {BOTH} -> return real & causal
-    real is (batch, length) and causal is (new, length), so broadcasting takes sequences for queries. Give
-    real an axis of queries: real[:, None, :].
+    real is (batch, length) and causal is (new, length), so broadcasting takes sequences for queries. Give real an
+    axis of queries: real[:, None, :].
 tokens != pad_id -> tokens[:, length - new :] != pad_id
     You look for padding among the new tokens only. Every token is a key: tokens != pad_id.
 tokens != pad_id -> tokens != 0
@@ -54,17 +54,15 @@ tokens != pad_id -> tokens == pad_id
 causal & real -> causal | real
     You allow what either mask allows. A key must be allowed by both: use &.
 {BOTH} -> return ~(causal & real[:, None, :])
-    True and False are swapped: this is the convention of nn.Transformer. In this course True means 'may
-    attend'.
+    True and False are swapped: this is the convention of nn.Transformer. In this course True means 'may attend'.
 positions <= queries -> positions > queries
-    Your mask is the upper triangle without the diagonal: torch.triu(…, 1) marks what to mask, as
-    nn.Transformer expects it. Here True means 'may attend'.
+    Your mask is the upper triangle without the diagonal: torch.triu(…, 1) marks what to mask, as nn.Transformer
+    expects it. Here True means 'may attend'.
 real[:, None, :] -> real[:, None, :] & real[:, length - new :, None]
-    You mask the queries at padding as well, so their rows are empty, which may give NaN. Their outputs are
-    not used: mask only the keys.
+    You mask the queries at padding as well, so their rows are empty, which may give NaN. Their outputs are not used:
+    mask only the keys.
 {BOTH} -> return causal & (real[:, None, :] | (positions == queries[:, None]))
-    A padding token may attend to itself in your mask. It is a key at padding, and no query may attend to
-    that.
+    A padding token may attend to itself in your mask. It is a key at padding, and no query may attend to that.
 {CAUSAL}.tril(new - length)
     Your offset has the wrong sign: the queries come after the cached keys. .tril(length - new)
 {CAUSAL}.tril(new)
@@ -74,8 +72,8 @@ positions <= queries -> positions >= queries
 {CAUSAL}.triu()
     Your mask is an upper triangle without an offset. A token attends to those before it: .tril(length - new).
 tokens != pad_id -> positions < (tokens != pad_id).sum(1, keepdim=True)
-    You count the real tokens and allow so many keys from the left. That is right only with padding on the
-    right; it may stand on either side: tokens != pad_id.
+    You count the real tokens and allow so many keys from the left. That is right only with padding on the right; it
+    may stand on either side: tokens != pad_id.
 positions[length - new :] -> positions
     Your mask has a row for every token. Only the new ones, the last `new`, are queries.
 positions[length - new :] -> positions[length - new + 1 :]
@@ -97,8 +95,6 @@ positions <= queries -> positions == queries
 """
 
 EXERCISE = Exercise(
-    name="decode_mask",
-    notebook="08_transformer",
     title="The mask of a decoder, with and without a cache",
     reference=lambda tokens, new, pad_id: combine_masks(
         causal_mask(new, tokens.shape[1]), padding_mask_from_tokens(tokens, pad_id)

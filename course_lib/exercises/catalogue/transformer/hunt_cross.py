@@ -32,24 +32,23 @@ MISTAKES = f"""
 + ~real[:, None, :], -torch.inf -> ~real[:, :, None], -torch.inf
 {AS_GIVEN}
 + ~real[:, None, :], -torch.inf -> ~real[:, :, None], -1e9
-    Your mask fits now, (batch, source, 1), but it masks queries, and these still come from memory. The
-    queries come from x.
+    Your mask fits now, (batch, source, 1), but it masks queries, and these still come from memory. The queries come
+    from x.
 {AS_GIVEN}
 + {MASKED} -> scores
 + {WEIGHTS} -> {WEIGHTS}.mT
 {AS_GIVEN}
 + {MASKED} -> scores
 + {WEIGHTS} -> {WEIGHTS}.mT * real[:, None, :]
-    You transpose the weights at the end. Their shape is right now, but each column sums to 1, not each row,
-    because the queries still come from memory.
+    You transpose the weights at the end. Their shape is right now, but each column sums to 1, not each row, because
+    the queries still come from memory.
 {AS_GIVEN}
 + {WEIGHTS} -> {WEIGHTS}.mT
-    You transpose the weights at the end. That changes their shape and not the roles: the queries still come
-    from memory, and the mask lies along the target.
+    You transpose the weights at the end. That changes their shape and not the roles: the queries still come from
+    memory, and the mask lies along the target.
 {AS_GIVEN}
 + softmax(scores, dim=-1) -> softmax(scores, dim=-2)
-    You changed the axis of the softmax. It was right; but the queries still come from memory. They come from
-    x.
+    You changed the axis of the softmax. It was right; but the queries still come from memory. They come from x.
 x @ W_q -> x @ W_k
 + memory @ W_k -> memory @ W_q
     Memory is multiplied by W_q and x by W_k. W_q makes queries: x @ W_q.T.
@@ -88,8 +87,8 @@ softmax(scores, dim=-1) -> softmax(scores, dim=0)
 real[:, None, :] -> real[:, :, None]
     Your mask lies along the queries: (batch, source, 1). Padding is among the keys: real[:, None, :].
 real[:, None, :] -> real
-    real is (batch, source), so its first axis meets the target. Give it an axis of queries, as before:
-    real[:, None, :].
+    real is (batch, source), so its first axis meets the target. Give it an axis of queries, as before: real[:, None,
+    :].
 -torch.inf -> 0.0
     A score of 0 masks nothing: exp(0) is 1. Masked scores must be -inf.
 / math.sqrt(q.shape[-1]) ->
@@ -106,8 +105,6 @@ q.shape[-1] -> x.shape[-1]
 """
 
 EXERCISE = Exercise(
-    name="hunt_cross",
-    notebook="08_transformer",
     title="Bug hunt: weights of a cross-attention",
     reference=lambda x, memory, W_q, W_k, real: masked_softmax(
         (x @ W_q.mT) @ (memory @ W_k.mT).mT / math.sqrt(len(W_q)), real[:, None, :]

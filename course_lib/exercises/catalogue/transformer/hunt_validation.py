@@ -30,20 +30,18 @@ MISTAKES = f"""
 {MASK} -> if not training: {MASK}
     The condition is inverted: now nothing is masked in training. The mask is needed in both modes.
 {MASK} -> if training or new == seen: {MASK}
-    In validation the mask is used only if no keys are cached. It is needed with several new tokens on a cache
-    too.
+    In validation the mask is used only if no keys are cached. It is needed with several new tokens on a cache too.
 {MASK} -> if training or new < seen: {MASK}
     In validation the mask is used only if keys are cached. It is needed without a cache too.
 .tril(seen - new) -> .tril()
-    The offset of the mask is missing. With more keys than queries, the queries are the last ones: .tril(seen
-    - new).
+    The offset of the mask is missing. With more keys than queries, the queries are the last ones: .tril(seen - new).
 .tril(seen - new) -> .tril(seen - new + 1)
     The offset of the mask was right. With yours each query attends to the token after it.
 .tril(seen - new) -> .tril(seen - new - 1)
     The offset of the mask was right. With yours a query does not attend to its own position.
 .tril(seen - new) -> .tril(new - seen)
-    The offset has the wrong sign, so with cached keys the first queries have no key left and get NaN. It was
-    right: .tril(seen - new).
+    The offset has the wrong sign, so with cached keys the first queries have no key left and get NaN. It was right:
+    .tril(seen - new).
 {ONES} -> torch.ones(seen, seen, dtype=torch.bool).tril()
     Your mask is (seen, seen). It needs a row for each query: (new, seen).
 {ONES} -> torch.ones(new, new, dtype=torch.bool).tril()
@@ -53,8 +51,8 @@ MISTAKES = f"""
 ~mask -> mask
     The mask is inverted: each query attends only to keys after it, and the last one to none, which gives NaN.
 ~mask -> ~mask if training else mask
-    In validation the mask is inverted: each query attends only to keys after it, and the last one to none,
-    which gives NaN. The same mask is needed in both modes.
+    In validation the mask is inverted: each query attends only to keys after it, and the last one to none, which
+    gives NaN. The same mask is needed in both modes.
 ~mask, -torch.inf -> ~mask, 0.0
     A score of 0 masks nothing: exp(0) is 1. Masked scores must be -inf.
 ~mask, -torch.inf -> ~mask, -torch.inf if training else 0.0
@@ -66,8 +64,8 @@ MISTAKES = f"""
     You mask after the softmax, so the weights of a query no longer sum to 1. Mask the scores.
 {MASK} -> if training: {MASK}
 + {RETURN} -> return (mask * {WEIGHTS}) @ value
-    In validation you mask after the softmax, so the weights of a query no longer sum to 1. Mask the scores,
-    in both modes.
+    In validation you mask after the softmax, so the weights of a query no longer sum to 1. Mask the scores, in both
+    modes.
 / math.sqrt(query.shape[-1]) ->
     The scale was right, and it is missing now: divide the scores by √d.
 / math.sqrt(query.shape[-1]) -> / (math.sqrt(query.shape[-1]) if training else 1)
@@ -91,8 +89,6 @@ new, seen = -> query = query if training else query[:, -1:]; new, seen =
 """
 
 EXERCISE = Exercise(
-    name="hunt_validation",
-    notebook="08_transformer",
     title="Bug hunt: a validation loss that is too good",
     reference=lambda q, k, v, training: (
         scaled_dot_product_attention(q, k, v, causal_mask(q.shape[1], k.shape[1])).output

@@ -27,19 +27,18 @@ REAL = "(target != pad_id)[..., None]"
 NOT_PAD = "(torch.arange(num_classes) != pad_id)"
 MISTAKES = f"""
 * true + smoothing / num_classes -> * true + smoothing / num_classes * (1 - true)
-    Your true class has 1 - ε and the others ε / C each: that sums to less than 1. The probability ε is spread
-    over all classes, the true one included, so that has 1 - ε + ε / C.
+    Your true class has 1 - ε and the others ε / C each: that sums to less than 1. The probability ε is spread over
+    all classes, the true one included, so that has 1 - ε + ε / C.
 * true + smoothing / num_classes -> * true + smoothing / (num_classes - 1) * (1 - true)
-    You spread ε over the other classes: 1 - ε and ε / (C - 1). That sums to 1 and is another convention.
-    PyTorch and Szegedy et al. (2016) spread it over all C.
+    You spread ε over the other classes: 1 - ε and ε / (C - 1). That sums to 1 and is another convention. PyTorch and
+    Szegedy et al. (2016) spread it over all C.
 {MIXTURE} -> torch.where(true > 0, {MIXTURE}, smoothing / (num_classes - 1))
-    You mix two conventions: the true class as if ε went to all C, the others as if it went to C - 1. That
-    sums to more than 1.
+    You mix two conventions: the true class as if ε went to all C, the others as if it went to C - 1. That sums to
+    more than 1.
 (1 - smoothing) * true -> true
     The one-hot row keeps its weight of 1, so that the sum is more than 1. Multiply it by 1 - ε first.
 {MIXTURE} -> torch.where(true > 0, 1.0, smoothing / num_classes)
-    The true class keeps a probability of 1, and the others get ε / C on top. Multiply the true class by 1 - ε
-    first.
+    The true class keeps a probability of 1, and the others get ε / C on top. Multiply the true class by 1 - ε first.
 * true + smoothing -> * true - smoothing
     You subtract the even share. Probabilities below 0 do not exist: add it.
 {MIXTURE} -> smoothing * true + (1 - smoothing) / num_classes
@@ -66,16 +65,16 @@ smooth * {REAL} -> torch.where({REAL}, smooth, true)
 smooth * {REAL} -> torch.where({REAL}, smooth, 1 / num_classes)
     Your rows at padding are uniform distributions. They are zero, so that padding has no loss.
 {MIXTURE} -> torch.where(true > 0, 1 - smoothing, smoothing / (num_classes - 2)) * {NOT_PAD}
-    You give the class of padding nothing and spread ε over C - 2. The Annotated Transformer does so; PyTorch
-    and Szegedy et al. (2016) spread it over all C.
+    You give the class of padding nothing and spread ε over C - 2. The Annotated Transformer does so; PyTorch and
+    Szegedy et al. (2016) spread it over all C.
 {MIXTURE} -> ((1 - smoothing) * true + smoothing / (num_classes - 1)) * {NOT_PAD}
-    You give the class of padding nothing and spread ε over the C - 1 others. PyTorch and Szegedy et al.
-    (2016) spread it over all C.
+    You give the class of padding nothing and spread ε over the C - 1 others. PyTorch and Szegedy et al. (2016) spread
+    it over all C.
 smooth * {REAL} -> smooth * {REAL} * {NOT_PAD}
     You set the column of padding to zero as well, so that no row sums to 1. Only its rows are zero.
 smooth * {REAL} -> smooth * {NOT_PAD}
-    You set the column of the padding class to zero. It is the rows at padding that are zero: (target !=
-    pad_id)[..., None].
+    You set the column of the padding class to zero. It is the rows at padding that are zero: (target != pad_id)[...,
+    None].
 != pad_id -> != 0
     You take class 0 for padding. pad_id says which class it is.
 != pad_id -> == pad_id
@@ -84,11 +83,10 @@ smooth * {REAL} -> smooth * {NOT_PAD}
 (target != pad_id)[..., None] -> (target != pad_id)
     The mask of the rows needs an axis for the classes, and it is the last one: (target != pad_id)[..., None].
 / num_classes -> / (num_classes - 1)
-    You divide ε by C - 1 and give a share to all C classes, so that a row sums to more than 1. With the true
-    class included there are C shares: ε / C.
+    You divide ε by C - 1 and give a share to all C classes, so that a row sums to more than 1. With the true class
+    included there are C shares: ε / C.
 smooth * {REAL} -> smooth * {REAL} / (smooth * {REAL}).sum(-1, keepdim=True)
-    You divide each row by its sum, which is 0 at padding: 0/0 is NaN. With the right shares a row sums to 1
-    already.
+    You divide each row by its sum, which is 0 at padding: 0/0 is NaN. With the right shares a row sums to 1 already.
 true = F.one_hot -> smoothing = 0.1; true = F.one_hot
     Your ε is always 0.1. It is the argument smoothing.
 F.one_hot(target, num_classes) -> F.one_hot(target)
@@ -98,8 +96,7 @@ smooth * {REAL} -> (smooth * {REAL}).reshape(-1, num_classes)
 smooth * {REAL} -> (smooth * {REAL}).movedim(-1, 1)
     Your classes are on the second axis, where F.cross_entropy takes them. Here they are on the last.
 smooth * {REAL} -> smooth * {REAL} / (target != pad_id).sum()
-    You divide by the number of real tokens. The mean is taken of the losses; each row of a real token sums to
-    1.
+    You divide by the number of real tokens. The mean is taken of the losses; each row of a real token sums to 1.
 {MIXTURE} -> 0 * true + smoothing / num_classes
     The true class has no more than the others. It gets 1 - ε on top of its share ε / C.
 {MIXTURE} -> (1 - smoothing + smoothing / num_classes) * true
@@ -107,8 +104,6 @@ smooth * {REAL} -> smooth * {REAL} / (target != pad_id).sum()
 """
 
 EXERCISE = Exercise(
-    name="smoothed_targets",
-    notebook="08_transformer",
     title="Label smoothing as a target distribution",
     reference=_reference,
     solution=smoothed_targets,

@@ -15,12 +15,12 @@ def teacher_forcing(target):
 PAD = "torch.nn.functional.pad"
 MISTAKES = f"""
 target[:, 1:] -> target[:, :-1]
-    Nothing is shifted: the label of each position is its own input token. The model learns to copy its input,
-    with a loss near 0, and cannot generate anything.
+    Nothing is shifted: the label of each position is its own input token. The model learns to copy its input, with a
+    loss near 0, and cannot generate anything.
 target[:, :-1] -> target
 + target[:, 1:] -> target
-    Input and labels are both the whole target, so each label is its own input token. Drop the last token of
-    the input and the first of the labels.
+    Input and labels are both the whole target, so each label is its own input token. Drop the last token of the input
+    and the first of the labels.
 target[:, :-1] -> target[:, 1:]
     Both are shifted, so each label is its own input token again, and the start token is never an input.
 target[:, :-1] -> target[:, 1:]
@@ -34,8 +34,8 @@ target[:, 1:] -> {PAD}(target[:, 2:], (0, 1))
     You shift by two: each label is the token after the next.
 target[:, :-1] -> target[:, :-2]
 + target[:, 1:] -> target[:, 1:-1]
-    The last label is missing. In a sequence without padding it is the end token, and a model that never
-    learns to predict it does not stop.
+    The last label is missing. In a sequence without padding it is the end token, and a model that never learns to
+    predict it does not stop.
 target[:, :-1] -> target[:, 1:-1]
 + target[:, 1:] -> target[:, 2:]
     The start token is not in your input. The decoder reads it first, and the label there is the first word.
@@ -43,27 +43,27 @@ target[:, 1:] -> target[:, 1:].masked_fill(target[:, 1:] == 2, 0)
     You replace the end token by padding in the labels. A model that never learns to predict it does not stop.
 target[:, :-1] -> target
 + target[:, 1:] -> target.roll(-1, 1)
-    torch.roll moves the start token to the end of the labels, but nothing should predict it. Slice instead:
-    target[:, :-1] and target[:, 1:].
+    torch.roll moves the start token to the end of the labels, but nothing should predict it. Slice instead: target[:,
+    :-1] and target[:, 1:].
 target[:, :-1] -> target.roll(1, 1)
 + target[:, 1:] -> target
     torch.roll moves the last token to the front of the input, but the start token comes first. Slice instead:
     target[:, :-1] and target[:, 1:].
 target[:, :-1] -> target
 + target[:, 1:] -> {PAD}(target[:, 1:], (0, 1))
-    The last token is an input as well, with padding as its label. That does no harm, since padding does not
-    count in the loss, and it costs a position: leave it out.
+    The last token is an input as well, with padding as its label. That does no harm, since padding does not count in
+    the loss, and it costs a position: leave it out.
 target[:, :-1] -> {PAD}(target[:, 1:-1], (1, 0))
     Your input begins with padding. It begins with the start token, the first column of target.
 target[:, :-1] -> target[:, :-1].masked_fill(target[:, :-1] == 2, 0)
-    You replace the end token by padding in the input. That does no harm, since its label is padding; but the
-    exercise asks for the tokens as they are.
+    You replace the end token by padding in the input. That does no harm, since its label is padding; but the exercise
+    asks for the tokens as they are.
 target[:, 1:] -> target[:, 1:].masked_fill(target[:, 1:] == 0, -100)
-    You replace padding by -100 in the labels, as Hugging Face does, because F.cross_entropy ignores -100
-    unless told otherwise. Here padding stays 0.
+    You replace padding by -100 in the labels, as Hugging Face does, because F.cross_entropy ignores -100 unless told
+    otherwise. Here padding stays 0.
 target[:, :-1] -> target[:, :-1].masked_fill(target[:, :-1] == 0, -100)
-    You replace padding by -100 in the input. No token has this number, so an embedding would raise an error.
-    Padding stays 0.
+    You replace padding by -100 in the input. No token has this number, so an embedding would raise an error. Padding
+    stays 0.
 target[:, :-1] -> target[:-1]
 + target[:, 1:] -> target[1:]
     You drop the last and the first sequence. Positions are the second axis: target[:, :-1] and target[:, 1:].
@@ -85,18 +85,15 @@ torch.stack([inputs, labels]) -> labels
     You return the labels alone. Stack the input and the labels: (2, batch, length - 1).
 target[:, :-1] -> {PAD}(target, (1, 0))[:, :-1]
 + target[:, 1:] -> target
-    You shift the target once more, with padding in front. It begins with the start token already: target[:,
-    :-1] is the input and target[:, 1:] the labels.
+    You shift the target once more, with padding in front. It begins with the start token already: target[:, :-1] is
+    the input and target[:, 1:] the labels.
 target[:, :-1] -> target[:, 1:-1]
 + target[:, 1:] -> target[:, 1:-1]
     You remove the first and the last column from both. The input lacks the last, the labels lack the first.
 """
 
 EXERCISE = Exercise(
-    name="teacher_forcing",
-    notebook="08_transformer",
     title="The target, shifted right",
-    reference=teacher_forcing,
     solution=teacher_forcing,
     cases=(
         Case(target=torch.tensor([[1, 5, 7, 2]])),

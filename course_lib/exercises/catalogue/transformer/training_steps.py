@@ -100,8 +100,8 @@ MISTAKES = rf"""
     The gradients are never set to zero, so each step adds the gradients of all steps before it:
     optimizer.zero_grad().
 {ZERO}\n{BACK} -> {BACK}\n{ZERO}
-    The weight does not change: there is no gradient when step is called, or step is never called. For each
-    batch: optimizer.zero_grad(), loss.backward(), optimizer.step().
+    The weight does not change: there is no gradient when step is called, or step is never called. For each batch:
+    optimizer.zero_grad(), loss.backward(), optimizer.step().
 {ZERO}\n{BACK}\n{STEP} -> {STEP}\n{BACK}
 {ZERO}\n{BACK}\n{STEP} -> {STEP}\n{ZERO}\n{BACK}
     You step before backward: the first step has no gradients, and each later one uses old ones.
@@ -116,26 +116,26 @@ target[:, :-1] -> target
 + target[:, 1:] -> target
     Input and labels are both the whole target: nothing is shifted.
 target[:, :-1] -> target[:, 1:]
-    Each label is its own input token, because your input lacks the first token. Leave out the last one:
-    target[:, :-1].
+    Each label is its own input token, because your input lacks the first token. Leave out the last one: target[:,
+    :-1].
 target[:, :-1] -> target[:, 1:]
 + target[:, 1:] -> target[:, :-1]
     Input and labels are exchanged: the model learns the token before each input.
 target[:, :-1] -> target
 target[:, :-1] -> target
 + {LOSS} -> F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
-    Your input is the whole target, so there is one position more than there are labels. Leave out the last
-    token: target[:, :-1].
+    Your input is the whole target, so there is one position more than there are labels. Leave out the last token:
+    target[:, :-1].
 target[:, 1:] -> target
 target[:, 1:] -> target
 + {LOSS} -> F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
-    Your labels are the whole target, so there is one more than there are positions. Leave out the first
-    token: target[:, 1:].
+    Your labels are the whole target, so there is one more than there are positions. Leave out the first token:
+    target[:, 1:].
 {LOGITS} -> model(target[:, :-1], source)
     The arguments of the model are exchanged: model(source, inputs).
 logits.mT -> logits
-    F.cross_entropy takes the classes on axis 1, and your logits have them on axis 2. Use logits.mT, or
-    flatten batch and positions.
+    F.cross_entropy takes the classes on axis 1, and your logits have them on axis 2. Use logits.mT, or flatten batch
+    and positions.
 logits.mT -> logits.flatten(0, 1)
     You flatten the logits and not the labels. F.cross_entropy needs one row of logits for each label:
     labels.flatten().
@@ -143,29 +143,27 @@ logits.mT, labels -> logits, labels.flatten()
     You flatten the labels and not the logits. F.cross_entropy needs one row of logits for each label:
     logits.flatten(0, 1).
 logits.mT -> logits.reshape(len(logits), logits.shape[2], -1)
-    You bring the classes to the second axis with view or reshape, which mixes positions and classes. Exchange
-    the axes with transpose(1, 2), or flatten batch and positions.
+    You bring the classes to the second axis with view or reshape, which mixes positions and classes. Exchange the
+    axes with transpose(1, 2), or flatten batch and positions.
 , ignore_index=0 ->
     Padding counts in your loss. Leave out the labels that are 0: ignore_index=0.
 ignore_index=0) -> ignore_index=0, reduction="none").mean()
-    Padding has no gradient, but your mean still divides by all positions. Divide by the number of labels that
-    are not padding.
+    Padding has no gradient, but your mean still divides by all positions. Divide by the number of labels that are not
+    padding.
 ignore_index=0) -> ignore_index=0, reduction="sum")
     You sum the losses. Take their mean, or the step grows with the number of tokens in the batch.
 {LOSS} -> ({EACH}.sum(1) / (labels != 0).sum(1)).mean()
-    You average within each sequence and then over sequences, so a token of a short sequence counts more.
-    Average over all tokens at once.
+    You average within each sequence and then over sequences, so a token of a short sequence counts more. Average over
+    all tokens at once.
 ignore_index=0) -> ignore_index=0, reduction="sum") / len(labels)
-    You divide the sum of the losses by the number of sequences. Divide by the number of labels that are not
-    padding.
+    You divide the sum of the losses by the number of sequences. Divide by the number of labels that are not padding.
 ignore_index=0) -> ignore_index=0, reduction="sum") / labels.shape[1]
     You divide the sum of the losses by the length. Divide by the number of labels that are not padding.
 , ignore_index=0 -> , reduction="sum"
-    You sum the losses, those of padding too. Take the mean over the labels that are not padding:
-    ignore_index=0.
+    You sum the losses, those of padding too. Take the mean over the labels that are not padding: ignore_index=0.
 {LOSS} -> F.cross_entropy(logits[target[:, :-1] != 0], labels[target[:, :-1] != 0])
-    You leave out the positions whose input is padding. What counts are the labels: at the end token the label
-    is padding, and it must not be learned.
+    You leave out the positions whose input is padding. What counts are the labels: at the end token the label is
+    padding, and it must not be learned.
 ignore_index=0 -> ignore_index=2
     You leave out the labels that are 2, the end token. Padding is 0.
 logits.mT -> logits.softmax(-1).mT
@@ -199,8 +197,6 @@ return model.weight -> return loss
 """
 
 EXERCISE = Exercise(
-    name="training_steps",
-    notebook="08_transformer",
     title="Training steps",
     reference=_reference,
     solution=training_steps,

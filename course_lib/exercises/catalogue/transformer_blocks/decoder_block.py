@@ -35,12 +35,11 @@ FFN = "return x + feed_forward(norms[2](x))"
 MISTAKES = rf"""
 {SELF} -> {CROSS}
 + {CROSS} -> {SELF}
-    The order is exchanged: your cross-attention comes first. Self-attention comes first, then
-    cross-attention.
+    The order is exchanged: your cross-attention comes first. Self-attention comes first, then cross-attention.
 self_attend(norms[0](x), mask) -> cross_attend(norms[0](x), memory, memory_mask)
 + cross_attend(norms[1](x), memory, memory_mask) -> self_attend(norms[1](x), mask)
-    The order is exchanged: your cross-attention comes first, with the first norm. Self-attention comes first,
-    then cross-attention.
+    The order is exchanged: your cross-attention comes first, with the first norm. Self-attention comes first, then
+    cross-attention.
 {CROSS} -> x = x + feed_forward(norms[2](x))
 + {FFN} -> return x + cross_attend(norms[1](x), memory, memory_mask)
     Your FFN comes before the cross-attention. It comes last.
@@ -53,17 +52,16 @@ self_attend(norms[0](x), mask) -> cross_attend(norms[0](x), memory, memory_mask)
 memory, memory_mask) -> norms[1](memory), memory_mask)
 memory, memory_mask) -> norms[0](memory), memory_mask)
 memory, memory_mask) -> norms[2](memory), memory_mask)
-    You normalise the memory too. The final norm of the encoder has done so once, for all blocks; here only
-    the input of the queries is normalised.
+    You normalise the memory too. The final norm of the encoder has done so once, for all blocks; here only the input
+    of the queries is normalised.
 norms[1](x), memory, memory_mask) -> x, norms[1](memory), memory_mask)
     You normalise the memory instead of x. The memory is normalised already; x is not.
 (norms[0](x), mask) -> (norms[0](x), memory_mask)
 + memory, memory_mask) -> memory, mask)
-    The masks are exchanged: target tokens attend to later ones, and the source is masked causally. Where both
-    have the same length, no error is raised.
+    The masks are exchanged: target tokens attend to later ones, and the source is masked causally. Where both have
+    the same length, no error is raised.
 memory, memory_mask) -> memory, mask)
-    Your cross-attention gets the causal mask. The whole source is known; only its padding is masked:
-    memory_mask.
+    Your cross-attention gets the causal mask. The whole source is known; only its padding is masked: memory_mask.
 (norms[0](x), mask) -> (norms[0](x), memory_mask)
     Your self-attention gets memory_mask, so tokens attend to later ones. It needs mask.
 (norms[0](x), mask) -> (norms[0](x))
@@ -74,12 +72,12 @@ norms[1](x), memory, memory_mask) -> memory, norms[1](x), memory_mask)
 norms[1](x), memory, memory_mask) -> memory, x, memory_mask)
 norms[1](x), memory, memory_mask) -> norms[1](memory), x, memory_mask)
 norms[1](x), memory, memory_mask) -> norms[1](memory), norms[1](x), memory_mask)
-    Your queries come from the memory. They come from x: weights are (batch, target, source), and cross_attend
-    takes x first.
+    Your queries come from the memory. They come from x: weights are (batch, target, source), and cross_attend takes x
+    first.
 norms[1](x), memory, memory_mask) -> memory, norms[1](x))
 norms[1](x), memory, memory_mask) -> norms[1](memory), x)
-    Your queries come from the memory, and its mask is left out. Queries come from x: weights are (batch,
-    target, source), and cross_attend takes x first.
+    Your queries come from the memory, and its mask is left out. Queries come from x: weights are (batch, target,
+    source), and cross_attend takes x first.
 norms[1](x), memory, memory_mask) -> norms[1](x), norms[1](x), memory_mask)
 norms[1](x), memory, memory_mask) -> norms[1](x), x, memory_mask)
     Your cross-attention takes its keys and values from x: the memory is never used.
@@ -157,16 +155,16 @@ norms[2](x) -> x
 {SELF} -> first = x; {SELF}
 + x = x + cross_attend -> x = first + cross_attend
 + return x + feed_forward -> return first + feed_forward
-    Your residual connections all start at the input of the block, so the outputs of earlier sublayers are
-    lost from the sum. Each starts at the sum before it: x = x + …
+    Your residual connections all start at the input of the block, so the outputs of earlier sublayers are lost from
+    the sum. Each starts at the sum before it: x = x + …
 {SELF} -> first = x; {SELF}
 + x = x + cross_attend -> x = first + cross_attend
     The residual connection of your cross-attention starts at the input of the block, so the output of the
     self-attention is lost from the sum. It starts at the sum before it: x = x + …
 {SELF} -> first = x; {SELF}
 + return x + feed_forward -> return first + feed_forward
-    The residual connection of your FFN starts at the input of the block, so the outputs of both attentions
-    are lost from the sum. It starts at the sum before it.
+    The residual connection of your FFN starts at the input of the block, so the outputs of both attentions are lost
+    from the sum. It starts at the sum before it.
 {CROSS} -> second = x; {CROSS}
 + return x + feed_forward -> return second + feed_forward
     The residual connection of your FFN starts at the sum after the self-attention, so the output of the
@@ -174,8 +172,7 @@ norms[2](x) -> x
 {CROSS} ->
 {CROSS} ->
 + norms[2](x) -> norms[1](x)
-    The cross-attention is missing: the memory is never used. It comes between self-attention and FFN, with
-    norms[1].
+    The cross-attention is missing: the memory is never used. It comes between self-attention and FFN, with norms[1].
 {SELF} ->
 {SELF} ->
 + norms[1](x) -> norms[0](x)
@@ -195,16 +192,16 @@ norms[0] -> norms[2]
 + norms[2] -> norms[1]
 norms[0] -> norms[2]
 + norms[2] -> norms[0]
-    The norms are permuted: norms[0] belongs to the self-attention, norms[1] to the cross-attention, norms[2]
-    to the FFN.
+    The norms are permuted: norms[0] belongs to the self-attention, norms[1] to the cross-attention, norms[2] to the
+    FFN.
 (norms[0](x), mask) -> (norms[0](x), ~mask)
     You invert the mask of the self-attention. The sublayers take True = may attend: pass it as it is.
 memory, memory_mask) -> memory, ~memory_mask)
     You invert the mask of the memory. The sublayers take True = may attend: pass it as it is.
 (norms[0](x), mask) -> (norms[0](x))
 + memory, memory_mask) -> memory, mask)
-    Your cross-attention gets the mask of the self-attention, and the self-attention gets none. mask belongs
-    to the self-attention, memory_mask to the cross-attention.
+    Your cross-attention gets the mask of the self-attention, and the self-attention gets none. mask belongs to the
+    self-attention, memory_mask to the cross-attention.
 {FFN} -> return norms[2](x + feed_forward(norms[2](x)))
     You apply a norm once more at the end. The output of a pre-norm block is a sum that is not normalised.
 x = x + self_attend -> x = norms[0](x) + self_attend
@@ -212,20 +209,15 @@ x = x + self_attend -> x = norms[0](x) + self_attend
 + return x + feed_forward -> return norms[2](x) + feed_forward
     You add norm(x) to the output of a sublayer. The residual connection starts before the norm: add x itself.
 x = x + self_attend -> x = norms[0](x) + self_attend
-    You add norms[0](x) to the output of the self-attention. Its residual connection starts before the norm:
-    add x.
+    You add norms[0](x) to the output of the self-attention. Its residual connection starts before the norm: add x.
 x = x + cross_attend -> x = norms[1](x) + cross_attend
-    You add norms[1](x) to the output of the cross-attention. Its residual connection starts before the norm:
-    add x.
+    You add norms[1](x) to the output of the cross-attention. Its residual connection starts before the norm: add x.
 return x + feed_forward -> return norms[2](x) + feed_forward
     You add norms[2](x) to the output of the FFN. Its residual connection starts before the norm: add x.
 """
 
 EXERCISE = Exercise(
-    name="decoder_block",
-    notebook="07_transformer_blocks",
     title="A decoder block: self-attention, cross-attention, FFN",
-    reference=decoder_block,
     solution=decoder_block,
     cases=(
         Case(  # as many tokens in the target as in the source: no mistake raises an error

@@ -35,11 +35,10 @@ POST_1 = "x = norms[0](x + self_attend(x, mask))"
 POST_2 = "return norms[1](x + feed_forward(x))"
 MISTAKES = rf"""
 placement == "pre" -> placement == "post"
-    The two placements are exchanged. In pre-norm the norm comes before the sublayer, inside the residual
-    branch; in post-norm it comes after the sum.
+    The two placements are exchanged. In pre-norm the norm comes before the sublayer, inside the residual branch; in
+    post-norm it comes after the sum.
 placement == "pre" -> False
-    This is post-norm, whatever placement says. For "pre", normalise the input of the sublayer: x +
-    sublayer(norm(x)).
+    This is post-norm, whatever placement says. For "pre", normalise the input of the sublayer: x + sublayer(norm(x)).
 placement == "pre" -> True
     This is pre-norm, whatever placement says. For "post", normalise the sum: norm(x + sublayer(x)).
 {PRE_1} -> x = norms[0](x + self_attend(x, mask))
@@ -72,20 +71,20 @@ x + feed_forward => feed_forward
     For "post" the FFN has no residual connection.
 {PRE_1} -> x = norms[0](x) + self_attend(norms[0](x), mask)
 + {PRE_2} -> return norms[1](x) + feed_forward(norms[1](x))
-    For "pre" you add norm(x) to the output of the sublayer. The residual connection starts before the norm:
-    add x itself.
+    For "pre" you add norm(x) to the output of the sublayer. The residual connection starts before the norm: add x
+    itself.
 {PRE_1} -> x = norms[0](x) + self_attend(norms[0](x), mask)
-    For "pre" you add norms[0](x) to the output of the self-attention. Its residual connection starts before
-    the norm: add x itself.
-{PRE_2} -> return norms[1](x) + feed_forward(norms[1](x))
-    For "pre" you add norms[1](x) to the output of the FFN. Its residual connection starts before the norm:
+    For "pre" you add norms[0](x) to the output of the self-attention. Its residual connection starts before the norm:
     add x itself.
+{PRE_2} -> return norms[1](x) + feed_forward(norms[1](x))
+    For "pre" you add norms[1](x) to the output of the FFN. Its residual connection starts before the norm: add x
+    itself.
 {PRE_1} -> x = norms[0](x) + self_attend(norms[0](x), mask)
 + {PRE_2} -> return norms[1](x) + feed_forward(norms[1](x))
 + {POST_1} -> x = norms[0](x) + self_attend(norms[0](x), mask)
 + {POST_2} -> return norms[1](x) + feed_forward(norms[1](x))
-    Whatever placement says, x itself is replaced by norm(x), so each residual connection starts after the
-    norm. "pre" is x + sublayer(norm(x)), "post" is norm(x + sublayer(x)).
+    Whatever placement says, x itself is replaced by norm(x), so each residual connection starts after the norm. "pre"
+    is x + sublayer(norm(x)), "post" is norm(x + sublayer(x)).
 {POST_1} -> x = norms[0](x) + self_attend(x, mask)
 + {POST_2} -> return norms[1](x) + feed_forward(x)
     For "post" you normalise x alone. Normalise the sum: norm(x + sublayer(x)).
@@ -98,8 +97,8 @@ x + feed_forward => feed_forward
 {PRE_1} -> x = norms[0](x + self_attend(norms[0](x), mask))
 + {PRE_2} -> return norms[1](x + feed_forward(norms[1](x)))
 {PRE_1} -> x = norms[0](x + self_attend(norms[0](x), mask))
-    For "pre" you normalise the sum as well, so the residual stream passes through a norm. Normalise the input
-    of the sublayer only.
+    For "pre" you normalise the sum as well, so the residual stream passes through a norm. Normalise the input of the
+    sublayer only.
 {POST_1} -> x = norms[0](x + self_attend(norms[0](x), mask))
 + {POST_2} -> return norms[1](x + feed_forward(norms[1](x)))
 {POST_1} -> x = norms[0](x + self_attend(norms[0](x), mask))
@@ -156,12 +155,11 @@ return norms[1](x + -> return norms[0](x +
     For "post" you do not pass the mask to the self-attention, so tokens attend to padding.
 , mask)) -> , ~mask))
 + (norms[0](x), mask) -> (norms[0](x), ~mask)
-    You invert the mask, so tokens attend to padding only. self_attend takes True = may attend: pass it as it
-    is.
+    You invert the mask, so tokens attend to padding only. self_attend takes True = may attend: pass it as it is.
 {PRE_1} -> attended = self_attend(norms[0](x), mask)
 + {PRE_2} -> return x + attended + feed_forward(norms[1](x))
-    For "pre" both sublayers get the same x. The FFN continues with the output of the attention sublayer: x =
-    x + …, twice. (GPT-J computes both in parallel; the Transformer of 2017 does not.)
+    For "pre" both sublayers get the same x. The FFN continues with the output of the attention sublayer: x = x + …,
+    twice. (GPT-J computes both in parallel; the Transformer of 2017 does not.)
 {POST_1} -> first = x; {POST_1}
 + {POST_2} -> return norms[1](x + feed_forward(first))
     For "post" both sublayers get the same x. The FFN continues with the output of the attention sublayer.
@@ -169,8 +167,7 @@ return norms[1](x + -> return norms[0](x +
 + {PRE_2} -> return x + attended + feed_forward(norms[1](x))
 + {POST_1} -> first = x; {POST_1}
 + {POST_2} -> return norms[1](x + feed_forward(first))
-    Both sublayers get the same x. The FFN continues with the output of the attention sublayer: x = x + …,
-    twice.
+    Both sublayers get the same x. The FFN continues with the output of the attention sublayer: x = x + …, twice.
 {PRE_2} -> return x
 + {POST_2} -> return x
     The FFN is never used.
@@ -181,28 +178,23 @@ return norms[1](x + -> return norms[0](x +
 + {PRE_2} -> return first + feed_forward(norms[1](x))
 + {POST_1} -> first = x; {POST_1}
 + {POST_2} -> return norms[1](first + feed_forward(x))
-    The residual connection of your FFN starts at the input of the block, so the output of the self-attention
-    is lost from the sum. It starts at the sum before it: x = x + …, twice.
+    The residual connection of your FFN starts at the input of the block, so the output of the self-attention is lost
+    from the sum. It starts at the sum before it: x = x + …, twice.
 {PRE_1} -> first = x; {PRE_1}
 + {PRE_2} -> return first + feed_forward(norms[1](x))
-    For "pre" the residual connection of your FFN starts at the input of the block. It starts at the sum
-    before it.
+    For "pre" the residual connection of your FFN starts at the input of the block. It starts at the sum before it.
 {POST_1} -> first = x; {POST_1}
 + {POST_2} -> return norms[1](first + feed_forward(x))
-    For "post" the residual connection of your FFN starts at the input of the block. It starts at the output
-    of the first norm.
+    For "post" the residual connection of your FFN starts at the input of the block. It starts at the output of the
+    first norm.
 {PRE_2} -> return norms[1](x + feed_forward(norms[1](x)))
 {PRE_2} -> return norms[0](x + feed_forward(norms[1](x)))
-    For "pre" you apply a norm once more at the end. The output of a pre-norm block is a sum that is not
-    normalised.
+    For "pre" you apply a norm once more at the end. The output of a pre-norm block is a sum that is not normalised.
 """
 
 
 EXERCISE = Exercise(
-    name="encoder_block",
-    notebook="07_transformer_blocks",
     title="An encoder block, pre-norm or post-norm",
-    reference=encoder_block,
     solution=encoder_block,
     cases=(
         Case(

@@ -32,30 +32,30 @@ def _blocks(count, size, seed):
 
 MISTAKES = r"""
 return norm(x) -> return x
-    The final norm is missing. Pre-norm blocks only add to the residual stream, so the output of the last
-    block has never been normalised.
+    The final norm is missing. Pre-norm blocks only add to the residual stream, so the output of the last block has
+    never been normalised.
 x = block(x, mask) -> x = norm(block(x, mask))
 + return norm(x) -> return x
-    You normalise after every block, so the residual stream passes through a norm each time. There is one
-    norm, after the last block.
+    You normalise after every block, so the residual stream passes through a norm each time. There is one norm, after
+    the last block.
 x = block(x, mask) -> x = norm(block(x, mask))
     You normalise after every block, and once more at the end. There is one norm, after the last block.
 for block in blocks: -> x = norm(x)\nfor block in blocks:
 + return norm(x) -> return x
     Your norm comes before the first block, which has its own norms inside. It belongs after the last block.
 for block in blocks: -> x = norm(x)\nfor block in blocks:
-    The norm after the last block is right. Remove the one before the first: a pre-norm block normalises its
-    own input.
+    The norm after the last block is right. Remove the one before the first: a pre-norm block normalises its own
+    input.
 block(x, mask) -> block(norm(x), mask)
 + return norm(x) -> return x
     You normalise before every block, and not after the last. There is one norm, after the last block.
 block(x, mask) -> block(norm(x), mask)
-    The norm after the last block is right. Remove the one before every block: a pre-norm block normalises its
-    own input.
+    The norm after the last block is right. Remove the one before every block: a pre-norm block normalises its own
+    input.
 x = block(x, mask) -> out = block(x, mask)
 + return norm(x) -> return norm(out)
-    Each of your blocks gets the first x, so only the last block has an effect. Each continues with the output
-    of the one before: x = block(x, mask).
+    Each of your blocks gets the first x, so only the last block has an effect. Each continues with the output of the
+    one before: x = block(x, mask).
 x = block(x, mask) -> return norm(block(x, mask))
     You return after the first block. Is the return inside the loop?
 x = block(x, mask) -> return block(x, mask)
@@ -64,24 +64,22 @@ in blocks: -> in blocks[::-1]:
     You apply the blocks from the last to the first.
 x = block(x, mask) -> pass
 + return norm(x) -> return norm(sum(block(x, mask) for block in blocks))
-    You apply all blocks to the same x and add their outputs. Apply them one after the other: x = block(x,
-    mask).
+    You apply all blocks to the same x and add their outputs. Apply them one after the other: x = block(x, mask).
 x = block(x, mask) -> pass
 + return norm(x) -> return norm(sum(block(x, mask) for block in blocks) / len(blocks))
-    You apply all blocks to the same x and average their outputs. Apply them one after the other: x = block(x,
-    mask).
+    You apply all blocks to the same x and average their outputs. Apply them one after the other: x = block(x, mask).
 x = block(x, mask) -> x = x + block(x, mask)
     You add x to the output of a block. The residual connections are inside the block already.
 x = block(x, mask) -> x = x + block(norm(x), mask)
 x = block(x, mask) -> x = x + block(norm(x), mask)
 + return norm(x) -> return x
-    You treat a block as a sublayer: x + block(norm(x)). Its norms and residual connections are inside it
-    already: x = block(x, mask).
+    You treat a block as a sublayer: x + block(norm(x)). Its norms and residual connections are inside it already: x =
+    block(x, mask).
 x = block(x, mask) -> x = norm(x + block(x, mask))
 x = block(x, mask) -> x = norm(x + block(x, mask))
 + return norm(x) -> return x
-    You treat a block as a sublayer: norm(x + block(x)). Its norms and residual connections are inside it
-    already: x = block(x, mask).
+    You treat a block as a sublayer: norm(x + block(x)). Its norms and residual connections are inside it already: x =
+    block(x, mask).
 for block in blocks: -> first = x\nfor block in blocks:
 + return norm(x) -> return norm(first + x)
     You add the first x at the end. The residual connections are inside the blocks already.
@@ -115,10 +113,7 @@ x = block(x, mask) -> x = block(block(x, mask), mask)
 
 
 EXERCISE = Exercise(
-    name="encoder_stack",
-    notebook="07_transformer_blocks",
     title="A stack of pre-norm blocks",
-    reference=encoder_stack,
     solution=encoder_stack,
     cases=(
         Case(

@@ -56,8 +56,8 @@ self.norm = {NORM} -> self.norm = nn.LayerNorm(d_model); self.norm.weight.requir
 self.norm = {NORM} -> self.norm = nn.LayerNorm(d_model); self.norm.bias.requires_grad_(False)
     The weight is trained now, but the bias is not. Is it an nn.Parameter, and does the result depend on it?
 self.norm = {NORM} -> self.norm = nn.LayerNorm(d_model, elementwise_affine=False)
-    The loss has no gradient: the computation graph of your forward holds no parameter. The norm has a weight
-    and a bias that are trained.
+    The loss has no gradient: the computation graph of your forward holds no parameter. The norm has a weight and a
+    bias that are trained.
 {FORWARD} -> x + self.norm(change)
     It is trained now, but you normalise change alone and then add x. Normalise the sum.
 {FORWARD} -> self.norm(x) + change
@@ -79,11 +79,11 @@ self.norm = {NORM} -> self.norm = nn.LayerNorm(d_model, elementwise_affine=False
 {FORWARD} -> self.norm(x - change)
     It is trained now, but you subtract change. Normalise the sum x + change.
 -= 0.5 -> += 0.5
-    The layer is trained now, but the step goes uphill. The function after_one_step was right: it subtracts
-    the gradient.
+    The layer is trained now, but the step goes uphill. The function after_one_step was right: it subtracts the
+    gradient.
 parameter -= 0.5 * parameter.grad -> parameter -= parameter.grad
-    The layer is trained now, but the step is twice as large. The function after_one_step was right: 0.5 times
-    the gradient.
+    The layer is trained now, but the step is twice as large. The function after_one_step was right: 0.5 times the
+    gradient.
 {FORWARD} -> x + self.norm(x + change)
     It is trained now, but you add x once more after the norm. Post-norm ends with the norm.
 {FORWARD} -> x + change + self.norm(x + change)
@@ -92,14 +92,12 @@ parameter -= 0.5 * parameter.grad -> parameter -= parameter.grad
 {FORWARD} -> {NEW}(x) + change
 {FORWARD} -> {NEW}(change)
 {FORWARD} -> x + {NEW}(x + change)
-    You changed the formula, and it was right: normalise the sum x + change. After a step of training the
-    layer still returns the same output as before.
+    You changed the formula, and it was right: normalise the sum x + change. After a step of training the layer still
+    returns the same output as before.
 """
 
 
 EXERCISE = Exercise(
-    name="hunt_add_norm",
-    notebook="07_transformer_blocks",
     title="Bug hunt: Add & Norm",
     reference=_reference,
     solution=after_one_step,

@@ -82,14 +82,13 @@ torch.sqrt(variance + self.eps) -> (variance + self.eps)
 {ROOT}
 + {BIAS}
 + {DIVISOR}
-    {TWO_ROOTS} Still wrong as well: the output of a new layer has mean 1; it divides by d - 1, as .std() does
-    unless told otherwise.
+    {TWO_ROOTS} Still wrong as well: the output of a new layer has mean 1; it divides by d - 1, as .std() does unless
+    told otherwise.
 torch.ones(d_model) -> torch.zeros(d_model)
     Your weight starts at zero, so a new layer returns zeros only. The weight starts at one.
 torch.ones(d_model) -> torch.zeros(d_model)
 + {BIAS}
-    Your weight starts at zero and your bias at one, so a new layer returns ones only. It is the other way
-    round.
+    Your weight starts at zero and your bias at one, so a new layer returns ones only. It is the other way round.
 x.var(dim=-1, keepdim=True, correction=0) -> (x**2).mean(dim=-1, keepdim=True)
 + (x - mean) / spread -> x / spread
     You no longer subtract the mean. That line was correct.
@@ -98,18 +97,16 @@ x.var(dim=-1, keepdim=True, correction=0) -> (x**2).mean(dim=-1, keepdim=True)
 x.var(dim=-1, keepdim=True, correction=0) -> (x**2).mean(dim=-1, keepdim=True)
     You do not subtract the mean inside the variance: that is the mean of (x - mean)².
 dim=-1 => dim=0
-    Your mean and variance are computed over the first axis. The axis was right: each vector is normalised
-    separately, dim=-1.
-dim=-1 => dim=-2
-    Your mean and variance are computed over the last axis but one. The axis was right: each vector is
-    normalised separately, dim=-1.
-dim=-1 => dim=tuple(range(x.dim()))
-    You compute one mean and one variance of the whole tensor. The axis was right: each vector has its own,
+    Your mean and variance are computed over the first axis. The axis was right: each vector is normalised separately,
     dim=-1.
+dim=-1 => dim=-2
+    Your mean and variance are computed over the last axis but one. The axis was right: each vector is normalised
+    separately, dim=-1.
+dim=-1 => dim=tuple(range(x.dim()))
+    You compute one mean and one variance of the whole tensor. The axis was right: each vector has its own, dim=-1.
 nn.Parameter(torch.ones(d_model)) -> torch.ones(d_model)
 + nn.Parameter(torch.zeros(d_model)) -> torch.zeros(d_model)
-    Training changes neither weight nor bias: they are not nn.Parameters, or the result does not depend on
-    them.
+    Training changes neither weight nor bias: they are not nn.Parameters, or the result does not depend on them.
 nn.Parameter(torch.ones(d_model)) -> torch.ones(d_model)
     Training does not change the weight: it is not an nn.Parameter, or the result does not depend on it.
 nn.Parameter(torch.zeros(d_model)) -> torch.zeros(d_model)
@@ -126,8 +123,6 @@ nn.Parameter(torch.zeros(d_model)) -> torch.zeros(d_model)
 
 
 EXERCISE = Exercise(
-    name="hunt_norm_layer",
-    notebook="07_transformer_blocks",
     title="Bug hunt: a layer normalisation",
     reference=_reference,
     solution=normed,

@@ -29,12 +29,12 @@ torch.sqrt(variance + eps) -> (torch.sqrt(variance) + eps**0.5)
     correction=0.
 {VARIANCE} -> x.var(dim=-1, keepdim=True)
 + torch.sqrt(variance + eps) -> (torch.sqrt(variance) + eps)
-    You divide by .std() + eps. Two things differ: LayerNorm divides the sum of squares by d, not by d - 1,
-    and its eps is inside the root.
+    You divide by .std() + eps. Two things differ: LayerNorm divides the sum of squares by d, not by d - 1, and its
+    eps is inside the root.
 torch.sqrt(variance + eps) -> torch.sqrt(torch.sqrt(variance) + eps)
 {VARIANCE} -> x.std(dim=-1, keepdim=True)
-    You take the root of the standard deviation, which is a root already. eps is added to the variance:
-    sqrt(variance + eps).
+    You take the root of the standard deviation, which is a root already. eps is added to the variance: sqrt(variance
+    + eps).
 variance + eps -> variance
     You never use eps. A vector of equal components is divided by 0.
 torch.sqrt(variance + eps) -> (variance + eps)
@@ -53,14 +53,13 @@ normal = (x - mean) -> normal = x
 normal = (x - mean) -> normal = x - mean
     Only the mean is divided by the standard deviation: / comes before -. Write (x - mean) in brackets.
 dim=-1 => dim=-2
-    Your mean and variance are computed over the tokens of a sentence. Each vector is normalised separately:
-    dim=-1.
+    Your mean and variance are computed over the tokens of a sentence. Each vector is normalised separately: dim=-1.
 dim=-1 => dim=0
-    Your mean and variance are computed over the batch, so a sentence depends on the others. Each vector is
-    normalised separately: dim=-1.
+    Your mean and variance are computed over the batch, so a sentence depends on the others. Each vector is normalised
+    separately: dim=-1.
 dim=-1 => dim=(0, 1)
-    Your mean and variance are computed over batch and tokens, for each component: that is BatchNorm. Each
-    vector is normalised separately: dim=-1.
+    Your mean and variance are computed over batch and tokens, for each component: that is BatchNorm. Each vector is
+    normalised separately: dim=-1.
 dim=-1 => dim=(-2, -1)
     Your mean and variance are those of a whole sentence. Each vector is normalised separately: dim=-1.
 dim=-1 => dim=(0, 1, 2)
@@ -86,8 +85,8 @@ variance + eps -> variance + 1e-5
 variance + eps -> variance + eps**2
     You add the square of eps to the variance. Add eps itself: sqrt(variance + eps).
 ** 2).mean -> ** 2).sum
-    You divide by the root of the sum of squares, so each vector gets the norm 1. The variance is their mean:
-    divided by d.
+    You divide by the root of the sum of squares, so each vector gets the norm 1. The variance is their mean: divided
+    by d.
 {NORMAL} -> x - mean
     You subtract the mean, but do not divide by the standard deviation: sqrt(variance + eps).
 {NORMAL} -> (x - mean) / ((x - mean).abs().mean(dim=-1, keepdim=True) + eps)
@@ -100,8 +99,6 @@ weight + bias -> weight - bias
 
 
 EXERCISE = Exercise(
-    name="layer_norm",
-    notebook="07_transformer_blocks",
     title="Layer normalisation by hand",
     reference=lambda x, weight, bias, eps: functional_call(
         LayerNorm(len(weight), eps), {"weight": weight, "bias": bias}, (x,)
