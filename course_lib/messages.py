@@ -68,6 +68,7 @@ NESTED_CHECK = "This check was called from inside another one. Call check after 
 STILL_AS_GIVEN = "The bug is still there."
 ALL_BUGS_LEFT = "None of the {count} bugs is repaired yet."
 BUGS_LEFT = "{repaired} of {count} bugs repaired. Still wrong: {symptoms}."
+BUG_AND_MISTAKE = "{one} And there is another mistake. {other}"
 TWO_MISTAKES = "There are two mistakes. {one} {other}"
 HINT = "Hint {number} of {count}. {hint}"
 NO_MORE_HINTS = "You have seen all {count} hints. solution({name!r}) shows a solution."
@@ -90,6 +91,8 @@ DIFFERENCES = {
     "nan_gradient": "The values are right, but the gradient with respect to {argument} holds NaN. An intermediate "
     "result is NaN or infinite and is masked afterwards; backpropagation still passes through it. Change the input of "
     "the operation that produces it, not its result.",
+    "too_large": "The values are right, but your code makes a tensor of shape {shape} on the way. In the case below "
+    "none may have more than {most:,} elements.",
     "changed_input": "Your function changed its input {argument} in place. x += …, x[…] = … and methods with a trailing "
     "underscore write into the tensor of the caller, who still needs it; x = x + … makes a new one.",
     "exception": "Your code raised {came}.",
