@@ -81,8 +81,8 @@ DIFFERENCES = {
     "device": "The device is wrong: yours is {came}, {wanted} is expected.",
     "nan": "Your result holds NaN or infinity where finite numbers are expected.",
     "values": "The values differ.{measured}",
-    "no_gradient": "The values are right, but no gradient flows back to {argument}. .item(), .detach(), .data, "
-    "nn.Parameter(…), float(), NumPy and torch.no_grad() remove a result from the computation graph.",
+    "no_gradient": "The values are right, but no gradient flows back to {argument}. .item(), .tolist(), .detach(), "
+    ".data, torch.tensor(…), nn.Parameter(…), float(), NumPy and torch.no_grad() remove a result from the computation graph.",
     "no_backward": "The values are right, but backpropagation to {argument} fails: an operation in place (+=, x[…] = …, a "
     "trailing underscore) overwrote a tensor that it needs. Make a new tensor instead.",
     "gradient": "The values are right, but the gradient with respect to {argument} is not. Either a part of the "
