@@ -93,8 +93,8 @@ DIFFERENCES = {
     "the operation that produces it, not its result.",
     "too_large": "The values are right, but your code makes a tensor of shape {shape} on the way. In the case below "
     "none may have more than {most:,} elements.",
-    "changed_input": "Your function changed its input {argument} in place. x += …, x[…] = … and methods with a trailing "
-    "underscore write into the tensor of the caller, who still needs it; x = x + … makes a new one.",
+    "changed_input": "Your function changed its input {argument} in place. x += …, x[…] = …, append, and methods with a "
+    "trailing underscore change the object of the caller, who still needs it; x = x + … makes a new one.",
     "exception": "Your code raised {came}.",
     "time": "Stopped after {seconds:g} seconds. Is there an infinite loop?",
     "unreadable": "The value that your function returned raises an error when it is inspected: {came}",

@@ -22,7 +22,7 @@ from course_lib.exercises.sandbox import (
     restored,
 )
 
-_MAX_ELEMENTS = 12  # elements shown in a report
+_MAX_ELEMENTS = 20  # elements shown in a report
 _TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 2e-2, torch.float32: 1e-4, torch.float64: 1e-6}
 
 
