@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,7 +22,7 @@ from course_lib.exercises.sandbox import (
     restored,
 )
 
-_MAX_ELEMENTS = 12  # elements shown in a report
+_MAX_ELEMENTS = 20  # elements shown in a report
 _TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 2e-2, torch.float32: 1e-4, torch.float64: 1e-6}
 
 
@@ -163,9 +164,8 @@ def first_difference(
     index = tuple((~close(actual, expected, tolerance)).nonzero()[0].tolist())
     if expected.dim() > 1 and expected.shape[-1] <= _MAX_ELEMENTS:
         index = index[:-1]  # a whole row is more informative than one element
-        return f"row {', '.join(map(str, index))}", *_format_both(expected[index], actual[index])
-    position = index[0] if len(index) == 1 else index
-    return f"element {position}", *_format_both(expected[index], actual[index])
+        return f"at index {list(index)}", *_format_both(expected[index], actual[index])
+    return f"at index {list(index)}", *_format_both(expected[index], actual[index])
 
 
 def format_value(value: Any, digits: int = 6) -> str:
@@ -173,7 +173,8 @@ def format_value(value: Any, digits: int = 6) -> str:
     if not isinstance(value, Tensor):
         return repr(value)
     if value.numel() > _MAX_ELEMENTS:
-        return f"tensor of shape {tuple(value.shape)}"
+        named = "" if value.dtype in (torch.float32, torch.int64, torch.bool) else f"{value.dtype} "
+        return f"{named}tensor of shape {tuple(value.shape)}"
     return str(_round(value.detach().tolist(), digits))
 
 
@@ -252,7 +253,7 @@ def _gradients(output: Any, inputs: dict[str, Any]) -> dict[str, Tensor | None]:
 def _describe_type(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)}"
-    return f"a {type(value).__name__}"
+    return "a NumPy array" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
 
 
 def _round(nested: Any, digits: int) -> Any:

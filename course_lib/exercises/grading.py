@@ -290,7 +290,7 @@ def _difference_lines(
     actual: Tensor, expected: Tensor, tolerance: float | None = None
 ) -> tuple[str, ...]:
     where, expected_text, actual_text = first_difference(actual, expected, tolerance)
-    heading = messages.FIRST_DIFFERENCE.format(where=f", {where}" if where else "")
+    heading = messages.FIRST_DIFFERENCE.format(where=f" {where}" if where else "")
     return heading, f"  {messages.EXPECTED} {expected_text}", f"  {messages.YOURS:8} {actual_text}"
 
 

@@ -60,6 +60,9 @@ def test_the_exercises_are_in_the_order_of_the_course():
 def test_the_solution_passes_and_every_mistake_gets_its_own_diagnosis(exercise):
     report = grade(exercise.name, exercise.solution, seconds=30)
     assert report.state == "passed", str(report)
+    if exercise.differentiable:  # else the report must not speak of gradients
+        found = run(exercise.reference, exercise.cases[-1], gradients=torch.float64).gradients
+        assert any(gradient is not None for gradient in found.values())
     for mistake in exercise.mistakes:
         report = grade(exercise.name, mistake.implementation, seconds=30)
         assert (report.state, report.message) == ("tried", mistake.message), mistake.name
@@ -329,7 +332,7 @@ def test_the_details_show_the_smallest_input_and_the_first_row_that_differs():
         )
     )
     assert "queries = [[0.0, 0.0], [1.0, 2.0]]" in report and "bandwidth = [1.0, 2.0]" in report
-    assert "First difference, row 1:" in report
+    assert "First difference at index [1]:" in report
 
 
 def test_right_values_in_another_dtype_or_as_a_number_are_right_and_a_gradient_of_rounding_noise_counts_as_none():

@@ -126,4 +126,5 @@ EXERCISE = Exercise(
         "0 … 1 for the pairs outside.",
         "kept = ((rotations - 1) / 31).clamp(0, 1), then kept * omega + (1 - kept) * omega / scale.",
     ),
+    differentiable=False,
 )
