@@ -87,7 +87,9 @@ class Explorer(ipywidgets.VBox):
             str, tuple
         ] = {}  # control → what was chosen, and where its limit moved it
         self._limit()
-        self.picture = Picture(figure, self._describe(), name=name, live=True)
+        self.picture = Picture(
+            figure, self._describe(), name=name, approximate=approximate, live=True
+        )
         self._words, self._problem = ipywidgets.HTML(), ipywidgets.HTML()
         reset = ipywidgets.Button(
             description=messages.RESET, layout=ipywidgets.Layout(width="auto")

@@ -207,7 +207,7 @@ class GenerationExplorer(Explorer):
         generate.on_click(lambda _: self._start_run(self._whole_text()))
         one.on_click(lambda _: self._start_run(self._tokens(one=True)))
         stop.on_click(lambda _: self.stop())
-        row, picture, words = self.children
+        row, problem, picture, words = self.children
         *inputs, reset = row.children
         row.children = inputs
         buttons = ipywidgets.HBox([*self.buttons.values(), reset])
@@ -215,7 +215,7 @@ class GenerationExplorer(Explorer):
         self._written.layout = ipywidgets.Layout(flex="1 1 260px")
         beside = ipywidgets.Layout(flex_flow="row wrap")  # tokens that arrive move no picture
         shown = ipywidgets.HBox([picture, self._written], layout=beside)
-        self.children = [row, buttons, shown, words]
+        self.children = [row, problem, buttons, shown, words]
         self._write()
 
     def generate(self) -> None:

@@ -41,6 +41,8 @@ class Picture(anywidget.AnyWidget):
 
     png = traitlets.Bytes().tag(sync=True)
     summary = traitlets.Unicode().tag(sync=True)
+    #: what a file holds beside the picture: the summary and a description of the data
+    described = traitlets.Unicode().tag(sync=True)
     hover = traitlets.List().tag(sync=True)
     width = traitlets.Int().tag(sync=True)
     height = traitlets.Int().tag(sync=True)
@@ -92,6 +94,7 @@ class Picture(anywidget.AnyWidget):
         png = self.figure.png(min(self.density, SHARPNESS))
         with self.hold_sync():
             self.png, self.summary, self.hover = png, summary, self.figure.hover()
+            self.described = words(self.figure, summary, approximate=self.approximate)
             self.code = code
 
     def save(self, path: str | Path) -> Path:
@@ -132,5 +135,10 @@ def fallback(figure: LiveFigure, summary: str, *, approximate: bool = False) -> 
     """
     png = base64.b64encode(figure.small_png()).decode("ascii")
     size = {"width": figure.width, "height": figure.height}
-    words = summary if approximate else f"{summary}\n{figure.describe()}"
-    return {"text/plain": words, "image/png": png}, {"image/png": size}
+    said = words(figure, summary, approximate=approximate)
+    return {"text/plain": said, "image/png": png}, {"image/png": size}
+
+
+def words(figure: LiveFigure, summary: str, *, approximate: bool) -> str:
+    """Say what tests compare: the summary, and the data where they are the same on every machine."""
+    return summary if approximate else f"{summary}\n{figure.describe()}"

@@ -51,7 +51,7 @@ def test_a_word_that_the_model_does_not_know_is_said_and_the_picture_stays(four)
     settled(explorer, "too tired'")
     explorer.type("text", "the zebra", settled=False)
     settled(explorer, "'zebra' at position 1")
-    assert "cannot be drawn" in explorer.summary()
+    assert "cannot be drawn" in explorer.problem()
     before = explorer.picture()
     explorer.page.wait_for_timeout(300)
     assert explorer.picture() == before

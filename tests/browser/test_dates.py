@@ -62,7 +62,7 @@ def test_what_cannot_be_read_is_said_and_the_picture_stays(explorer, typed, says
         "([root, words]) => root.innerText.includes(words)",
         arg=[explorer.root.element_handle(), says],
     )
-    assert "cannot be drawn" in explorer.summary()
+    assert "cannot be drawn" in explorer.problem()
     if typed == "":
         assert explorer.picture() == before
 

@@ -3,10 +3,7 @@
 import base64
 import json
 import re
-import subprocess
-import sys
 
-import nbformat
 import pytest
 
 from tests.helpers.gestures import ask, settled
@@ -138,7 +135,8 @@ WATCH = """(root) => {
     window.told = [];
     window.drawn = 0;
     const note = () => {
-        const words = root.querySelector('.widget-html p[role=status]')?.textContent ?? '';
+        const said = ['alert', 'status'].map((role) => root.querySelector(`.widget-html p[role=${role}]`)?.textContent);
+        const words = said.find(Boolean) ?? '';
         if (words && words !== window.told.at(-1)) window.told.push(words);
     };
     note();
@@ -180,11 +178,24 @@ def test_an_unknown_word_is_named_once(reader):
     box.click()
     reader.page.keyboard.press("Control+A")
     reader.page.keyboard.type("the old zebra", delay=40)
-    settled(reader, "cannot be drawn")
+    reader.root.locator("p[role=alert]").wait_for()
     reader.page.wait_for_timeout(600)
     told, drawn = seen()
     assert drawn == 0 and len(told) == 1
     assert told[0].count("zebra") == 1
+
+
+def test_a_problem_stands_beside_the_box_and_the_picture_is_dimmed(reader):
+    box, alert = (reader.root.locator(part) for part in ("input[type=text]", "p[role=alert]"))
+    assert "cannot be drawn" in reader.problem() and box.get_attribute("aria-invalid") == "true"
+    distance = alert.bounding_box()["y"] - box.bounding_box()["y"]
+    assert 0 < distance < 150, "pixels"
+    opacity = "(strips) => getComputedStyle(strips).opacity"
+    strips = reader.root.locator(".course-picture-strips").first
+    assert float(strips.evaluate(opacity)) < 0.5
+    reader.type("text", "a red dog")
+    assert alert.count() == 0 and box.get_attribute("aria-invalid") == "false"
+    assert float(strips.evaluate(opacity)) == 1
 
 
 # --- narrow windows ---------------------------------------------------------------------------
@@ -380,6 +391,8 @@ def test_a_saved_notebook_shows_its_pictures_as_last_seen(lab, opened, masks, fo
     assert len(pictures) == 4
     mine = next(one for one in pictures if one["text/plain"][0].startswith("Masks"))
     assert base64.b64decode(mine["image/png"]) == base64.b64decode(seen)
+    words = "".join(mine["text/plain"])
+    assert words.startswith(ask(opened, "masks.summary")) and "weight" in words
     assert masks.image.is_visible(), "the page keeps the widget"
 
     opened.page.evaluate(SHUT_DOWN)
@@ -400,17 +413,6 @@ def test_a_saved_notebook_shows_its_pictures_as_last_seen(lab, opened, masks, fo
     again = Explorer(opened.page, "Masks")
     again.press("length", "ArrowLeft")
     assert "allowed pairs 12 of 25" in again.summary()
-
-
-def test_a_saved_notebook_can_be_compared_with_a_new_run(folder):
-    """Run after the test above, on the notebook that it saved."""
-    book = nbformat.read(folder / "notebooks" / NOTEBOOK, as_version=4)
-    book.cells = [cell for cell in book.cells if not cell.source.startswith("show_table")]
-    nbformat.write(book, folder / "saved.ipynb")
-    command = [sys.executable, "-m", "pytest", "-q", "--nbval", "--nbval-current-env"]
-    command += ["-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", str(folder)]
-    ran = subprocess.run([*command, str(folder / "saved.ipynb")], capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout[-3000:]
 
 
 def test_nothing_left_this_machine_and_nothing_complained(opened):

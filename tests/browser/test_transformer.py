@@ -260,7 +260,7 @@ def test_an_unknown_word_is_named_with_near_ones_and_a_right_sentence_works_agai
     before = explorer.picture()
     explorer.page.keyboard.type("z", delay=20)  # "he sees the catz"
     settled(explorer, "'catz' is not among the")
-    message = explorer.summary()
+    message = explorer.problem()
     assert "cannot be drawn" in message and "The picture still shows the last one" in message
     near = message.partition("similar words are ")[2].partition(". The picture")[0].split(", ")
     assert "'cat'" in near and len(near) == 3
@@ -291,7 +291,7 @@ def test_a_word_that_is_not_there_stays_said_while_other_controls_move(eight):
     explorer._handle("head").focus()
     screen.page.keyboard.press("ArrowRight")
     screen.page.wait_for_timeout(400)
-    assert "'catz'" in explorer.summary() and explorer.picture() == before
+    assert "'catz'" in explorer.problem() and explorer.picture() == before
     put(explorer, "he sees the cats")
     assert explorer.summary() == told_by(screen, "he sees the cats", "decoder 2: cross", 2, 3)
 

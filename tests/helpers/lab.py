@@ -128,9 +128,14 @@ class Window:
         self.page.evaluate("(name) => { window.jupyterapp.commands.execute(name); }", name)
 
     def run_all(self, timeout: float = 120) -> None:
-        """Run every cell, and wait until the last has a number."""
-        self.command("notebook:run-all-cells")
-        self.page.wait_for_timeout(500)
+        """Run every cell, and wait until the last has run."""
+        self.page.evaluate(
+            """() => {
+                window.finished = false;
+                window.jupyterapp.commands.execute('notebook:run-all-cells').then(() => { window.finished = true; });
+            }"""
+        )
+        self.page.wait_for_function("() => window.finished", timeout=1000 * timeout)
         self.page.wait_for_function(ALL_RUN, timeout=1000 * timeout)
 
     def edit_and_run(self, marker: str, source: str, timeout: float = 30) -> None:
@@ -208,6 +213,10 @@ class Explorer:
     def summary(self) -> str:
         """The words below the picture."""
         return self.root.locator("p[role=status]").inner_text()
+
+    def problem(self) -> str:
+        """What is said beside the controls, where they cannot be drawn."""
+        return self.root.locator("p[role=alert]").inner_text()
 
     def value(self, name: str) -> float:
         """Where a slider stands (the exponent, for a logarithmic one)."""

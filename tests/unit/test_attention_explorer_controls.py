@@ -176,12 +176,12 @@ def test_typed_text_with_an_unknown_word_keeps_the_picture(typed, text, says):
     _, explorer = typed
     before = explorer.picture.png, explorer.summary, explorer.picture.hover
     explorer.controls["text"].value = text
-    assert says in explorer._words.value and "cannot be drawn" in explorer._words.value
+    assert says in explorer._problem.value and "cannot be drawn" in explorer._problem.value
     assert (explorer.picture.png, explorer.summary, explorer.picture.hover) == before
     explorer.controls["query"].value = 1  # still the text that cannot be read
-    assert says in explorer._words.value and explorer.picture.png == before[0]
+    assert says in explorer._problem.value and explorer.picture.png == before[0]
     explorer.controls["text"].value = "a bb ccc dddd eeeee"
-    assert facts(explorer)["query"] == "1 bb" and "cannot" not in explorer._words.value
+    assert facts(explorer)["query"] == "1 bb" and "cannot" not in explorer._problem.value
 
 
 @pytest.mark.parametrize("token", ["_{", "^", r"\alpha", "$5", *("$x$", r"$\foo$")])

@@ -168,10 +168,10 @@ def test_an_unknown_word_is_said_and_the_picture_stays():
         explorer = make(phrase_translator(), TEXT)
         before = explorer.picture.png
         move(explorer, text="are you blorf?")
-        assert "blorf" in explorer._words.value and "cannot be drawn" in explorer._words.value
+        assert "blorf" in explorer._problem.value and "cannot be drawn" in explorer._problem.value
         assert explorer.picture.png == before
         move(explorer, text=TEXT)
-        assert "blorf" not in explorer._words.value
+        assert "blorf" not in explorer._problem.value
 
 
 def test_a_function_of_a_text_has_a_box_and_is_called_once_for_each():
@@ -507,9 +507,9 @@ def test_a_text_without_words_is_said_and_the_picture_stays():
     ):
         was = explorer.controls[box].value
         move(explorer, **{box: text})
-        assert words in explorer._words.value and explorer.picture.png == before
+        assert words in explorer._problem.value and explorer.picture.png == before
         move(explorer, **{box: was})
-    assert "cannot" not in explorer._words.value
+    assert "cannot" not in explorer._problem.value
 
 
 # --- words -----------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def test_every_combination_of_controls_has_a_picture_of_its_own(moved):
     pictures, summaries = {}, {}
     for position in itertools.product(*POSITIONS.values()):
         set_to(moved, **dict(zip(POSITIONS, position, strict=True)))
-        assert "cannot be drawn" not in moved._words.value
+        assert "cannot be drawn" not in moved._problem.value
         pictures.setdefault(moved.picture.png, []).append(position)
         summaries.setdefault(moved.summary, []).append(position)
     # the rate of the first steps differs with the warm-up, so that only step 0 and its gradients are shared

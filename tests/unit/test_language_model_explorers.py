@@ -171,7 +171,7 @@ def test_stop_and_another_text_end_a_run_in_a_notebook(pair):
         stopped = len(explorer._continuation.generated)
         assert 3 <= stopped < 30
         assert fact(explorer, "generated").startswith(f"{stopped} tokens")
-        assert explorer._words.value.count(f"{stopped} tokens") == 1
+        assert explorer._problem.value.count(f"{stopped} tokens") == 1
         generate.click()
         await asyncio.sleep(0.01)  # it has begun anew
         while len(explorer._continuation.generated) < 3:
@@ -248,10 +248,10 @@ def test_an_empty_text_is_said_and_the_picture_stays(pair):
     explorer = generation_explorer(*pair, TEXT)
     before = explorer.picture.png
     move(explorer, text="")
-    assert "text is empty" in explorer._words.value
+    assert "text is empty" in explorer._problem.value
     assert explorer.picture.png == before
     explorer.generate()
-    assert "text is empty" in explorer._words.value
+    assert "text is empty" in explorer._problem.value
 
 
 def test_what_was_generated_stays_behind_its_own_text(pair):

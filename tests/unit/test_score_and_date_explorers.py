@@ -123,7 +123,7 @@ def test_a_blitted_alignment_is_the_same_as_a_full_redraw(dates):
 def test_a_text_that_cannot_be_read_is_said_in_words_and_the_picture_stays(dates, text, says):
     before, summary = dates.picture.png, dates.summary
     dates.controls["text"].value = text
-    assert says in dates._words.value and "cannot be drawn" in dates._words.value
+    assert says in dates._problem.value and "cannot be drawn" in dates._problem.value
     assert (dates.picture.png, dates.summary) == (before, summary)
     dates.controls["text"].value = "5 maja 1980"
     assert "1980-05-05" in dates.summary

@@ -104,7 +104,7 @@ def test_a_french_without_room_for_its_end_has_no_row_for_it(translator):
 
 
 def shown(explorer):
-    return explorer.picture.png, explorer.picture.hover, explorer.summary, explorer._words.value
+    return explorer.picture.png, explorer.picture.hover, explorer.summary, explorer._problem.value
 
 
 CASES = [

@@ -94,7 +94,7 @@ def test_what_cannot_be_drawn_is_said_in_words_and_the_picture_stays(explorer):
     before, png = explorer.summary, explorer.picture.png
     explorer._update = lambda **_: (_ for _ in ()).throw(ValueError("query='x' is not a number"))
     explorer.refresh()
-    assert "cannot be drawn: query=&#x27;x&#x27; is not a number." in explorer._words.value
+    assert "cannot be drawn: query=&#x27;x&#x27; is not a number." in explorer._problem.value
     assert (explorer.summary, explorer.picture.png) == (before, png)
 
 
@@ -120,7 +120,7 @@ def test_any_number_of_explorers_live_side_by_side(explorer):
 
 
 def test_saving_writes_the_present_state_and_refuses_other_formats(explorer, tmp_path):
-    assert pixels(explorer.save(tmp_path / "a.png").read_bytes()).shape == (442, 1352, 4)
+    assert pixels(explorer.save(tmp_path / "a.png").read_bytes()).shape == (442, 1352, 3)
     svg = explorer.save(tmp_path / "a.svg").read_text()
     assert svg.startswith("<?xml") and "bandwidth 0.3" in svg
     with pytest.raises(ValueError, match="must end in .png or .svg"):

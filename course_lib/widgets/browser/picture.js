@@ -22,7 +22,7 @@ const make = (tag, className, parent) => {
 const initialize = ({ model }) => {
   let moved = false;
   model.on("change:png", () => (moved = true));
-  const seen = () => ({ "image/png": base64(model.get("png")), "text/plain": model.get("summary") });
+  const seen = () => ({ "image/png": base64(model.get("png")), "text/plain": model.get("described") });
   keepInFile(model, (data) => (moved && data["image/png"] ? seen() : {}));
 };
 
