@@ -26,10 +26,12 @@ class TokenMapPanel(Panel):
     Args:
         axes: where to draw.
         title: above the map.
+        chooses: the control that a click on a row sets to its number.
     """
 
-    def __init__(self, axes: Axes, *, title: str = "") -> None:
+    def __init__(self, axes: Axes, *, title: str = "", chooses: str | None = None) -> None:
         super().__init__(axes)
+        self.chooses = chooses, None
         self.weights, self.queries, self.keys = np.zeros((1, 1)), [""], [""]
         axes.set(
             xlim=(-_LEFT, 1 + _RIGHT), ylim=(1 + _BELOW, -0.005), xticks=[], yticks=[], title=title
@@ -92,9 +94,13 @@ class TokenMapPanel(Panel):
         """The exact weight in each cell, as float32 bytes."""
         if not self.axes.get_visible():
             return None
-        return self._hover_grid(
+        region = self._hover_grid(
             self.weights, self._unit_box(), numbered(self.queries), numbered(self.keys)
         ) | {"row_name": "query", "column_name": "key"}
+        if any(self.chooses) and self._frame.get_visible():  # where arrow keys begin
+            row = round(self._frame.get_y() * len(self.queries))
+            region["at"] = [row, int(self.weights[row].argmax())]
+        return region
 
 
 def numbered(tokens: Sequence[str]) -> list[str]:
