@@ -16,7 +16,16 @@ from course_lib.plots.words import Words, drawable, width
 
 _NAMES = 0.09  # space for the names of the two sentences, as a share of the width
 _NUMBERS, _SOURCE, _TARGET = 0.04, 0.22, 0.79  # heights of the lines, from the top
-_SOURCE_SIZES = (15, 14, 13, 12, 11, 10, 9, 8)  # points: the largest that leaves the source on one line
+_SOURCE_SIZES = (
+    15,
+    14,
+    13,
+    12,
+    11,
+    10,
+    9,
+    8,
+)  # points: the largest that leaves the source on one line
 _TARGET_SIZES = (24, 21, 19, 17, 15, 14, 13, 12, 11, 10, 9)
 _TWO_LINES = 13  # points: a smaller target may have two lines
 _SPACE, _GLUE = 0.45, 0.05  # between words, and between parts of a word, per size

@@ -131,7 +131,9 @@ def test_what_is_shown_is_of_the_model(translator, text, words, settings, layer,
         word = settings.get("word", 0)
         said = dict(line.strip().split(" ", 1) for line in explorer.summary.split("\n")[1:])
         assert (said["English"], said["French"]) == (repr(text), repr(detokenize(french)))
-        assert said["temperature"] == f"{now:g}" and said.get("sample") == (str(seed) if now else None)
+        assert said["temperature"] == f"{now:g}" and said.get("sample") == (
+            str(seed) if now else None
+        )
         assert said["word"] == f"{word} {[*french, '<eos>'][word]}"
         key = weights[word].argmax()
         assert said["attends"].startswith(f"to {key} {words[key]} ({weights[word, key]:.2f})")
@@ -229,7 +231,11 @@ def test_the_brightest_colour_is_a_weight_of_one(translator):
 def test_after_any_moves_the_picture_is_that_of_a_fresh_explorer(translator, without_annotations):
     explorer, chance = translation_explorer(translator, TEXT), random.Random(1)
     values = {"text": [TEXT, OTHER, "she sleeps"], "temperature": KNOB, "sample": range(21)}
-    values |= {"head": range(4), "layer": ["decoder 1: cross", "decoder 2: cross"], "word": [0, 1, 2]}
+    values |= {
+        "head": range(4),
+        "layer": ["decoder 1: cross", "decoder 2: cross"],
+        "word": [0, 1, 2],
+    }
     for place in range(9):
         name = chance.choice(list(values))
         move(explorer, **{name: chance.choice(values[name])})
