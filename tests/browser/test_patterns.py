@@ -1,5 +1,7 @@
 """The pattern explorer in a real JupyterLab: chosen by keyboard, read with the pointer."""
 
+import math
+
 import pytest
 
 from tests.helpers.gestures import ask, point_at, says
@@ -78,3 +80,15 @@ def test_a_control_without_effect_cannot_be_moved(explorer):
 
 def test_nothing_left_this_machine_and_nothing_complained(opened):
     assert opened.complaints() == []
+
+
+def test_the_pointer_reads_lengths_as_whole_numbers(opened, explorer):
+    cost = ask(opened, "explorer.picture.hover[2]")
+    (left, top, right, bottom), limits = cost["box"], [math.log(one) for one in cost["limits"]]
+    picture = explorer.image.bounding_box()
+    for length in (2048, 8192, 65536):
+        share = (math.log(length) - limits[0]) / (limits[1] - limits[0])
+        x = picture["x"] + (left + share * (right - left)) * picture["width"]
+        explorer.page.mouse.move(x, picture["y"] + (top + bottom) / 2 * picture["height"])
+        assert explorer.tip().startswith(f"length of the sequence {length}: ")
+    opened.page.mouse.move(1, 1)
