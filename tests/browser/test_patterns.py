@@ -67,7 +67,9 @@ def test_the_pointer_reads_the_pattern_and_the_weights(opened, explorer):
         sign = 1 if abs(row - column) <= 2 else -1
         cell = f"query {row}, key {column}"
         assert says(point_at(explorer, pattern, row, column), cell, sign)
-        assert says(point_at(explorer, kept, row, column), cell, sign * weights[row][column])
+        tip, side = point_at(explorer, kept, row, column).split(" (")
+        assert says(tip, cell, weights[row][column])
+        assert side == f"weight {'kept' if sign > 0 else 'lost'})"
 
 
 def test_a_control_without_effect_cannot_be_moved(explorer):
@@ -76,10 +78,6 @@ def test_a_control_without_effect_cannot_be_moved(explorer):
     assert "pattern causal; scores 136 of 256 (53.1 %);" in before
     explorer.choose("pattern", "sliding_window")
     assert "window 2;" in explorer.summary()
-
-
-def test_nothing_left_this_machine_and_nothing_complained(opened):
-    assert opened.complaints() == []
 
 
 def test_the_pointer_reads_lengths_as_whole_numbers(opened, explorer):
@@ -92,3 +90,7 @@ def test_the_pointer_reads_lengths_as_whole_numbers(opened, explorer):
         explorer.page.mouse.move(x, picture["y"] + (top + bottom) / 2 * picture["height"])
         assert explorer.tip().startswith(f"length of the sequence {length}: ")
     opened.page.mouse.move(1, 1)
+
+
+def test_nothing_left_this_machine_and_nothing_complained(opened):
+    assert opened.complaints() == []
