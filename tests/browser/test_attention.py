@@ -134,7 +134,7 @@ def test_heads_rows_and_tokens_are_chosen_where_they_are_drawn(five):
 def test_the_rows_of_heads_that_have_one_query_each_are_called_heads(five):
     screen, _ = five
     heads = Explorer(screen.page, "4 heads look up 4 letters")
-    assert "; head 0; attends to 5 F (1.00)" in heads.summary()
+    settled(heads, "; head 0; attends to 5 F (1.00)")
     heads.press("head", "ArrowRight")
     assert "; head 1; " in heads.summary() and "query" not in heads.summary()
 
