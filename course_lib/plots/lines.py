@@ -117,14 +117,13 @@ class LinesPanel(Panel):
         at = np.clip(x, left, right), np.clip(y, bottom, top)
         self._marker.set_data(at[0][which == 4], at[1][which == 4])
         across, up = self._shares(*at)
-        across, up = np.clip(across, 0.015, 0.985), np.clip(up, 0.03, 0.97)
+        across, up = np.clip(across, 0.02, 0.98), np.clip(up, 0.03, 0.97)
         for number, arrows in enumerate(self._beyond):
             arrows.set_data(across[which == number], up[which == number])
         named = [n for n in range(len(x)) if which[n] < 2]
         self._heights.show(
             [short(y[n]) for n in named],
-            [(across[n] + (-0.03 if across[n] > 0.8 else 0.03), up[n]) for n in named],
-            align=[float(across[n] > 0.8) for n in named],
+            [(across[n], up[n] + (-0.07 if which[n] == 0 else 0.07)) for n in named],
             colour=COLOURS["second"],
         )
 

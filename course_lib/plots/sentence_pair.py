@@ -14,7 +14,7 @@ from course_lib.plots.style import COLOURS
 from course_lib.plots.token_map import numbered
 from course_lib.plots.words import Words, drawable, width
 
-_NAMES = 0.09  # space for the names of the two sentences, as a share of the width
+_LEFT = 0.015  # of the words, as a share of the width
 _NUMBERS, _SOURCE, _TARGET = 0.04, 0.22, 0.79  # heights of the lines, from the top
 _SOURCE_SIZES = (
     15,
@@ -27,7 +27,7 @@ _SOURCE_SIZES = (
     8,
 )  # points: the largest that leaves the source on one line
 _TARGET_SIZES = (24, 21, 19, 17, 15, 14, 13, 12, 11, 10, 9)
-_TWO_LINES = 13  # points: a smaller target may have two lines
+_TWO_LINES = 14  # points: a smaller target may have two lines
 _SPACE, _GLUE = 0.45, 0.05  # between words, and between parts of a word, per size
 _HALF = 0.66  # half the height of a box around a word, per size
 _BRIGHTEST = 0.75  # opacity of a box: its word can still be read
@@ -40,7 +40,6 @@ class SentencePairPanel(Panel):
 
     Args:
         axes: where to draw.
-        names: of the upper and of the lower sentence.
         title: above the panel.
         chooses: the control that a click on a word of the lower sentence sets to its position.
     """
@@ -48,20 +47,17 @@ class SentencePairPanel(Panel):
     def __init__(
         self,
         axes: Axes,
-        names: tuple[str, str] = ("source", "target"),
         *,
         title: str = "",
         chooses: str | None = None,
     ) -> None:
         super().__init__(axes)
-        self.names, self._sets = names, chooses
+        self._sets = chooses
         self.weights, self.queries, self.keys, self.row = np.zeros((1, 1)), [""], [""], 0
         self._boxes: dict[str, list] = {"source": [], "target": []}
         axes.set(xlim=(0, 1), ylim=(1, 0), xticks=[], yticks=[], title=title)
         axes.grid(False)
         axes.spines[:].set_visible(False)
-        for name, height in zip(names, (_SOURCE, _TARGET), strict=True):
-            axes.text(0, height, name, va="center", fontsize=9, color=COLOURS["truth"])
         self._lines, self._lights = LineCollection([]), PolyCollection([], linewidths=0)
         for one in (self._lines, self._lights):
             axes.add_collection(one, autolim=False)
@@ -108,14 +104,14 @@ class SentencePairPanel(Panel):
         faint = faint or [False] * len(texts)
         for size in sizes:
             each = [0.6 * size if one else size for one in faint]
-            places, lines = _laid_out(written, texts, each, size, (1 - _NAMES) * across)
+            places, lines = _laid_out(written, texts, each, size, (1 - 2 * _LEFT) * across)
             if lines <= (2 if size < _TWO_LINES and chosen is not None else 1):
                 break
         step = 2 * _HALF * size / down
         boxes = []
         for (x, line), text, one in zip(places, texts, each, strict=True):
             middle = height + (line - (lines - 1) / 2) * step
-            left = float(_NAMES + x / across)
+            left = float(_LEFT + x / across)
             right, half = float(left + width(text, one) / across), _HALF * size / down
             boxes.append([left, middle - half, right, middle + half])
         colours = [COLOURS["truth"] if one else COLOURS["ink"] for one in faint]
@@ -128,7 +124,7 @@ class SentencePairPanel(Panel):
     def _light(self, weights: np.ndarray) -> None:
         """Light the source by these weights, shape (key,), and draw lines to it from the framed word."""
         left, top, right, bottom = self._boxes["target"][self.row]
-        pad = 0.006
+        pad = 0.01
         self._frame.set(x=left - pad, y=top, width=right - left + 2 * pad, height=bottom - top)
         colours = np.tile([*to_rgb(COLOURS["second"]), 0.0], (len(weights), 1))
         colours[:, 3] = _BRIGHTEST * np.sqrt(np.clip(weights, 0, 1))

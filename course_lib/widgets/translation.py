@@ -8,7 +8,7 @@ import matplotlib
 import torch
 
 from course_lib.inspection import AttentionMap, weights_version
-from course_lib.plots import SentencePairPanel, TokenMapPanel, figure
+from course_lib.plots import HeadsPanel, SentencePairPanel, TokenMapPanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.translator import PhraseTranslator
 from course_lib.validation import require_one_of, require_whole
@@ -32,7 +32,7 @@ def translation_explorer(
     temperature: float = 0.0,
     sample: int = 8,
 ) -> Explorer:
-    """Translate a typed sentence; click a French word, or its row in the map, to see the English words it attends to.
+    """Translate a typed sentence; click a French word or its row to see what it attends to; click a head.
 
     At temperature 0 each word is the most probable one (greedy decoding). Above 0, words are sampled, and a
     higher temperature samples improbable words more often; another `sample` uses another seed.
@@ -77,16 +77,17 @@ def translation_explorer(
     if head >= heads:
         raise ValueError(f"head={head} must be below {heads}")
     with matplotlib.rc_context(STYLE):
-        fig, (above, below) = figure(8.8, 5.4, rows=2, height_ratios=(1.2, 3.6))
+        fig, grid = figure(10.4, 5.2, 2, 2, height_ratios=(1.15, 3.6))
+        (above, right), (below, unused) = grid
+        unused.remove()
+        right.set_subplotspec(right.get_gridspec()[:, 1])
         pair = SentencePairPanel(
-            above,
-            ("English", "French"),
-            title="the translation: one French word and its weights for the English words",
-            chooses="word",
+            above, title="one French word, and the English words that it attends to", chooses="word"
         )
-        title = "all weights of this head: French (rows) attends to English (columns)"
+        title = "attention map: French (rows) attends to English (columns)"
         map_ = TokenMapPanel(below, title=title, chooses="word")
-        live = ClickableFigure(fig, [map_, pair])
+        heads_ = HeadsPanel(right, heads, title="all heads of the layer", chooses="head")
+        live = ClickableFigure(fig, [map_, pair, heads_])
 
     def update(
         text: str, layer: str, head: int, word: int, temperature: float, sample: int
@@ -98,6 +99,8 @@ def translation_explorer(
         special = [not one for one in written]
         written = [one or f" {token}" for one, token in zip(written, queries, strict=True)]
         pair.update(weights[head], queries, keys, row=word, written=written, faint=special)
+        notes = [f"head {number}" for number in range(heads)]
+        heads_.update(weights, notes, head=head, brightest=1.0)
         mine = weights[head, word]
         largest = mine.argsort(descending=True, stable=True)[:3].tolist()
         facts = {

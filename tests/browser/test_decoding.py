@@ -89,7 +89,7 @@ def test_a_click_on_a_french_word_or_on_its_row_lights_its_english_words(zero):
     screen, explorer = zero
     explorer.reset()
     put(explorer, "the black cat does not see him .")
-    map_, *words = regions(screen)
+    map_, *words, heads = regions(screen)
     assert map_["shape"] == [9, 8] and len(words) == 9 + 8
     click_at(explorer, words[5], 0, 0, "word 5 voit; attends to 5 see")
     assert screen.page.evaluate(CHOSEN, "word") == "5"
@@ -98,8 +98,7 @@ def test_a_click_on_a_french_word_or_on_its_row_lights_its_english_words(zero):
     )
     click_at(explorer, map_, 2, 6, "word 2 noir; attends to 1 black")
     assert screen.page.evaluate(CHOSEN, "word") == "2"
-    explorer.press("head", "ArrowLeft")
-    assert "layer decoder 2: cross, head 0 of 4; word 2 noir;" in explorer.summary()
+    click_at(explorer, heads, 0, 0, "layer decoder 2: cross, head 0 of 4; word 2 noir;")
     explorer.choose("layer", "decoder 1: cross")
     explorer.press("head", "ArrowRight", times=2)
     assert "word 2 noir; attends to 6 him (1.00)" in explorer.summary()

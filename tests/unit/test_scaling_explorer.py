@@ -122,7 +122,7 @@ def test_each_side_has_its_arrow():
     beyond = [(0.5, 2), (0.5, -1), (-3, 0.5), (4, 0.5), (0.5, 0.5)]
     panel.update(marker=tuple(np.array(beyond, dtype=float).T))
     places = [tuple(np.ravel(one.get_data())) for one in panel._beyond]
-    wanted = [(0.5, 0.97), (0.5, 0.03), (0.015, 0.5), (0.985, 0.5)]
+    wanted = [(0.5, 0.97), (0.5, 0.03), (0.02, 0.5), (0.98, 0.5)]
     assert np.allclose(places, wanted)
     assert np.allclose(np.ravel(panel._marker.get_data()), (0.5, 0.5))
     assert panel._heights.words == ["2", "-1"]

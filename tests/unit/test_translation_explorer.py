@@ -158,8 +158,10 @@ def test_layer_and_head_are_controls(translator):
     fresh = translation_explorer(translator, TEXT, layer="decoder 1: cross", head=2, word=3)
     assert shown(explorer)[1:] == shown(fresh)[1:]
     assert np.array_equal(pixels(explorer.picture.png), pixels(fresh.picture.png))
-    maps = translator.maps(TEXT)["decoder 1: cross"]
-    assert np.array_equal(explorer.picture.figure.panels[0].weights, maps.weights[2])
+    weights = translator.maps(TEXT)["decoder 1: cross"].weights
+    map_, _, thumbnails = explorer.picture.figure.panels
+    assert np.array_equal(map_.weights, weights[2]) and thumbnails.head == 2
+    assert np.array_equal(thumbnails.weights, weights)
 
 
 NOTEBOOK = "the black cat does not see him ."
@@ -173,9 +175,10 @@ def test_the_first_sample_differs_from_the_greedy_translation_at_a_low_temperatu
 
 def test_a_word_is_chosen_in_the_sentence_and_in_the_map_and_its_source_is_lit(translator):
     explorer = translation_explorer(translator, OTHER)
-    map_, pair = explorer.picture.figure.panels
+    map_, pair, _ = explorer.picture.figure.panels
     weights, queries, keys = translator.maps(OTHER)["decoder 2: cross"]
-    table, *words = explorer.picture.hover
+    table, *words, heads = explorer.picture.hover
+    assert heads["chooses"] == [None, "head"] and heads["shape"] == [1, 4]
     assert table["chooses"] == ["word", None] and table["at"] == [0, weights[1, 0].argmax()]
     french, english = words[: len(queries)], words[len(queries) :]
     assert [one["chooses"] for one in french] == [[None, "word"]] * len(queries)
@@ -185,7 +188,7 @@ def test_a_word_is_chosen_in_the_sentence_and_in_the_map_and_its_source_is_lit(t
         explorer.choose(word=word)
         opacity = pair._lights.get_facecolor()[:, 3]
         assert np.allclose((opacity / 0.75) ** 2, weights[1, word], atol=1e-6)
-        lit = explorer.picture.hover[1 + len(queries) :]
+        lit = explorer.picture.hover[1 + len(queries) : -1]
         said = [np.frombuffer(one["values"], "<f4")[0] for one in lit]
         assert np.array_equal(said, weights[1, word].numpy())
         assert map_.data()["row"] == pair.data()["word"] == [word]
@@ -202,7 +205,7 @@ def test_a_word_is_chosen_in_the_sentence_and_in_the_map_and_its_source_is_lit(t
 @pytest.mark.parametrize("seed", range(0, 21, 2))
 def test_the_written_words_are_the_translation_and_stay_in_the_picture(translator, seed):
     explorer = translation_explorer(translator, OTHER, temperature=3.0, sample=seed)
-    _, pair = explorer.picture.figure.panels
+    _, pair, _ = explorer.picture.figure.panels
     french = translator.sample(OTHER, 3.0, seed=seed)
     assert "".join(_written(translator, french)) == translator.detokenize(french)
     boxes = pair._boxes["target"]
