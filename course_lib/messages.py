@@ -68,6 +68,7 @@ NESTED_CHECK = "This check was called from inside another one. Call check after 
 STILL_AS_GIVEN = "The bug is still there."
 ALL_BUGS_LEFT = "None of the {count} bugs is repaired yet."
 BUGS_LEFT = "{repaired} of {count} bugs repaired. Still wrong: {symptoms}."
+BUG_AND_MISTAKE = "{one} And there is another mistake. {other}"
 TWO_MISTAKES = "There are two mistakes. {one} {other}"
 HINT = "Hint {number} of {count}. {hint}"
 NO_MORE_HINTS = "You have seen all {count} hints. solution({name!r}) shows a solution."
@@ -80,8 +81,8 @@ DIFFERENCES = {
     "device": "The device is wrong: yours is {came}, {wanted} is expected.",
     "nan": "Your result holds NaN or infinity where finite numbers are expected.",
     "values": "The values differ.{measured}",
-    "no_gradient": "The values are right, but no gradient flows back to {argument}. .item(), .detach(), .data, "
-    "nn.Parameter(…), float(), NumPy and torch.no_grad() remove a result from the computation graph.",
+    "no_gradient": "The values are right, but no gradient flows back to {argument}. .item(), .tolist(), .detach(), "
+    ".data, torch.tensor(…), nn.Parameter(…), float(), NumPy and torch.no_grad() remove a result from the computation graph.",
     "no_backward": "The values are right, but backpropagation to {argument} fails: an operation in place (+=, x[…] = …, a "
     "trailing underscore) overwrote a tensor that it needs. Make a new tensor instead.",
     "gradient": "The values are right, but the gradient with respect to {argument} is not. Either a part of the "
@@ -90,8 +91,10 @@ DIFFERENCES = {
     "nan_gradient": "The values are right, but the gradient with respect to {argument} holds NaN. An intermediate "
     "result is NaN or infinite and is masked afterwards; backpropagation still passes through it. Change the input of "
     "the operation that produces it, not its result.",
-    "changed_input": "Your function changed its input {argument} in place. x += …, x[…] = … and methods with a trailing "
-    "underscore write into the tensor of the caller, who still needs it; x = x + … makes a new one.",
+    "too_large": "The values are right, but your code makes a tensor of shape {shape} on the way. In the case below "
+    "none may have more than {most:,} elements.",
+    "changed_input": "Your function changed its input {argument} in place. x += …, x[…] = …, append, and methods with a "
+    "trailing underscore change the object of the caller, who still needs it; x = x + … makes a new one.",
     "exception": "Your code raised {came}.",
     "time": "Stopped after {seconds:g} seconds. Is there an infinite loop?",
     "unreadable": "The value that your function returned raises an error when it is inspected: {came}",

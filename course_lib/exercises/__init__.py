@@ -10,6 +10,7 @@ code that does not end.
     comparison  run a function on a case, and compare two outcomes
     edits       mistakes as edits of a solution's source
     relations   how an unknown wrong result is related to the expected one
+    watch       how large the tensors are that an attempt makes
     sandbox     a time limit, and global state restored afterwards
     progress    the file of solved exercises (`course_lib.exercises.progress` is the function)
     exercise    `Exercise`, `Case`, `Mistake`

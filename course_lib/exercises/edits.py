@@ -24,7 +24,7 @@ from functools import cache
 from itertools import combinations, product
 
 from course_lib import messages
-from course_lib.exercises.exercise import Mistake
+from course_lib.exercises.exercise import Exercise, Mistake
 
 Edits = tuple[tuple[str, str, bool], ...]  #: of one mistake: right, wrong, whether everywhere
 
@@ -57,26 +57,32 @@ def bugs(solution: Callable, table: str) -> tuple[Callable, tuple[Mistake, ...],
                 repaired=count - len(symptoms), count=count, symptoms="; ".join(symptoms)
             )
             edits = sum(left, ())
-            partial_repairs.append(Mistake(_name(edits), edited(solution, edits), message, edits))
-    said = messages.ALL_BUGS_LEFT.format(count=count)
+            implementation = edited(solution, edits)
+            partial_repairs.append(Mistake(_name(edits), implementation, message, edits, left=True))
+    said = messages.ALL_BUGS_LEFT.format(count=count) if count > 1 else messages.STILL_AS_GIVEN
     return edited(solution, sum(given, ())), tuple(partial_repairs), said
 
 
-def pairs(solution: Callable, known: tuple[Mistake, ...]) -> Iterator[Mistake]:
+def pairs(exercise: Exercise) -> Iterator[Mistake]:
     """Yield every two of the mistakes that are edits of different places, as one mistake."""
-    source = _source(solution)
-    spans = [(one, _spans(source, one.edits)) for one in known if one.edits]
-    for (one, places), (other, other_places) in combinations(spans, 2):
-        if one.message != other.message and all(
-            a[1] <= b[0] or b[1] <= a[0] for a in places for b in other_places
-        ):
+    solution, given = exercise.solution, getattr(exercise.given, "edits", None)
+    known = [mistake for mistake in exercise.mistakes if mistake.edits]
+    if given:
+        known.append(Mistake("given", exercise.given, exercise.given_message, given, left=True))
+    spans = [(mistake, _spans(_source(solution), mistake.edits)) for mistake in known]
+    for (one, places), (other, others) in combinations(spans, 2):
+        if one.message == other.message or (one.left and other.left):
+            continue
+        if all(a[1] <= b[0] or b[1] <= a[0] for a in places for b in others):
             edits = one.edits + other.edits
-            message = messages.TWO_MISTAKES.format(one=one.message, other=other.message)
+            one, other = (other, one) if other.left else (one, other)  # what is left comes first
+            said = messages.BUG_AND_MISTAKE if one.left else messages.TWO_MISTAKES
+            message = said.format(one=one.message, other=other.message)
             yield Mistake(_name(edits), edited(solution, edits), message, edits)
 
 
 def edited(solution: Callable, edits: Edits) -> Callable:
-    """Return the solution with these edits of its source."""
+    """Return the solution with these edits of its source; they are its attribute `edits` as well."""
     source = text = _source(solution)
     places = [(span, wrong) for edit in edits for span, wrong in _replacements(source, edit)]
     for (start, end), wrong in sorted(
@@ -85,7 +91,9 @@ def edited(solution: Callable, edits: Edits) -> Callable:
         text = text[:start] + wrong + text[end:]
     namespace = dict(solution.__globals__)
     exec(compile(text, f"<{solution.__name__}: {_name(edits)}>", "exec"), namespace)
-    return namespace[solution.__name__]
+    function = namespace[solution.__name__]
+    function.edits = edits
+    return function
 
 
 def _entries(table: str) -> list[tuple[list[Edits], str]]:
@@ -100,6 +108,8 @@ def _entries(table: str) -> list[tuple[list[Edits], str]]:
             entries.append((alternatives, message))
             alternatives, message = [], ""
         if line.startswith("+ "):
+            if not alternatives:
+                raise ValueError(f"a further edit without a first one: {line!r}")
             alternatives[-1] += (_edit(line[2:]),)
         elif line:
             alternatives.append((_edit(line),))

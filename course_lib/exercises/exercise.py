@@ -6,6 +6,23 @@ from typing import Any
 
 from course_lib import messages
 
+#: The notebooks with exercises; each has a folder in `catalogue`, without the number.
+NOTEBOOKS = (
+    "00_start_here",
+    "01_kernel_regression",
+    "02_scoring_functions",
+    "03_seq2seq_with_attention",
+    "04_self_and_cross_attention",
+    "05_multi_head_attention",
+    "06_positional_encodings",
+    "07_transformer_blocks",
+    "08_transformer",
+    "09_decoding_and_bleu",
+    "10_efficient_attention",
+    "11_scaling_laws",
+    "13_language_model",
+)
+
 
 class Case(dict[str, Any]):
     """One input, argument name → value, passed by position: `Case(keys=tensor, bandwidth=0.5)`."""
@@ -20,42 +37,56 @@ class Mistake:
         implementation: takes the arguments of the reference.
         message: the diagnosis, one or two sentences to the learner.
         edits: of the solution's source, where they make the implementation; see `edits`.
+        left: whether it is what is left of the bugs of a hunt.
     """
 
     name: str
     implementation: Callable
     message: str
     edits: tuple[tuple[str, str, bool], ...] = ()
+    left: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Exercise:
-    """A function to write, or to repair.
+    """A function to write, or to repair. Its name is that of its file, its notebook that of the folder.
 
     Attributes:
-        name: what the learner passes to `check`, and the name of the exercise's file.
-        notebook: the stem of the notebook that sets it.
         title: a few words for the list of exercises.
-        reference: right on every case, and built on `course_lib`.
-        solution: right as well, written as a learner would write it; its source is shown.
+        solution: right on every case, written as a learner would write it; its source is shown.
         cases: the smallest first.
-        mistakes: the cases tell them apart from each other and from the reference.
+        mistakes: the cases tell them apart from each other and from the solution.
         hints: from a nudge to nearly the answer.
+        reference: what attempts are compared with, built on `course_lib`; the solution where left out.
         given: for a bug hunt, the wrong implementation that the notebook shows.
         given_message: the message for it as given; "The bug is still there." by default.
         differentiable: whether gradients must flow to every floating-point tensor in the cases.
+        most_elements: of any tensor that an attempt makes in the last case, where the text sets a limit.
         pairs: whether two mistakes at different places are recognised together; not where that takes long.
     """
 
-    name: str
-    notebook: str
     title: str
-    reference: Callable
     solution: Callable
     cases: tuple[Case, ...]
     mistakes: tuple[Mistake, ...]
     hints: tuple[str, ...]
+    reference: Callable = None
     given: Callable | None = None
     given_message: str = messages.STILL_AS_GIVEN
     differentiable: bool = True
+    most_elements: int | None = None
     pairs: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reference", self.reference or self.solution)
+
+    @property
+    def name(self) -> str:
+        """What the learner passes to `check`."""
+        return self.solution.__module__.rpartition(".")[2]
+
+    @property
+    def notebook(self) -> str:
+        """The stem of the notebook that sets it."""
+        folder = self.solution.__module__.split(".")[-2]
+        return next(stem for stem in NOTEBOOKS if stem[3:] == folder)

@@ -30,6 +30,7 @@ from course_lib.exercises.edits import pairs
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.exercises.relations import measured
 from course_lib.exercises.sandbox import TimeLimitExceeded, restored, run_with_time_limit
+from course_lib.exercises.watch import LargestTensor
 
 _MARKS = {"passed": "✓", "new": "○", "given": "✗", "tried": "✗"}
 _COLOURS = {"passed": "#3f8f5f", "new": "#6b7280", "given": "#d9650a", "tried": "#d9650a"}
@@ -115,6 +116,8 @@ def _grade(exercise: Exercise, attempt: object) -> Report:
         if isinstance(outcomes[-1].error, KeyboardInterrupt):
             return _failed(exercise, "interrupted", {})
     report = _compare_with_reference(exercise, attempt, outcomes)
+    if report.state == "passed" and exercise.most_elements is not None:
+        report = _check_size(exercise, attempt, exercise.most_elements) or report
     if report.state == "passed" and exercise.differentiable:
         return _check_gradients(exercise, attempt) or report
     return report
@@ -181,9 +184,7 @@ def _known_mistake(exercise: Exercise, outcomes: list[Outcome]) -> Mistake | Non
     if not exercise.pairs or any(outcome.error for outcome in outcomes):
         return None
     both = [
-        pair
-        for pair in pairs(exercise.solution, exercise.mistakes)
-        if gives(pair.implementation, exercise.cases, outcomes)
+        pair for pair in pairs(exercise) if gives(pair.implementation, exercise.cases, outcomes)
     ]
     same = len({pair.message for pair in both}) == 1  # else several explanations fit
     return both[0] if same else None
@@ -193,6 +194,20 @@ def _is_unanswered(outcome: Outcome) -> bool:
     error = outcome.error
     not_implemented = type(error) is NotImplementedError and not error.args
     return outcome.output is ... or not_implemented
+
+
+def _check_size(exercise: Exercise, attempt: Callable, most: int) -> Report | None:
+    """Run the last case again; None where no tensor on the way has more than `most` elements."""
+    case, largest = exercise.cases[-1], LargestTensor()
+
+    def watched(*inputs: object) -> object:
+        with largest:
+            return attempt(*inputs)
+
+    if run(watched, case).error is not None or largest.elements <= most:
+        return None
+    values = {"shape": largest.shape, "most": most}
+    return _failed(exercise, "too_large", values, _input_lines(case)[1:])
 
 
 def _check_gradients(exercise: Exercise, attempt: Callable) -> Report | None:
@@ -275,7 +290,7 @@ def _difference_lines(
     actual: Tensor, expected: Tensor, tolerance: float | None = None
 ) -> tuple[str, ...]:
     where, expected_text, actual_text = first_difference(actual, expected, tolerance)
-    heading = messages.FIRST_DIFFERENCE.format(where=f", {where}" if where else "")
+    heading = messages.FIRST_DIFFERENCE.format(where=f" {where}" if where else "")
     return heading, f"  {messages.EXPECTED} {expected_text}", f"  {messages.YOURS:8} {actual_text}"
 
 

@@ -200,7 +200,14 @@ def _in_part(pairs: list[Pair]) -> str | None:
     for axis in range(min(yours.dim() for yours, _ in pairs)):
         kinds = set()
         for yours, expected in pairs:
-            right = close(yours, expected, 1e-4).movedim(axis, 0).flatten(1).all(1).tolist()
+            right = (
+                close(yours, expected, 1e-4)
+                .unsqueeze(-1)
+                .movedim(axis, 0)
+                .flatten(1)
+                .all(1)
+                .tolist()
+            )
             shape = "".join("+" if one else "-" for one in right)
             patterns = {
                 "only_first": r"\+-+",

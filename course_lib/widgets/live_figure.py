@@ -12,9 +12,8 @@ from PIL import Image
 
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import STYLE
-from course_lib.widgets.png import encode_png
 
-#: Pixels drawn per pixel shown: sharp on dense screens, and still fast to compress.
+#: Pixels drawn per pixel on screen, in files and while a picture moves: fast to draw and to compress.
 SHARPNESS = 1.3
 
 
@@ -46,20 +45,33 @@ class LiveFigure:
         for panel in self.panels:
             for artist in [*panel.artists, *panel.static_artists]:
                 artist.set_animated(True)
-        self._background = None
-        # for each panel: its static state, and the background with its static artists
-        self._layers: list[tuple] = []
+        #: density → the background, and for each panel its static state and the background with its static artists
+        self._cached: dict[float, tuple[object, list[tuple]]] = {}
+        self._background, self._layers = None, []
 
     def redraw_background(self) -> None:
         """Redraw everything at the next `png()`; needed after limits, ticks or labels changed."""
-        self._background = None
+        self._cached.clear()
+        self._background, self._layers = None, []
 
-    def png(self) -> bytes:
+    def _set_density(self, density: float) -> None:
+        """Draw with so many pixels per pixel on screen from now on."""
+        before = self.figure.get_dpi() / 100
+        if density != before:
+            self._cached[before] = self._background, self._layers
+            self.figure.set_dpi(100 * density)
+            self._background, self._layers = self._cached.pop(density, (None, []))
+
+    def png(self, density: float = SHARPNESS) -> bytes:
         """Draw the current state; return a PNG, compressed for speed."""
-        return encode_png(self._pixels())
+        self._set_density(density)
+        file = io.BytesIO()
+        Image.fromarray(self._pixels()[..., :3]).save(file, "PNG", compress_level=1)
+        return file.getvalue()
 
     def small_png(self) -> bytes:
         """Draw the current state with 256 colours; return a PNG of a quarter of the size, for files."""
+        self._set_density(SHARPNESS)
         image = Image.fromarray(self._pixels()).convert("RGB")
         image = image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         file = io.BytesIO()
@@ -70,8 +82,7 @@ class LiveFigure:
         if self._background is None:
             with matplotlib.rc_context(STYLE):
                 self._canvas.draw()
-            self._background = self._canvas.copy_from_bbox(self.figure.bbox)
-            self._layers = []
+            self._background, self._layers = self._canvas.copy_from_bbox(self.figure.bbox), []
         self._over(self._static_background(), self._artists, cache=False)
         return np.asarray(self._canvas.buffer_rgba())
 
@@ -101,7 +112,7 @@ class LiveFigure:
             self.figure.savefig(
                 file, format="svg", metadata={"Date": None, "Creator": None, "Title": title}
             )
-        self._background = None
+        self.redraw_background()
         return file.getvalue()
 
     def describe(self) -> str:

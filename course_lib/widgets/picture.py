@@ -7,8 +7,9 @@ import anywidget
 import traitlets
 
 from course_lib import messages
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.live_figure import SHARPNESS, LiveFigure
 
+_SHARPEST = 3.0  # pixels drawn per pixel on screen
 _BROWSER = Path(__file__).parent / "browser"
 #: The browser's half of a picture; the last one puts the others together.
 _SCRIPTS = ("values", "saving", "layout", "controls", "play", "compare", "code", "picture")
@@ -49,6 +50,8 @@ class Picture(anywidget.AnyWidget):
     live = traitlets.Bool().tag(sync=True)
     #: why the controls cannot be drawn; the picture is then that of other values, and dimmed
     problem = traitlets.Unicode().tag(sync=True)
+    #: device pixels per pixel on screen, which the browser says
+    density = traitlets.Float(SHARPNESS).tag(sync=True)
     #: the cell chosen in the browser: the controls that it sets, and how many were chosen before
     chosen = traitlets.Dict().tag(sync=True)
     #: a line of code that recreates what is shown; empty if there is none
@@ -86,7 +89,7 @@ class Picture(anywidget.AnyWidget):
 
     def refresh(self, summary: str, code: str = "") -> None:
         """Draw the current state of the figure and send it in one message, with the code that recreates it."""
-        png = self.figure.png()
+        png = self.figure.png(min(self.density, SHARPNESS))
         with self.hold_sync():
             self.png, self.summary, self.hover = png, summary, self.figure.hover()
             self.code = code
@@ -109,6 +112,8 @@ class Picture(anywidget.AnyWidget):
     def _answer(self, _, content: dict, buffers: list) -> None:
         if content.get("wanted") == "svg":
             self.send({"answer": "svg"}, buffers=[self.figure.svg(self.summary)])
+        elif content.get("wanted") == "sharp":  # the controls rest
+            self.png = self.figure.png(min(self.density, _SHARPEST))
 
     def _repr_mimebundle_(self, **kwargs):
         data, metadata = fallback(self.figure, self.summary, approximate=self.approximate)

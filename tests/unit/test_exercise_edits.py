@@ -3,6 +3,7 @@
 import pytest
 
 from course_lib.exercises.edits import bugs, mistakes, pairs
+from course_lib.exercises.exercise import Exercise
 
 
 def solution(a, b):
@@ -41,7 +42,8 @@ def test_two_mistakes_at_different_places_are_one_more():
         solution,
         "a + b -> a\n    One.\nrange(2) -> range(3)\n    Two.\nrange(2) -> range(1)\n    Three.",
     )
-    both = list(pairs(solution, found))
+    exercise = Exercise(title="", solution=solution, cases=(), mistakes=found, hints=())
+    both = list(pairs(exercise))
     assert [one.message for one in both] == [
         "There are two mistakes. One. Two.",
         "There are two mistakes. One. Three.",
@@ -60,6 +62,23 @@ def test_the_bugs_of_a_hunt_and_its_partial_repairs():
         27: "1 of 2 bugs repaired. Still wrong: no sum.",
         81: "0 of 2 bugs repaired. Still wrong: no sum; too often.",
     }
+
+
+def test_a_bug_that_is_left_and_a_new_mistake_are_named_together():
+    given, left, said = bugs(solution, "a + b -> a\n    no sum")
+    found = mistakes(solution, "range(2) -> range(3)\n    Too often.")
+    exercise = Exercise(
+        title="",
+        solution=solution,
+        cases=(),
+        mistakes=(*left, *found),
+        hints=(),
+        given=given,
+        given_message=said,
+    )
+    (both,) = pairs(exercise)
+    assert both.message == "The bug is still there. And there is another mistake. Too often."
+    assert both.implementation(2, 3) == 54
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 To add an exercise to a notebook (CONTRIBUTING.md goes through it with an example):
 
-1. Write `catalogue/<notebook>/<name>.py`: the solution as a learner would write it, then
-   `EXERCISE = Exercise(name="<name>", …)` with its cases, the smallest first, its mistakes and its hints.
-   `start_here/weighted_sum.py` is a short one to start from; `Exercise` explains each field.
+1. Write `catalogue/<notebook>/<name>.py`: the solution as a learner would write it, then `EXERCISE = Exercise(…)` with its
+   cases, the smallest first, its mistakes and its hints. `start_here/weighted_sum.py` is a short one to start from;
+   `Exercise` explains each field, and `course_lib.exercises.edits` how mistakes are written.
 2. Add the name to the list in `catalogue/<notebook>/__init__.py`, in the order of the notebook.
 3. In the notebook, write a stub of the solution, followed by `check("<name>", <function>)`, and run it with
    `make notebooks NAMES=<notebook>`.
@@ -18,24 +18,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 
-from course_lib.exercises.exercise import Exercise
-
-#: The folders, in the order of the course.
-NOTEBOOKS = (
-    "start_here",
-    "kernel_regression",
-    "scoring_functions",
-    "seq2seq_with_attention",
-    "self_and_cross_attention",
-    "multi_head_attention",
-    "positional_encodings",
-    "transformer_blocks",
-    "transformer",
-    "decoding_and_bleu",
-    "efficient_attention",
-    "scaling_laws",
-    "language_model",
-)
+from course_lib.exercises.exercise import NOTEBOOKS, Exercise
 
 
 class Catalogue(Mapping[str, Exercise]):
@@ -56,7 +39,7 @@ class Catalogue(Mapping[str, Exercise]):
         """Name of the exercise → its folder, in the order of the course."""
         return {
             name: folder
-            for folder in NOTEBOOKS
+            for folder in (notebook[3:] for notebook in NOTEBOOKS)
             for name in import_module(f"{__name__}.{folder}").EXERCISES
         }
 

@@ -1,5 +1,8 @@
 // The browser's half of picture.py. The files beside this one are put before it.
 
+const MOVING = 1.3; // pixels drawn per pixel on screen while a picture moves, as in live_figure.py
+const REST = 300; // milliseconds without another picture
+
 const download = (bytes, type, file) => {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([bytes], { type }));
@@ -121,6 +124,21 @@ const render = ({ model, el }) => {
     makeCompare(row, strips[0].image, model, buttons.compare, words, make, refit);
   }
 
+  // Pictures that move are drawn with few pixels; on a dense screen the last one is drawn again once it rests.
+  let [resting, sharp] = [null, false];
+  const sharpen = () => {
+    clearTimeout(resting);
+    if (sharp || devicePixelRatio <= MOVING) return (sharp = false);
+    resting = setTimeout(() => {
+      sharp = true;
+      model.send({ wanted: "sharp" });
+    }, REST);
+  };
+  if (model.get("density") !== devicePixelRatio) {
+    model.set("density", devicePixelRatio);
+    model.save_changes();
+  }
+
   let [shown, coming] = [null, null]; // addresses of pictures
   const swap = () => {
     const address = URL.createObjectURL(new Blob([model.get("png")], { type: "image/png" }));
@@ -134,6 +152,7 @@ const render = ({ model, el }) => {
     for (const strip of strips) strip.image.src = address;
     image.alt = model.get("summary");
     pointAgain();
+    sharpen();
   };
   const save = (message, buffers) => {
     if (message.answer === "svg") download(buffers[0], "image/svg+xml", `${model.get("name")}.svg`);
@@ -159,6 +178,7 @@ const render = ({ model, el }) => {
   arranged.observe(frame);
   return () => {
     arranged.disconnect();
+    clearTimeout(resting);
     for (const one of undo) one();
     model.off("change:png", swap);
     model.off("change:problem", showProblem);

@@ -3,7 +3,8 @@
 import torch
 
 from course_lib.bleu import brevity_penalty
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def brevity(candidate_length, reference_length):
@@ -11,9 +12,94 @@ def brevity(candidate_length, reference_length):
     return penalty.clamp(max=1.0)  # no reward for being longer
 
 
+C, R = "candidate_length", "reference_length"
+CAPPED = "penalty.clamp(max=1.0)"
+MISTAKES = rf"""
+{R} / {C} -> {C} / {R}
++ max=1.0 -> min=1.0
+    Your ratio is upside down: for a short candidate 1 - c/r is positive, so being short is rewarded with a factor
+    above 1. 1 - r/c.
+{R} / {C} -> {C} / {R}
+    Your ratio is upside down: short candidates are not penalised, and long ones are. 1 - r/c.
+{R} / {C} -> {C} / {R}
++ {CAPPED} -> penalty
+    Your ratio is upside down, and nothing caps it at 1: the shorter, the better. 1 - r/c, and at most 1.
+{CAPPED} -> penalty
+    You have no limit at 1, so a candidate longer than its references is rewarded. At most 1: .clamp(max=1.0).
+1 - {R} / {C} -> -(1 - {R} / {C}).abs()
+{R} / {C} -> torch.maximum({C}, {R}) / torch.minimum({C}, {R})
+    You penalise long candidates as well. Their precision is lower already; for c >= r the factor is 1.
+max=1.0 -> min=1.0
+    The wrong way round: long candidates get a factor above 1, and short ones are not penalised. At most 1, not at
+    least: .clamp(max=1.0).
+torch.exp(1 - {R} / {C}) -> {C} / {R}
+    You take min(1, c/r). That is a penalty too, and a milder one. BLEU takes exp(1 - r/c).
+torch.exp(1 - {R} / {C}) -> {R} / {C}
+    You take min(1, r/c), which penalises long candidates. BLEU takes exp(1 - r/c), at most 1.
+1 - {R} / {C} -> -{R} / {C}
+    The 1 is missing. At equal lengths the exponent must be 0: 1 - r/c.
+1 - {R} / {C} -> -{R} / {C}
++ {CAPPED} -> torch.where({C} < {R}, penalty, 1.0)
+    The 1 is missing. Near equal lengths your factor jumps from 1 to 0.37: 1 - r/c in the exponent.
+torch.exp(1 - {R} / {C}) -> 1 - {R} / {C}
+    The exponential is missing: your factor is 0 at equal lengths, and negative below.
+1 - {R} / {C} -> {C} - {R}
+1 - {R} / {C} -> 1 - ({R} - {C})
+    Your exponent is a difference of lengths, so one word in a thousand costs as much as one in two. A ratio: 1 - r/c.
+1 - {R} / {C} -> {C} / {R} - 1
+    You divide the missing words by the length of the reference: exp(c/r - 1). BLEU divides them by the length of the
+    candidate, so an empty one gets 0: exp(1 - r/c).
+{R} / {C} -> {R} / {C}.clamp(min=1)
+    You count an empty candidate as one token, so it gets a little more than 0. A tensor may be divided by 0: r/0 is
+    infinity, and exp of minus infinity is 0.
+{R} / {C} -> {R} / ({C} + 1)
+    You add 1 to the length of the candidate. A tensor may be divided by 0: r/0 is infinity, and exp of minus infinity
+    is 0.
+{CAPPED} -> {CAPPED}.where({C} > 0, 1.0)
+    An empty candidate is not penalised. Its factor is 0.
+{CAPPED} -> torch.ones_like(penalty)
+    Your factor is always 1, so a candidate of one right word would score 1. BLEU takes exp(1 - r/c), at most 1.
+1 - {R} / {C} -> {R} / {C} - 1
+    The sign of your exponent is wrong: short candidates are not penalised, and long ones are. 1 - r/c.
+1 - {R} / {C} -> 1 - {R} // {C}.clamp(min=1)
++ {CAPPED} -> {CAPPED}.where({C} > 0, 0.0)
+{R} / {C} -> torch.floor({R} / {C})
+    You drop the fraction of r/c, so a candidate a little too short is not penalised at all. Divide with /, and do not
+    round.
+{R} / {C} -> {R} // {C}
+    // divides whole numbers, and by 0 it raises an error. r / c gives infinity, and exp of minus infinity is 0.
+{CAPPED} -> ({C} >= {R}).float()
+{CAPPED} -> ({C} > {R}).float()
+    Your factor is 0 for every short candidate. It falls gradually: exp(1 - r/c).
+torch.exp(1 - {R} / {C}) -> 10 ** (1 - {R} / {C})
+    You take powers of 10. BLEU takes powers of e: torch.exp(1 - r/c).
+torch.exp(1 - {R} / {C}) -> 2 ** (1 - {R} / {C})
+    You take powers of 2. BLEU takes powers of e: torch.exp(1 - r/c).
+{R} / {C} -> {R}.sum() / {C}.sum()
+    You add up the lengths of all systems and return one factor. Each system has its own; the lengths are those of a
+    corpus already.
+{R} / {C} -> {R}.sum() / {C}.sum()
++ {CAPPED} -> {CAPPED}.expand({C}.shape)
+    You add up the lengths of all systems, so all get the same factor. Each system has its own; the lengths are those
+    of a corpus already.
+{CAPPED} -> {CAPPED}.mean()
+    You return the mean of the factors. Each system has its own factor.
+{R} / {C} -> ({R} / {C}) ** 2
+    You square the ratio. BLEU takes exp(1 - r/c).
+{R} / {C} -> ({R} / {C}).sqrt()
+    You take the root of the ratio. BLEU takes exp(1 - r/c).
+torch.exp(1 - {R} / {C}) -> 1 + ({C} - {R}) / {C}
+    The exponential is missing: you add 1 to the exponent instead, which is negative for very short candidates. exp(1
+    - r/c).
+{CAPPED} -> min(penalty, 1.0)
+    if, min and max need one truth value, and a tensor has one for each system. Use .clamp(max=1.0) or torch.where.
+{CAPPED} -> torch.where({C} < {R}, penalty, 0.0)
+    Your factor is 0 for candidates that are long enough. It is 1 there.
+{CAPPED} -> 100 * {CAPPED}
+    Your factors are the right ones times 100. A factor is at most 1.
+"""
+
 EXERCISE = Exercise(
-    name="brevity",
-    notebook="09_decoding_and_bleu",
     title="The brevity penalty of several systems",
     reference=lambda c, r: torch.tensor(
         [brevity_penalty(*pair) for pair in zip(c.tolist(), r.tolist(), strict=True)]
@@ -30,154 +116,7 @@ EXERCISE = Exercise(
             reference_length=torch.tensor([7, 101, 60, 95, 299]),
         ),
     ),
-    mistakes=(
-        Mistake(
-            "upside_down",
-            lambda c, r: torch.where(c < r, torch.exp(1 - c / r), 1.0),
-            "Your ratio is upside down: for a short candidate 1 - c/r is positive, so being short is rewarded with a "
-            "factor above 1. 1 - r/c.",
-        ),
-        Mistake(
-            "upside_down_capped",
-            lambda c, r: torch.exp(1 - c / r).clamp(max=1.0),
-            "Your ratio is upside down: short candidates are not penalised, and long ones are. 1 - r/c.",
-        ),
-        Mistake(
-            "upside_down_everywhere",
-            lambda c, r: torch.exp(1 - c / r),
-            "Your ratio is upside down, and nothing caps it at 1: the shorter, the better. 1 - r/c, and at most 1.",
-        ),
-        Mistake(
-            "not_capped",
-            lambda c, r: torch.exp(1 - r / c),
-            "You have no limit at 1, so a candidate longer than its references is rewarded. At most 1: .clamp(max=1.0).",
-        ),
-        Mistake(
-            "too_long_pays",
-            lambda c, r: torch.exp(-(1 - r / c).abs()),
-            "You penalise long candidates as well. Their precision is lower already; for c >= r the factor is 1.",
-        ),
-        Mistake(
-            "turned_around",
-            lambda c, r: torch.where(c > r, torch.exp(1 - r / c), 1.0),
-            "The wrong way round: long candidates get a factor above 1, and short ones are not penalised. At most 1, not "
-            "at least: .clamp(max=1.0).",
-        ),
-        Mistake(
-            "plain_ratio",
-            lambda c, r: (c / r).clamp(max=1.0),
-            "You take min(1, c/r). That is a penalty too, and a milder one. BLEU takes exp(1 - r/c).",
-        ),
-        Mistake(
-            "plain_ratio_upside_down",
-            lambda c, r: (r / c).clamp(max=1.0),
-            "You take min(1, r/c), which penalises long candidates. BLEU takes exp(1 - r/c), at most 1.",
-        ),
-        Mistake(
-            "no_one",
-            lambda c, r: torch.exp(-r / c),
-            "The 1 is missing. At equal lengths the exponent must be 0: 1 - r/c.",
-        ),
-        Mistake(
-            "no_one_where_short",
-            lambda c, r: torch.where(c < r, torch.exp(-r / c), 1.0),
-            "The 1 is missing. Near equal lengths your factor jumps from 1 to 0.37: 1 - r/c in the exponent.",
-        ),
-        Mistake(
-            "no_exp",
-            lambda c, r: (1 - r / c).clamp(max=1.0),
-            "The exponential is missing: your factor is 0 at equal lengths, and negative below.",
-        ),
-        Mistake(
-            "difference",
-            lambda c, r: torch.exp((c - r).float()).clamp(max=1.0),
-            "Your exponent is a difference of lengths, so one word in a thousand costs as much as one in two. A ratio: "
-            "1 - r/c.",
-        ),
-        Mistake(
-            "by_the_reference",
-            lambda c, r: torch.exp((c - r) / r).clamp(max=1.0),
-            "You divide the missing words by the length of the reference: exp(c/r - 1). BLEU divides them by the "
-            "length of the candidate, so an empty one gets 0: exp(1 - r/c).",
-        ),
-        Mistake(
-            "one_token_at_least",
-            lambda c, r: torch.exp(1 - r / c.clamp(min=1)).clamp(max=1.0),
-            "You count an empty candidate as one token, so it gets a little more than 0. A tensor may be divided by 0: "
-            "r/0 is infinity, and exp of minus infinity is 0.",
-        ),
-        Mistake(
-            "empty_is_free",
-            lambda c, r: torch.where((c > 0) & (c < r), torch.exp(1 - r / c), 1.0),
-            "An empty candidate is not penalised. Its factor is 0.",
-        ),
-        Mistake(
-            "never",
-            lambda c, r: torch.ones_like(c / r),
-            "The brevity penalty is missing. A candidate of one right word would have a precision of 1.",
-        ),
-        Mistake(
-            "wrong_sign",
-            lambda c, r: torch.exp(r / c - 1).clamp(max=1.0),
-            "The sign of your exponent is wrong: short candidates are not penalised, and long ones are. 1 - r/c.",
-        ),
-        Mistake(
-            "integer_division",
-            lambda c, r: torch.where(
-                c == 0, 0.0, torch.exp((1 - r // c.clamp(min=1)).float()).clamp(max=1.0)
-            ),
-            "// drops the fraction, so a candidate a little too short is not penalised at all. Divide with /.",
-        ),
-        Mistake(
-            "too_long_pays_too",
-            lambda c, r: torch.exp(1 - torch.maximum(c, r) / torch.minimum(c, r)),
-            "You penalise long candidates as well. Their precision is lower already; for c >= r the factor is 1.",
-        ),
-        Mistake(
-            "one_token_added",
-            lambda c, r: torch.exp(1 - r / (c + 1)).clamp(max=1.0),
-            "You add 1 to the length of the candidate. A tensor may be divided by 0: r/0 is infinity, and exp of minus infinity "
-            "is 0.",
-        ),
-        Mistake(
-            "all_or_nothing",
-            lambda c, r: (c >= r).float(),
-            "Your factor is 0 for every short candidate. It falls gradually: exp(1 - r/c).",
-        ),
-        Mistake(
-            "powers_of_ten",
-            lambda c, r: (10 ** (1 - r / c)).clamp(max=1.0),
-            "You take powers of 10. BLEU takes powers of e: torch.exp(1 - r/c).",
-        ),
-        Mistake(
-            "powers_of_two",
-            lambda c, r: (2 ** (1 - r / c)).clamp(max=1.0),
-            "You take powers of 2. BLEU takes powers of e: torch.exp(1 - r/c).",
-        ),
-        Mistake(
-            "one_for_all_systems",
-            lambda c, r: torch.exp(1 - r.sum() / c.sum()).clamp(max=1.0),
-            "You add up the lengths of all systems and return one factor. Each system has its own; the lengths are those of a "
-            "corpus already.",
-        ),
-        Mistake(
-            "squared_ratio",
-            lambda c, r: torch.exp(1 - (r / c) ** 2).clamp(max=1.0),
-            "You square the ratio. BLEU takes exp(1 - r/c).",
-        ),
-        Mistake(
-            "first_order",
-            lambda c, r: (1 + (c - r) / c).clamp(max=1.0),
-            "The exponential is missing: you add 1 to the exponent instead, which is negative for very short candidates. "
-            "exp(1 - r/c).",
-        ),
-        Mistake(
-            "one_for_all_systems_repeated",
-            lambda c, r: torch.exp(1 - r.sum() / c.sum()).clamp(max=1.0).expand(c.shape),
-            "You add up the lengths of all systems, so all get the same factor. Each system has its own; the lengths are those of "
-            "a corpus already.",
-        ),
-    ),
+    mistakes=mistakes(brevity, MISTAKES),
     hints=(
         "For c = 8 and r = 10 the factor must be below 1, for c = 12 exactly 1.",
         "exp(1 - r/c) is below 1 where c < r. What is it where c > r?",

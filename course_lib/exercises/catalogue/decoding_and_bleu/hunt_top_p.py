@@ -1,18 +1,10 @@
 """Bug hunt `hunt_top_p` of notebook 09."""
 
-from functools import partial
-
 import torch
 
 from course_lib.decoding import top_p
-from course_lib.exercises.catalogue.decoding_and_bleu._shared import (
-    keep_crossing,
-    keep_one_more,
-    keep_up_to_p,
-    keep_up_to_p_and_first,
-    kept_tokens,
-)
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import edited, mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def nucleus(probabilities, p):
@@ -24,37 +16,91 @@ def nucleus(probabilities, p):
     return left / left.sum()
 
 
-def _given(probabilities, p):
-    ordered, order = probabilities.sort(descending=True)
-    kept = order[ordered.cumsum(dim=0) <= p]
-    left = torch.zeros_like(probabilities)
-    left[kept] = probabilities[kept]
-    return left / left.sum()
-
-
-def _renormalised(probabilities, kept):
-    left = torch.where(kept, probabilities, 0.0)
-    return left / left.sum()
-
-
-def _nucleus(probabilities, p, **wrong):
-    return _renormalised(
-        probabilities, kept_tokens(probabilities, p, probabilities=lambda given: given, **wrong)
-    )
-
-
 def _normalised(*parts):
     return torch.tensor(parts) / sum(parts)
 
 
 def _reference(probabilities, p):
     """The library's filter, in float64 and with a margin: it takes logits, whose softmax is rounded."""
-    return _renormalised(probabilities, top_p(probabilities.double().log(), p - 1e-9).isfinite())
+    kept = top_p(probabilities.double().log(), p - 1e-9).isfinite()
+    left = torch.where(kept, probabilities, 0.0)
+    return left / left.sum()
 
+
+SORT, UNSORTED = (
+    "probabilities.sort(descending=True)",
+    "probabilities, torch.arange(len(probabilities))",
+)
+BUG = "ordered.cumsum(dim=0) <= p"
+MISTAKES = f"""
+before < p -> ({BUG}) | (before == 0)
+    Now at least one token is kept, and nothing is NaN. But the kept probabilities can still sum to less than p.
+before < p -> torch.cat([before[:1], before[:-1]]) < p
+    They reach p now, but you keep one token too many.
+{SORT} -> {UNSORTED}
+    You add up unsorted probabilities, so a token is kept because its id is small. The sort was right.
+{SORT} -> {UNSORTED}
++ before < p -> {BUG}
+    You add up unsorted probabilities, and still drop the token that crosses p. The sort was right.
+descending=True ->
+    The token that crosses p is kept now, but you sort in ascending order and keep the tail.
+descending=True ->
++ before < p -> {BUG}
+    You sort in ascending order and keep the tail. The sort was right: which token is dropped that should be kept?
+before < p -> ordered.cumsum(dim=0) > p
+before < p -> ordered.cumsum(dim=0) >= p
+before < p -> before >= p
+    The comparison is the wrong way round: now the probable tokens are dropped and the tail is kept.
+order[before < p] -> before < p
+    The mask is in sorted order and the probabilities are not, so it keeps other tokens. order maps one to the other.
+order[before < p] -> {BUG}
+    The mask is in sorted order and the probabilities are not, so it keeps other tokens; order mapped one to the
+    other. And the token that crosses p is still dropped.
+left / left.sum() -> left
+    The right tokens are kept, but their probabilities no longer sum to 1.
+left / left.sum() -> left
++ before < p -> {BUG}
+    The probabilities no longer sum to 1. The division was right: which token is dropped that should be kept?
+left / left.sum() -> left / p
+    The right tokens are kept, but you divide by p. The kept ones usually sum to more: divide by their sum.
+left / left.sum() -> left / p
++ before < p -> {BUG}
+    You divide by p, and the kept probabilities sum to less. The division was right: which token is dropped that
+    should be kept?
+left / left.sum() -> torch.softmax(probabilities.masked_fill(left == 0, -torch.inf), dim=0)
+    The right tokens are kept, but you take the softmax of probabilities. Divide them by their sum.
+left / left.sum() -> torch.softmax(left, dim=0)
+    You take the softmax of probabilities, where exp(0) is 1, so dropped tokens can still be sampled. Divide by the
+    sum.
+left / left.sum() -> (left / left.sum()).nan_to_num(0.0)
++ before < p -> {BUG}
+    You replace NaN by 0, and then no token is left to sample. That hides the bug: why was nothing kept, and how much
+    do the kept tokens sum to in the other cases?
+order[before < p] -> order
+    Nothing is dropped any more.
+order[before < p] -> order[:1]
+    You keep the most probable token only, whatever p is.
+before < p -> ordered.cumsum(dim=0) < p
+    < for <= makes it worse: now even a sum of exactly p is cut. The token that brings the sum to p or above is still
+    dropped.
+before < p -> before <= p
+    Right, except where the kept ones sum to exactly p: then yours keeps one more. A token is kept if those before it
+    sum to less than p.
+before < p -> {BUG.replace("<= p", "<= 1 - p")}
+before < p -> before < 1 - p
+    You compare the sum with 1 - p. The kept ones must reach p.
+order[before < p] -> probabilities >= 1 - p
+    You compare each probability with 1 - p. The kept ones must reach p together.
+order[before < p] -> probabilities >= p
+    You keep a token only if it has at least p by itself. The kept ones must reach p together.
+left[kept] = probabilities[kept] -> left = torch.where(before < p, ordered, 0.0)
+    The right probabilities are kept, but in sorted order. They must be in the order of the vocabulary.
+= probabilities[kept] -> = ordered[kept]
+    kept holds ids of tokens, and ordered is sorted, so the kept tokens get probabilities of others:
+    probabilities[kept].
+"""
 
 EXERCISE = Exercise(
-    name="hunt_top_p",
-    notebook="09_decoding_and_bleu",
     title="Bug hunt: nucleus sampling",
     reference=_reference,
     solution=nucleus,
@@ -64,128 +110,11 @@ EXERCISE = Exercise(
         Case(probabilities=torch.tensor([0.1, 0.05, 0.65, 0.15, 0.05]), p=0.6),
         Case(probabilities=_normalised(4.0, 1.0, 9.0, 5.0, 2.0, 12.0, 3.0, 7.0), p=0.6),
     ),
-    mistakes=(
-        Mistake(
-            "one_always",
-            partial(_nucleus, keep=keep_up_to_p_and_first),
-            "Now at least one token is kept, and nothing is NaN. But the kept probabilities can still sum to less than p.",
-        ),
-        Mistake(
-            "one_too_many",
-            partial(_nucleus, keep=keep_one_more),
-            "They reach p now, but you keep one token too many.",
-        ),
-        Mistake(
-            "unsorted",
-            lambda probabilities, p: _renormalised(probabilities, keep_crossing(probabilities, p)),
-            "You add up unsorted probabilities, so a token is kept because its id is small. The sort was right.",
-        ),
-        Mistake(
-            "unsorted_and_too_small",
-            lambda probabilities, p: _renormalised(probabilities, keep_up_to_p(probabilities, p)),
-            "You add up unsorted probabilities, and still drop the token that crosses p. The sort was right.",
-        ),
-        Mistake(
-            "ascending",
-            partial(_nucleus, descending=False),
-            "The token that crosses p is kept now, but you sort in ascending order and keep the tail.",
-        ),
-        Mistake(
-            "ascending_and_too_small",
-            partial(_nucleus, descending=False, keep=keep_up_to_p),
-            "You sort in ascending order and keep the tail. The sort was right: which token is dropped that should be "
-            "kept?",
-        ),
-        Mistake(
-            "turned_around",
-            partial(_nucleus, keep=lambda ordered, p: ordered.cumsum(-1) > p),
-            "The comparison is the wrong way round: now the probable tokens are dropped and the tail is kept.",
-        ),
-        Mistake(
-            "order_lost",
-            partial(_nucleus, back=lambda kept, order: kept),
-            "The mask is in sorted order and the probabilities are not, so it keeps other tokens. order maps one to the "
-            "other.",
-        ),
-        Mistake(
-            "not_normalised",
-            lambda probabilities, p: torch.where(
-                kept_tokens(probabilities, p, probabilities=lambda given: given), probabilities, 0.0
-            ),
-            "The right tokens are kept, but their probabilities no longer sum to 1.",
-        ),
-        Mistake(
-            "nothing_dropped",
-            lambda probabilities, p: probabilities * 1,
-            "Nothing is dropped any more.",
-        ),
-        Mistake(
-            "strictly_below_p",
-            partial(_nucleus, keep=lambda ordered, p: ordered.cumsum(-1) < p),
-            "< for <= makes it worse: now even a sum of exactly p is cut. The token that brings the sum to p or above is "
-            "still dropped.",
-        ),
-        Mistake(
-            "one_more_at_exactly_p",
-            partial(_nucleus, keep=lambda ordered, p: ordered.cumsum(-1) - ordered <= p),
-            "Right, except where the kept ones sum to exactly p: then yours keeps one more. A token is kept if those before it "
-            "sum to less than p.",
-        ),
-        Mistake(
-            "each_at_least_one_minus_p",
-            lambda probabilities, p: _renormalised(probabilities, probabilities >= 1 - p),
-            "You compare each probability with 1 - p. The kept ones must reach p together.",
-        ),
-        Mistake(
-            "each_at_least_p",
-            lambda probabilities, p: _renormalised(probabilities, probabilities >= p),
-            "You keep a token only if it has at least p by itself. The kept ones must reach p together.",
-        ),
-        Mistake(
-            "stays_sorted",
-            lambda probabilities, p: _renormalised(
-                ordered := probabilities.sort(descending=True).values, keep_crossing(ordered, p)
-            ),
-            "The right probabilities are kept, but in sorted order. They must be in the order of the vocabulary.",
-        ),
-        Mistake(
-            "divided_by_p",
-            lambda probabilities, p: (
-                torch.where(
-                    kept_tokens(probabilities, p, probabilities=lambda given: given),
-                    probabilities,
-                    0.0,
-                )
-                / p
-            ),
-            "The right tokens are kept, but you divide by p. The kept ones usually sum to more: divide by their sum.",
-        ),
-        Mistake(
-            "tail_and_crossing",
-            partial(_nucleus, keep=lambda ordered, p: ordered.cumsum(-1) >= p),
-            "The comparison is the wrong way round: now the probable tokens are dropped and the tail is kept.",
-        ),
-        Mistake(
-            "softmax_of_probabilities",
-            lambda probabilities, p: torch.softmax(
-                probabilities.masked_fill(
-                    ~kept_tokens(probabilities, p, probabilities=lambda given: given), -torch.inf
-                ),
-                -1,
-            ),
-            "The right tokens are kept, but you take the softmax of probabilities. Divide them by their sum.",
-        ),
-        Mistake(
-            "nan_to_zero",
-            lambda *a: _given(*a).nan_to_num(0.0),
-            "You replace NaN by 0, and then no token is left to sample. That hides the bug: why was nothing kept, and how much do "
-            "the kept tokens sum to in the other cases?",
-        ),
-    ),
+    mistakes=mistakes(nucleus, MISTAKES),
     hints=(
         "For p = 0.8, add up the original probabilities of the kept tokens. Nucleus sampling promises at least p.",
         "Which token brings the sum to p or above? Is it kept? What if the first one does?",
         "A token is kept if those before it sum to less than p: order[ordered.cumsum(dim=0) - ordered < p].",
     ),
-    given=_given,
+    given=edited(nucleus, (("before < p", BUG, False),)),
 )

@@ -1,14 +1,14 @@
 """Bug hunt `hunt_border` of notebook 10."""
 
 import math
-from functools import partial
 
 import torch
 import torch.nn.functional as F
 
 from course_lib.efficient import sliding_window_attention
-from course_lib.exercises.catalogue._shared import random_tensor, still_wrong
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.edits import bugs, mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def windowed(q, k, v, w):
@@ -23,41 +23,59 @@ def windowed(q, k, v, w):
     return (torch.softmax(scores, dim=-1) @ v).flatten(0, 1)
 
 
-def _near(i, j, w):
-    return (i - j).abs() <= w
-
-
-def _off_by_one(i, j, w):
-    return (i - j).abs() < w
-
-
-def _inside(place, n):
-    return (place >= 0) & (place < n)
-
-
-def _anything(place, n):
-    return torch.ones_like(place, dtype=torch.bool)
-
-
-def _windowed(q, k, v, w, *, near=_near, inside=_inside, scale=True):
-    n, d = q.shape
-    q = q.unflatten(0, (n // w, w))
-    k, v = (F.pad(x, (0, 0, w, w)).unfold(0, 3 * w, w).mT for x in (k, v))
-    scores = q @ k.mT / (math.sqrt(d) if scale else 1)
-    i, j = torch.arange(w)[:, None], torch.arange(3 * w) - w
-    place = j + w * torch.arange(n // w)[:, None, None]
-    scores = scores.masked_fill(~(near(i, j, w) & inside(place, n)), -torch.inf)
-    return (torch.softmax(scores, dim=-1) @ v).flatten(0, 1)
-
-
-_BORDER = "keys exactly w positions away get no weight"
-_WIDER = "keys w + 1 positions away get weight too"
-_PADDING = "the first and the last queries attend to padding"
+NEAR, INSIDE = "(i - j).abs() <= w", "& (place >= 0) & (place < n)"
+BUGS = f"""
+{NEAR} -> (i - j).abs() < w
+    keys exactly w positions away get no weight
+{INSIDE} ->
+    the first and the last queries attend to padding
+"""
+MISTAKES = f"""
+{NEAR} -> (i - j).abs() <= w + 1
+    Keys w + 1 positions away get weight too.
+({NEAR}) & (place -> (place
+    The band is gone: each query attends to all 3w keys of its slice. Keys more than w positions away must be masked.
+& (place < n) ->
+    The last queries attend to padding: positions of n and more.
+& (place >= 0) ->
+    The first queries attend to padding: negative positions.
+{NEAR} -> (i - j <= w) & (j <= i)
+    Your window is causal: the w keys to the right of a query are missing.
+/ math.sqrt(d) ->
+    The scores are not divided by √d any more; that was right.
+{NEAR} -> (j - i <= w) & (j >= i)
+    The w keys to the left of a query are missing.
+{NEAR} -> i - j <= w
+    Your window has no end on the right: each query also attends to the rest of its slice.
+{NEAR} -> j - i <= w
+    Your window has no end on the left: each query also attends to the rest of its slice.
+(place >= 0) -> (place > 0)
+    The first position of the sequence is masked for all queries. A key exists if its position is at least 0.
+(place < n) -> (place < n - 1)
+    The last position of the sequence is masked for all queries. A key exists if its position is below n.
+(place < n) -> (place <= n)
+    Position n exists for you, so the last queries attend to one key of the padding. A key exists if its position is
+    below n.
+j + w * torch.arange(n // w) -> j + torch.arange(n // w)
+    Blocks begin w positions apart, not one: the position of a key is j + w * block.
+j + w * torch.arange(n // w) -> j + w + w * torch.arange(n // w)
+    j is counted from the block's first query already: the position of a key is j + w * block.
+masked_fill(~keep, -torch.inf) -> masked_fill(~keep, 0.0)
+    Masked scores are 0 now, which masks nothing: exp(0) is 1. Masked scores must be -inf.
+scores.masked_fill(~keep, -torch.inf) -> scores
++ torch.softmax(scores, dim=-1) -> torch.softmax(scores, dim=-1) * keep
+    You mask after the softmax, so the weights of a row no longer sum to 1. Set the scores to -inf before it.
+masked_fill(~keep -> masked_fill(keep
+    The mask is inverted: each query attends only to what lies outside of its window.
+dim=-1) @ -> dim=-2) @
+    Your softmax runs over the queries. Each query has a distribution over the keys: dim=-1.
+math.sqrt(d) -> d
+    The scores are divided by d now. The √d was right.
+"""
+GIVEN, LEFT, GIVEN_MESSAGE = bugs(windowed, BUGS)
 
 
 EXERCISE = Exercise(
-    name="hunt_border",
-    notebook="10_efficient_attention",
     title="Bug hunt: a sliding window in blocks",
     reference=sliding_window_attention,
     solution=windowed,
@@ -80,55 +98,20 @@ EXERCISE = Exercise(
             v=random_tensor(12, 2, seed=3),
             w=3,
         ),
-    ),
-    mistakes=(
-        Mistake(
-            "padding_left",
-            partial(_windowed, inside=_anything),
-            f"One of two repaired. {still_wrong(_PADDING)}",
-        ),
-        Mistake(
-            "border_left",
-            partial(_windowed, near=_off_by_one),
-            f"One of two repaired. {still_wrong(_BORDER)}",
-        ),
-        Mistake(
-            "too_wide",
-            partial(_windowed, near=lambda i, j, w: (i - j).abs() <= w + 1),
-            f"The padding is masked. {still_wrong(_WIDER)}",
-        ),
-        Mistake(
-            "whole_slices",
-            partial(_windowed, near=lambda i, j, w: torch.ones_like(i - j, dtype=torch.bool)),
-            "The band is gone: each query attends to all 3w keys of its slice. Keys more than w positions away must be "
-            "masked.",
-        ),
-        Mistake(
-            "left_padding_only",
-            partial(_windowed, inside=lambda place, n: place >= 0),
-            "The first queries are right, but the last ones still attend to padding: positions of n and more.",
-        ),
-        Mistake(
-            "right_padding_only",
-            partial(_windowed, inside=lambda place, n: place < n),
-            "The last queries are right, but the first ones still attend to padding: negative positions.",
-        ),
-        Mistake(
-            "causal",
-            partial(_windowed, near=lambda i, j, w: ((i - j) <= w) & (j <= i)),
-            "Your window is causal: the w keys to the right of a query are missing.",
-        ),
-        Mistake(
-            "no_scale",
-            partial(_windowed, scale=False),
-            "The scores are not divided by √d any more; that was right.",
+        Case(  # n² is 4,096
+            q=random_tensor(64, 2, seed=7),
+            k=random_tensor(64, 2, seed=8),
+            v=random_tensor(64, 2, seed=9),
+            w=2,
         ),
     ),
+    mistakes=(*LEFT, *mistakes(windowed, MISTAKES)),
+    most_elements=2048,
     hints=(
         "Let all values be 1. Which rows of the output are not 1?",
         "A query at position i attends to i - w, …, i + w. Print which distances your mask keeps.",
         "The position of a key in the sequence is j + w * block. It exists if it is at least 0 and below n.",
     ),
-    given=partial(_windowed, near=_off_by_one, inside=_anything),
-    given_message=f"None of two repaired. {still_wrong(_BORDER, _PADDING)}",
+    given=GIVEN,
+    given_message=GIVEN_MESSAGE,
 )

@@ -1,13 +1,13 @@
 """Bug hunt `hunt_online` of notebook 10."""
 
 import math
-from functools import partial
 
 import torch
 
 from course_lib.efficient import flash_attention
-from course_lib.exercises.catalogue._shared import attention_scores, random_tensor
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.edits import edited, mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def in_blocks(q, k, v, block):
@@ -23,45 +23,59 @@ def in_blocks(q, k, v, block):
     return out / total
 
 
-def _forward(x):
-    return x
-
-
-def _nothing(factor):
-    return torch.ones_like(factor)
-
-
-def _in_blocks(
-    q, k, v, block, *, total_factor=_forward, out_factor=_forward, root=None, maximum=torch.maximum
-):
-    m = q.new_full((len(q), 1), -torch.inf)
-    total, out = q.new_zeros(len(q), 1), q.new_zeros(len(q), v.shape[1])
-    for k_j, v_j in zip(k.split(block), v.split(block), strict=True):
-        s = attention_scores(q, k_j, root)
-        m_new = maximum(m, s.amax(dim=-1, keepdim=True))
-        p, rescale = torch.exp(s - m_new), torch.exp(m - m_new)
-        total = total * total_factor(rescale) + p.sum(dim=-1, keepdim=True)
-        out = out * out_factor(rescale) + p @ v_j
-        m = m_new
-    return out / total
-
-
-def _without_maximum(q, k, v, block):
-    p = torch.exp(attention_scores(q, k))
-    return p @ v / p.sum(dim=-1, keepdim=True)
-
-
-def _each(q, k, v, block):
-    """The output of attention over each block of keys alone."""
-    return [
-        torch.softmax(attention_scores(q, k_j), dim=-1) @ v_j
-        for k_j, v_j in zip(k.split(block), v.split(block), strict=True)
-    ]
+BLOCKS = "for k_j, v_j in zip(k.split(block), v.split(block))"
+EACH = f"torch.softmax(q @ k_j.T / math.sqrt(q.shape[-1]), dim=-1) @ v_j {BLOCKS}"
+MISTAKES = rf"""
+total * rescale -> total
+    Now out is rescaled and total is not. Both are sums relative to the running maximum: both need exp(m - m_new).
+total * rescale -> total
++ out * rescale -> out
+    Neither sum is rescaled, so blocks that were added relative to a smaller maximum weigh too much. Multiply both by
+    exp(m - m_new).
+out * rescale -> out / rescale
+    Everything is NaN from the first block on, where m is -inf. exp(m - m_new) is 0 there; its inverse exp(m_new - m)
+    is infinite, and so is the first factor with a minimum instead of the maximum.
+torch.maximum(m, s.amax(dim=-1, keepdim=True)) -> s.amax(dim=-1, keepdim=True)
+    The running maximum falls, so exponentials overflow. Keep the larger of the old and the new one.
+torch.exp(s - m_new), torch.exp(m - m_new) -> torch.exp(s), 1
+    Without the maximum, exp overflows for large scores, and inf / inf is NaN.
+return out / total -> return sum({EACH}) / len(k.split(block))
+    You average the outputs of the blocks. A block with large scores must count more than one with small ones:
+    accumulate sums, and divide once.
+total * rescale + ->
++ out * rescale + ->
+m = m_new -> pass
+    Only the last block of keys is left in the output.
+/ math.sqrt(q.shape[-1]) ->
+    The scores are not divided by √d any more; that was right.
+total = total * rescale + -> total =
+    total contains the last block only. It is a sum over all blocks, like out.
+s.amax(dim=-1, keepdim=True) -> s.amax()
+    One maximum for all queries: those with far smaller scores underflow to 0, and 0 / 0 is NaN. Each query needs its
+    own: dim=-1.
+s.amax(dim=-1, keepdim=True) -> s.amax(dim=0, keepdim=True)
+    Your maximum runs over the queries. Each query has its own, over the keys: dim=-1.
+return out / total -> return out
+    The output is not divided any more: out is a weighted sum, and total the sum of its weights.
+out * rescale + p @ v_j -> (out * rescale + p @ v_j) / total
++ return out / total -> return out
+    You divide by total in every block, so what earlier blocks have added is divided again. Divide once, at the end.
+out * rescale + p @ v_j -> (out + p @ v_j) * rescale
+    You rescale the new block as well. It is relative to the new maximum already: out * exp(m - m_new) + p @ v_j.
+total * rescale + p.sum(dim=-1, keepdim=True) -> (total + p.sum(dim=-1, keepdim=True)) * rescale
++ out * rescale + p @ v_j -> (out + p @ v_j) * rescale
+    You rescale the new block as well, in both sums. It is relative to the new maximum already: only what was
+    accumulated is multiplied by exp(m - m_new).
+math.sqrt(q.shape[-1]) -> q.shape[-1]
+    The scores are divided by d now. The √d was right.
+out * rescale -> out * torch.exp(m)
+    Your factor for out is exp(m). What is relative to m becomes relative to m_new by exp(m - m_new), like total.
+p.sum(dim=-1, keepdim=True) -> p.sum()
+    Your total adds up all queries. Each query has its own: dim=-1, keepdim=True.
+"""
 
 
 EXERCISE = Exercise(
-    name="hunt_online",
-    notebook="10_efficient_attention",
     title="Bug hunt: attention in blocks of keys",
     reference=lambda q, k, v, block: flash_attention(q, k, v, block_size=block),
     solution=in_blocks,
@@ -72,8 +86,8 @@ EXERCISE = Exercise(
             v=torch.tensor([[1.0], [3.0]]),
             block=1,
         ),
-        Case(  # exp of a score overflows
-            q=100 * random_tensor(2, 4, seed=4),
+        Case(  # exp of the scores of the first two queries overflows
+            q=torch.tensor([[100.0], [100.0], [1.0]]) * random_tensor(3, 4, seed=4),
             k=random_tensor(5, 4, seed=5),
             v=random_tensor(5, 3, seed=6),
             block=2,
@@ -84,61 +98,20 @@ EXERCISE = Exercise(
             v=random_tensor(7, 2, seed=3),
             block=3,
         ),
-    ),
-    mistakes=(
-        Mistake(
-            "total_not_rescaled",
-            partial(_in_blocks, total_factor=_nothing),
-            "Now out is rescaled and total is not. Both are sums relative to the running maximum: both need "
-            "exp(m - m_new).",
-        ),
-        Mistake(
-            "neither_rescaled",
-            partial(_in_blocks, total_factor=_nothing, out_factor=_nothing),
-            "Neither sum is rescaled, so blocks that were added relative to a smaller maximum weigh too much. "
-            "Multiply both by exp(m - m_new).",
-        ),
-        Mistake(
-            "inverted",
-            partial(_in_blocks, out_factor=lambda factor: 1 / factor),
-            "out is rescaled by the inverse factor. A sum relative to m becomes one relative to m_new by "
-            "exp(m - m_new), which is at most 1.",
-        ),
-        Mistake(
-            "smaller_maximum",
-            partial(
-                _in_blocks,
-                maximum=lambda m, new: torch.where(m == -torch.inf, new, torch.minimum(m, new)),
-            ),
-            "The running maximum falls, so exponentials overflow. Keep the larger of the old and the new one.",
-        ),
-        Mistake(
-            "no_maximum",
-            _without_maximum,
-            "Right for small scores, but without the maximum exp overflows for large ones, and inf / inf is NaN.",
-        ),
-        Mistake(
-            "mean_of_blocks",
-            lambda *a: torch.stack(_each(*a)).mean(dim=0),
-            "You average the outputs of the blocks. A block with large scores must count more than one with small "
-            "ones: accumulate sums, and divide once.",
-        ),
-        Mistake(
-            "last_block",
-            lambda *a: _each(*a)[-1],
-            "Only the last block of keys is left in the output.",
-        ),
-        Mistake(
-            "no_scale",
-            partial(_in_blocks, root=1),
-            "The scores are not divided by √d any more; that was right.",
+        Case(  # the map has 2,048 elements
+            q=random_tensor(32, 2, seed=7),
+            k=random_tensor(64, 2, seed=8),
+            v=random_tensor(64, 2, seed=9),
+            block=4,
         ),
     ),
+    mistakes=mistakes(in_blocks, MISTAKES),
+    most_elements=1024,
     hints=(
         "Take one query and two blocks of one key each. Which numbers are relative to which maximum?",
         "When the maximum grows from m to m_new, everything that was accumulated relative to m is too large by "
         "exp(m_new - m).",
         "total is multiplied by exp(m - m_new). What about out?",
     ),
-    given=partial(_in_blocks, out_factor=_nothing),
+    given=edited(in_blocks, (("out * rescale", "out", False),)),
 )

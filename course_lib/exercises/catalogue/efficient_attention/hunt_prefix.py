@@ -7,7 +7,8 @@ import torch.nn.functional as F
 
 from course_lib.efficient import linear_attention
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import edited, mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def causal_linear(q, k, v):
@@ -17,35 +18,61 @@ def causal_linear(q, k, v):
     return torch.einsum("nd,nde->ne", q, S) / (q * z).sum(dim=-1, keepdim=True)
 
 
-def _prefix(x):
-    return x.cumsum(dim=0)
-
-
-def _all(x):
-    return x.sum(dim=0, keepdim=True).expand_as(x)
-
-
-def _before(x):
-    return x.cumsum(dim=0) - x
-
-
-def _suffix(x):
-    return x.flip(0).cumsum(dim=0).flip(0)
-
-
-def _features(x):
-    return F.elu(x) + 1
-
-
-def _causal(q, k, v, *, of_values=_prefix, of_keys=_prefix, query=_features, key=_features):
-    q, k = query(q), key(k)
-    S = of_values(k[:, :, None] * v[:, None, :])
-    return torch.einsum("nd,nde->ne", q, S) / (q * of_keys(k)).sum(dim=-1, keepdim=True)
+PREFIX = "v[:, None, :]).cumsum(dim=0)"
+WEIGHTS = "(q * z).sum(dim=-1, keepdim=True)"
+MISTAKES = f"""
+.cumsum(dim=0) => .sum(dim=0, keepdim=True)
+    Every query attends to all keys now. Both sums must end at the query.
+/ {WEIGHTS} ->
+    Nothing is divided by any more, so the weights do not sum to 1.
+z = k.cumsum(dim=0) -> z = k.cumsum(dim=0) - k
+    The denominator leaves out the query's own key, which the numerator contains. For the first position it is 0.
+z = k.cumsum(dim=0) -> z = k.cumsum(dim=0) - k
++ {PREFIX} -> {PREFIX} - k[:, :, None] * v[:, None, :]
+    Both sums now leave out the query's own position, and the first query gets 0 / 0. A query may attend to itself.
+.cumsum(dim=0) => .flip(0).cumsum(dim=0).flip(0)
+    Your sums run from the end: each query attends to itself and to later positions.
+z = k.cumsum(dim=0) -> z = k.flip(0).cumsum(dim=0).flip(0)
+    Your denominator sums over later keys, and the numerator over earlier ones.
+{PREFIX} -> v[:, None, :]).sum(dim=0, keepdim=True)
+    Now the denominator is a prefix sum, but the numerator contains all keys.
+z = k.cumsum(dim=0) -> z = k.cumsum(dim=-1)
+    Your cumsum runs over the components of each key. The prefix is along the positions: dim=0.
+{WEIGHTS} -> torch.arange(1.0, len(q) + 1)[:, None]
+    You divide by the number of keys. The weights are φ(q) · φ(k), so their sum is φ(q) · z.
+F.elu(q) + 1, F.elu(k) + 1 -> q, k
+    The feature map is missing: q · k can be negative, and the sum of the weights zero.
+z = k.cumsum(dim=0) -> z = k
+    Your denominator is the weight of the query's own key only. It is the sum over all keys up to the query: a prefix
+    sum.
+{WEIGHTS} -> (q @ z)[:, None]
+    z has a row for each position now, and q @ z is a product of two matrices. Each query needs its own row: (q *
+    z).sum(dim=-1, keepdim=True).
+{WEIGHTS} -> q @ z.T
+    q @ z.T multiplies every query with every prefix sum. Each query needs its own row only: (q * z).sum(dim=-1,
+    keepdim=True).
+{WEIGHTS} -> (q * z).sum(dim=-1)
+    The denominator has one axis, so its positions are aligned with the components of the output. It must be (n, 1):
+    keepdim=True.
+{WEIGHTS} -> (q * z).sum()
+{WEIGHTS} -> (q * z).sum(dim=0, keepdim=True)
+    Your denominator adds up different queries. Sum over the components only: dim=-1, keepdim=True.
+{WEIGHTS} -> (q * z)
+    The denominator is not a number for each query: sum q * z over the components.
+{WEIGHTS} -> z.sum(dim=-1, keepdim=True)
+    Your denominator does not depend on the query. The weights are φ(q) · φ(k), so their sum is φ(q) · z.
+F.elu(q) + 1, F.elu(k) + 1 -> F.elu(q), F.elu(k)
+    elu(x) can be negative. The feature map is elu(x) + 1.
+F.elu(q) + 1, F.elu(k) + 1 -> F.elu(q) + 1, k
+    The keys need the feature map too: elu(k) + 1.
+F.elu(q) + 1, F.elu(k) + 1 -> q, F.elu(k) + 1
+    The queries need the feature map too: elu(q) + 1.
+z = k.cumsum(dim=0) -> z = k.cumsum(dim=0) / torch.arange(1.0, len(k) + 1)[:, None]
+    Your z is a mean over the keys, and S is a sum. Both must be sums.
+"""
 
 
 EXERCISE = Exercise(
-    name="hunt_prefix",
-    notebook="10_efficient_attention",
     title="Bug hunt: causal linear attention",
     reference=partial(linear_attention, causal=True),
     solution=causal_linear,
@@ -66,75 +93,11 @@ EXERCISE = Exercise(
             v=random_tensor(4, 4, seed=6),
         ),
     ),
-    mistakes=(
-        Mistake(
-            "not_causal",
-            partial(_causal, of_values=_all, of_keys=_all),
-            "The weights sum to 1 again, but now every query attends to all keys. Both sums must end at the query.",
-        ),
-        Mistake(
-            "not_normalised",
-            lambda q, k, v: torch.einsum(
-                "nd,nde->ne",
-                _features(q),
-                _prefix(_features(k)[:, :, None] * v[:, None, :]),
-            ),
-            "Nothing is divided by any more, so the weights do not sum to 1.",
-        ),
-        Mistake(
-            "before_itself",
-            partial(_causal, of_keys=_before),
-            "The denominator leaves out the query's own key, which the numerator contains. For the first position it is "
-            "0.",
-        ),
-        Mistake(
-            "both_before_itself",
-            partial(_causal, of_values=_before, of_keys=_before),
-            "Both sums now leave out the query's own position, and the first query gets 0 / 0. A query may attend to "
-            "itself.",
-        ),
-        Mistake(
-            "future",
-            partial(_causal, of_values=_suffix, of_keys=_suffix),
-            "Your sums run from the end: each query attends to itself and to later positions.",
-        ),
-        Mistake(
-            "denominator_from_the_end",
-            partial(_causal, of_keys=_suffix),
-            "Your denominator sums over later keys, and the numerator over earlier ones.",
-        ),
-        Mistake(
-            "only_the_denominator",
-            partial(_causal, of_values=_all),
-            "Now the denominator is a prefix sum, but the numerator contains all keys.",
-        ),
-        Mistake(
-            "along_the_features",
-            partial(_causal, of_keys=lambda k: k.cumsum(dim=-1)),
-            "Your cumsum runs over the components of each key. The prefix is along the positions: dim=0.",
-        ),
-        Mistake(
-            "by_position",
-            lambda q, k, v: (
-                torch.einsum(
-                    "nd,nde->ne",
-                    _features(q),
-                    _prefix(_features(k)[:, :, None] * v[:, None, :]),
-                )
-                / torch.arange(1.0, len(q) + 1, dtype=q.dtype)[:, None]
-            ),
-            "You divide by the number of keys. The weights are φ(q) · φ(k), so their sum is φ(q) · z.",
-        ),
-        Mistake(
-            "no_features",
-            partial(_causal, query=lambda q: q, key=lambda k: k),
-            "The feature map is missing: q · k can be negative, and the sum of the weights zero.",
-        ),
-    ),
+    mistakes=mistakes(causal_linear, MISTAKES),
     hints=(
         "Let all values be 1. What should the output be, and what is it?",
         "Which keys are in S[0], and which are in z?",
         "z must be a prefix sum too: one vector for each position, k.cumsum(dim=0).",
     ),
-    given=partial(_causal, of_keys=_all),
+    given=edited(causal_linear, (("z = k.cumsum(dim=0)", "z = k.sum(dim=0)", False),)),
 )

@@ -1,14 +1,13 @@
 """Exercise `within_blocks` of notebook 10."""
 
 import math
-from functools import partial
 
 import torch
-import torch.nn.functional as F
 
 from course_lib.efficient import block_attention
-from course_lib.exercises.catalogue._shared import attention_scores, random_tensor
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def within_blocks(q, k, v, size):
@@ -19,35 +18,67 @@ def within_blocks(q, k, v, size):
     return torch.cat(outputs)
 
 
-def _masked(q, k, v, allowed, *, root=None, dim=-1):
-    scores = attention_scores(q, k, root).masked_fill(~allowed, -torch.inf)
-    return torch.softmax(scores, dim=dim) @ v
-
-
-def _allowed(q, size, *, same=lambda i, j, size: i // size == j // size):
-    places = torch.arange(len(q))
-    return same(places[:, None], places, size)
-
-
-def _blocks(q, k, v, size, *, same=lambda i, j, size: i // size == j // size, **options):
-    return _masked(q, k, v, _allowed(q, size, same=same), **options)
-
-
-def _padded(q, k, v, size):
-    missing = -len(q) % size
-    parts = (F.pad(x, (0, 0, 0, missing)).unflatten(0, (-1, size)) for x in (q, k, v))
-    q_b, k_b, v_b = parts
-    return (torch.softmax(attention_scores(q_b, k_b), dim=-1) @ v_b).flatten(0, 1)[: len(q)]
-
-
-def _dropped(q, k, v, size):
-    whole = len(q) // size * size
-    return _blocks(q[:whole], k[:whole], v[:whole], size)
+SCORES = "q_b @ k_b.T / math.sqrt(q.shape[-1])"
+PAD = "q, k, v = (torch.nn.functional.pad(x, (0, 0, 0, -n % size)) for x in (q, k, v))"
+DENSE = "zip(q.split(size), k.split(size), v.split(size), strict=True) -> zip([q], [k], [v])"
+ROW, COLUMN = "torch.arange(len(q))[:, None]", "torch.arange(len(q))"
+MISTAKES = rf"""
+outputs = [] -> n, outputs = len(q), []\n{PAD}
++ torch.cat(outputs) -> torch.cat(outputs)[:n]
+    The queries of the last block attend to the zeros that you padded with: a score of 0 is not minus infinity. Mask
+    them, or handle the last block by itself.
+outputs = [] -> n, outputs = len(q), []\n{PAD}
+    Your output has rows for the padding as well, and the queries of the last block attend to it. Handle the last
+    block by itself, or mask the padding and cut it off.
+torch.cat(outputs) -> torch.cat(outputs)[: len(q) // size * size]
+    The positions of the last, shorter block are missing from the output.
+{DENSE}
+    Every query attends to every key. Only keys of the same block may be compared.
+{DENSE}
++ {SCORES} -> ({SCORES}).masked_fill(({ROW} - {COLUMN}).abs() >= size, -torch.inf)
+{DENSE}
++ {SCORES} -> ({SCORES}).masked_fill(({ROW} - {COLUMN}).abs() > size, -torch.inf)
+    That is a window: it crosses the borders of the blocks. Position size - 1 and position size are in different
+    blocks.
+{DENSE}
++ {SCORES} -> ({SCORES}).masked_fill({ROW} % size != {COLUMN} % size, -torch.inf)
+    Your groups are every size-th position. A block is size neighbouring positions: i // size.
+{SCORES} -> ({SCORES}).masked_fill({ROW}[: len(q_b)] < {COLUMN}[: len(q_b)], -torch.inf)
+    Your blocks are causal. A query attends to every key of its block.
+/ math.sqrt(q.shape[-1]) ->
+    The scale is missing. Divide the scores by √d.
+math.sqrt(q.shape[-1]) -> math.sqrt(size)
+math.sqrt(q.shape[-1]) -> math.sqrt(len(q_b))
+    You scale by √size. The score is a sum over d components: √d.
+dim=-1) -> dim=0)
+    Your softmax runs over the queries. Each query has a distribution over the keys: dim=-1.
+math.sqrt(q.shape[-1]) -> q.shape[-1]
+    You divide the scores by d. Divide by its square root.
+math.sqrt(q.shape[-1]) -> math.sqrt(len(q))
+    You scale by √n. The score is a sum over d components: √d.
+.split(size) => .chunk(size)
+    chunk(size) makes `size` blocks. split(size) makes blocks of `size` positions.
+torch.cat(outputs) -> torch.stack(outputs)
+    stack gives the blocks an axis of their own, and needs them to be equally long. cat joins them along the
+    positions.
+outputs = [] -> outputs = [q.unflatten(0, (-1, size))][:0]
+outputs = [] -> outputs = [q.unflatten(0, (len(q) // size, size))][:0]
+outputs = [] -> outputs = [q.view(-1, size, q.shape[-1])][:0]
+outputs = [] -> outputs = [q.view(len(q) // size, size, q.shape[-1])][:0]
+    Right where the length is a multiple of size. The last block may be shorter, and a view needs blocks of equal
+    length. Handle the last block by itself, or pad and mask.
+{DENSE}
++ torch.softmax({SCORES}, dim=-1) -> torch.softmax({SCORES}, dim=-1) * ({ROW} // size == {COLUMN} // size)
+    You mask after the softmax, so the weights of a row no longer sum to 1. Compute the softmax over each block.
+{DENSE}
++ {SCORES} -> ({SCORES}) * ({ROW} // size == {COLUMN} // size)
+    A score of 0 masks nothing: exp(0) is 1. Compute the softmax over each block.
+torch.softmax({SCORES}, dim=-1) -> {SCORES}
+    The softmax is missing: you average with the scores themselves.
+"""
 
 
 EXERCISE = Exercise(
-    name="within_blocks",
-    notebook="10_efficient_attention",
     title="Block attention of any length",
     reference=block_attention,
     solution=within_blocks,
@@ -70,56 +101,15 @@ EXERCISE = Exercise(
             v=random_tensor(10, 4, seed=3),
             size=4,
         ),
-    ),
-    mistakes=(
-        Mistake(
-            "padding",
-            _padded,
-            "The queries of the last block attend to the zeros that you padded with: a score of 0 is not minus "
-            "infinity. Mask them, or handle the last block by itself.",
-        ),
-        Mistake(
-            "last_block_dropped",
-            _dropped,
-            "The positions of the last, shorter block are missing from the output.",
-        ),
-        Mistake(
-            "dense",
-            partial(_blocks, same=lambda i, j, size: (i == i) & (j == j)),
-            "Every query attends to every key. Only keys of the same block may be compared.",
-        ),
-        Mistake(
-            "window",
-            partial(_blocks, same=lambda i, j, size: (i - j).abs() < size),
-            "That is a window: it crosses the borders of the blocks. Position size - 1 and position size are in "
-            "different blocks.",
-        ),
-        Mistake(
-            "strided",
-            partial(_blocks, same=lambda i, j, size: i % size == j % size),
-            "Your groups are every size-th position. A block is size neighbouring positions: i // size.",
-        ),
-        Mistake(
-            "causal",
-            partial(_blocks, same=lambda i, j, size: (i // size == j // size) & (j <= i)),
-            "Your blocks are causal. A query attends to every key of its block.",
-        ),
-        Mistake(
-            "no_scale",
-            partial(_blocks, root=1),
-            "The scale is missing. Divide the scores by √d.",
-        ),
-        Mistake(
-            "scaled_by_the_block",
-            lambda q, k, v, size: _blocks(q, k, v, size, root=size),
-            "You scale by √size. The score is a sum over d components: √d.",
-        ),
-        Mistake(
-            "over_queries",
-            partial(_blocks, dim=0),
-            "Your softmax runs over the queries. Each query has a distribution over the keys: dim=-1.",
+        Case(  # n² is 4,096
+            q=random_tensor(64, 2, seed=7),
+            k=random_tensor(64, 2, seed=8),
+            v=random_tensor(64, 2, seed=9),
+            size=4,
         ),
     ),
+    mistakes=mistakes(within_blocks, MISTAKES),
+    most_elements=2048,
     hints=(
         "q.split(size) returns the blocks, the last one shorter if need be.",
         "Loop over the blocks of q, k and v together: each is a small attention.",

@@ -1,16 +1,10 @@
 """Exercise `epanechnikov_weights` of notebook 01."""
 
-import functools
-
 import torch
 
-from course_lib.exercises.catalogue._shared import two_mistakes
-from course_lib.exercises.catalogue.kernel_regression._shared import (
-    KEYS,
-    WEIGHT_CASES,
-    scaled_differences,
-)
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.catalogue.kernel_regression._shared import KEYS, NILE, WAVE
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 from course_lib.pooling import attention_pooling
 
 
@@ -21,61 +15,148 @@ def epanechnikov_weights(queries, keys, bandwidth):
     return kernel / torch.where(total == 0, 1, total)  # an empty window gives zeros
 
 
-def _parabola(queries, keys, bandwidth):
-    return 0.75 * (1 - scaled_differences(queries, keys, bandwidth) ** 2)
-
-
-def _normalised(kernel):
-    total = kernel.sum(dim=-1, keepdim=True)
-    return kernel / torch.where(total == 0, 1, total)
-
-
-def _epanechnikov_with_epsilon(queries, keys, bandwidth, *, epsilon):
-    kernel = _parabola(queries, keys, bandwidth).clamp(min=0)
-    return kernel / (kernel.sum(-1, keepdim=True) + epsilon)
-
-
-_OTHER_KERNELS = {
-    "boxcar": (
-        lambda u: (u.abs() <= 1).to(u.dtype),
-        "All keys in your window have equal weights; that is the boxcar kernel. Epanechnikov's kernel falls as 1 - u².",
-    ),
-    "triangular": (
-        lambda u: (1 - u.abs()).clamp(min=0),
-        "Your kernel falls as 1 - |u|; that is the triangular kernel. Square u.",
-    ),
-    "biweight": (
-        lambda u: (1 - u**2).clamp(min=0) ** 2,
-        "You square 1 - u²; that is the biweight kernel. Epanechnikov's kernel is 1 - u² itself.",
-    ),
-    "gaussian": (
-        lambda u: torch.exp(-(u**2) / 2),
-        "This is the Gaussian kernel. Epanechnikov's kernel is 3/4 · (1 - u²) where |u| ≤ 1 and 0 elsewhere.",
-    ),
-    "one_sided": (
-        lambda u: torch.where(u <= 1, 1 - u**2, 0.0),
-        "Your window has no lower end: u is negative where the key is larger than the query. Compare |u| with 1.",
-    ),
-    "half_window": (
-        lambda u: 1 - u.clamp(0, 1) ** 2,
-        "Keys on one side of the query all have kernel 1, because u is negative there. Clamp 1 - u² at 0, not u.",
-    ),
-    "other_side": (
-        lambda u: torch.where(u >= -1, 1 - u**2, 0.0),
-        "Your window has no upper end. Compare |u| with 1.",
-    ),
-}
-
-
-def _weights(q, k, h, *, power=1.0, dim=-1, safe=True):
-    kernel = _parabola(q, k, h**power).clamp(min=0)
-    total = kernel.sum(dim=dim, keepdim=True)
-    return kernel / (torch.where(total == 0, 1, total) if safe else total)
-
+KERNEL, WEIGHTS = "(1 - u**2).clamp(min=0)", "kernel / torch.where(total == 0, 1, total)"
+MISTAKES = rf"""
+torch.where(total == 0, 1, total) -> total
+    A query with no key in its window gets NaN: its kernel values are all 0, and so is their sum. Its row must be all
+    zeros, like that of a fully masked row.
+torch.where(total == 0, 1, total) -> torch.where(total == 0, total, 1)
+    The second argument of torch.where is used where the condition is True. You divide by the sums that are 0, and by
+    1 elsewhere: exchange the last two arguments.
+.clamp(min=0) ->
+    Your kernel goes negative outside the window, which also makes the sum of the row wrong. It is 0 there: clamp 1 -
+    u² at 0.
+(1 - u**2) -> (u**2 - 1)
+    Your kernel has weight outside the window only. It is 1 - u² inside the window and 0 outside: clamp(min=0).
+.clamp(min=0) -> .abs()
+    Your kernel takes the absolute value of 1 - u², which is large outside the window. It is 0 there: clamp 1 - u² at
+    0.
+{KERNEL} -> (u.abs() <= 1).to(u.dtype)
+    All keys in your window have equal weights; that is the boxcar kernel. Epanechnikov's kernel falls as 1 - u².
+{KERNEL} -> (u.abs() <= 1).to(u.dtype)
++ torch.where(total == 0, 1, total) -> total
+    All keys in your window have equal weights; that is the boxcar kernel. Epanechnikov's kernel falls as 1 - u². And
+    a query with no key in its window gets NaN; its row must be all zeros.
+{KERNEL} -> (1 - u.abs()).clamp(min=0)
+    Your kernel falls as 1 - |u|; that is the triangular kernel. Square u.
+.clamp(min=0) -> .clamp(min=0) ** 2
+    You square 1 - u²; that is the biweight kernel. Epanechnikov's kernel is 1 - u² itself.
+.clamp(min=0) -> .clamp(min=0) ** 3
+    You take the third power of 1 - u²; that is the triweight kernel. Epanechnikov's kernel is 1 - u² itself.
+.clamp(min=0) -> .clamp(min=0).sqrt()
+    You take the root of 1 - u². Epanechnikov's kernel is 1 - u² itself.
+{KERNEL} -> torch.exp(-(u**2) / 2)
+    This is the Gaussian kernel. Epanechnikov's kernel is 3/4 · (1 - u²) where |u| ≤ 1 and 0 elsewhere.
+.clamp(min=0) -> .where(u <= 1, 0.0)
+    Your window has no lower end: u is negative where the key is larger than the query. Compare |u| with 1.
+.clamp(min=0) -> .where(u >= -1, 0.0)
+    Your window has no upper end. Compare |u| with 1.
+{KERNEL} -> (1 - u.clamp(0, 1) ** 2)
+    Keys on one side of the query all have kernel 1, because u is negative there. Clamp 1 - u² at 0, not u.
+{KERNEL} -> (1 - u).clamp(min=0) ** 2
+{KERNEL} -> (1 - u) ** 2
+    You square 1 - u. The kernel has 1 - u²: square u first.
+{KERNEL} -> (1 - u).clamp(min=0)
+    The square is missing. The kernel falls as 1 - u².
+0.75 * {KERNEL} -> (0.75 - u**2).clamp(min=0)
+    Your kernel is 3/4 - u². The factor 3/4 belongs to u² as well: 3/4 · (1 - u²).
+{WEIGHTS} -> torch.softmax(kernel, dim=0)
+0.75 * ->
++ {WEIGHTS} -> torch.softmax(kernel, dim=0)
+    You apply a softmax to the kernel values, and it runs over the queries. Divide each row by its sum instead.
+{WEIGHTS} -> torch.softmax(kernel, dim=-1) * (total > 0)
+0.75 * ->
++ {WEIGHTS} -> torch.softmax(kernel, dim=-1) * (total > 0)
+{WEIGHTS} -> torch.softmax(kernel, dim=-1)
+0.75 * ->
++ {WEIGHTS} -> torch.softmax(kernel, dim=-1)
+    You apply a softmax to the kernel values. exp(0) is 1, so keys outside the window still get weight. Divide by the
+    sum instead.
+.clamp(min=0) ->
++ {WEIGHTS} -> torch.softmax(kernel, dim=-1)
+0.75 * {KERNEL} -> (1 - u**2)
++ {WEIGHTS} -> torch.softmax(kernel, dim=-1)
+    Your weights are a softmax of a multiple of 1 - u², which is a Gaussian kernel: every key gets weight. Clamp 1 -
+    u² at 0, and divide each row by its sum instead of applying a softmax.
+{WEIGHTS} -> torch.softmax(kernel.masked_fill(kernel == 0, -torch.inf), dim=-1)
+0.75 * ->
++ {WEIGHTS} -> torch.softmax(kernel.masked_fill(kernel == 0, -torch.inf), dim=-1)
+{WEIGHTS} -> torch.softmax(kernel.masked_fill(kernel == 0, -torch.inf), dim=-1).nan_to_num()
+0.75 * ->
++ {WEIGHTS} -> torch.softmax(kernel.masked_fill(kernel == 0, -torch.inf), dim=-1).nan_to_num()
+    You apply a softmax to the kernel values inside the window, so their exponentials determine the weights. Divide
+    the kernel values themselves by the sum of the row.
+{WEIGHTS} -> torch.softmax(kernel, dim=-1) * (kernel > 0)
+0.75 * ->
++ {WEIGHTS} -> torch.softmax(kernel, dim=-1) * (kernel > 0)
+    You apply a softmax to the kernel values and set the weights outside the window to 0 afterwards, so the rows do
+    not sum to 1. Divide the kernel values by the sum of the row instead.
+torch.where(total == 0, 1, total) -> (total + 1e-2)
+torch.where(total == 0, 1, total) -> (total + 1e-3)
+0.75 * ->
++ torch.where(total == 0, 1, total) -> (total + 1e-2)
+0.75 * ->
++ torch.where(total == 0, 1, total) -> (total + 1e-3)
+    A constant added to every denominator makes all rows sum to less than 1. Change only the rows whose sum is 0.
+torch.where(total == 0, 1, total) -> (total + 1)
+0.75 * ->
++ torch.where(total == 0, 1, total) -> (total + 1)
+    You add 1 to every denominator, so all rows sum to less than 1. Change only the rows whose sum is 0.
+torch.where(total == 0, 1, total) -> total.clamp(min=1)
+0.75 * ->
++ torch.where(total == 0, 1, total) -> total.clamp(min=1)
+    clamp(min=1) changes every sum below 1, and such a row sums to less than 1. Change only the rows whose sum is 0.
+.clamp(min=0) ->
++ {WEIGHTS} -> kernel
+0.75 * {KERNEL} -> (1 - u**2)
++ {WEIGHTS} -> kernel
+    Your kernel goes negative outside the window; clamp 1 - u² at 0. Then divide each row by its sum.
+{WEIGHTS} -> kernel
+0.75 * ->
++ {WEIGHTS} -> kernel
+    These are kernel values, not weights yet. Divide each row by its sum, except where the sum is 0.
+kernel.sum(dim=-1, keepdim=True) -> kernel.sum(dim=0, keepdim=True)
+    You divide each column by its sum. The weights of one query must sum to 1, so divide each row by its sum.
+kernel.sum(dim=-1, keepdim=True) -> kernel.sum()
+    You divide by the sum over all queries and keys. The weights of each query must sum to 1, so divide each row by
+    its own sum.
+, keepdim=True ->
+    The sums have the shape (query,), so they do not broadcast against (query, key). Keep the axis: sum(dim=-1,
+    keepdim=True).
+kernel.sum(dim=-1, keepdim=True) -> (kernel > 0).sum(dim=-1, keepdim=True)
+0.75 * ->
++ kernel.sum(dim=-1, keepdim=True) -> (kernel > 0).sum(dim=-1, keepdim=True)
+    You divide by the number of keys in the window. The weights of a query sum to 1 only if you divide by the sum of
+    its kernel values.
+kernel.sum(dim=-1, keepdim=True) -> kernel.mean(dim=-1, keepdim=True)
+    You divide by the mean of the row, so the weights of a query sum to the number of keys. Divide by the sum.
+kernel.sum(dim=-1, keepdim=True) -> kernel.norm(dim=-1, keepdim=True)
+    You divide by the norm of the row, so the squares of the weights sum to 1. Divide by the sum.
+kernel.sum(dim=-1, keepdim=True) -> kernel.amax(dim=-1, keepdim=True)
+    You divide each row by its maximum. The weights of a query sum to 1 only if you divide by the sum of its kernel
+    values.
+{WEIGHTS} -> torch.where(total == 0, 1 / len(keys), kernel / total)
+{WEIGHTS} -> torch.where(total == 0, 1.0, kernel / total)
+    A query with no key in its window gets equal weights for all keys here. Its row must be all zeros, like that of a
+    fully masked row.
+/ bandwidth ->
+    The bandwidth is not used: u is the difference divided by the bandwidth.
+/ bandwidth -> / bandwidth**0.5
+    You square the difference before you divide by the bandwidth, so the bandwidth is not squared. Divide first: u =
+    difference / bandwidth.
+/ bandwidth -> / bandwidth**2
+    You divide by the square of the bandwidth. u is the difference divided by the bandwidth itself.
+/ bandwidth -> * bandwidth
+    You multiply the difference by the bandwidth. Divide: a large bandwidth makes a wide window.
+/ bandwidth -> / (bandwidth / 2)
+    Your window extends half a bandwidth to each side. It extends one bandwidth: u = difference / bandwidth.
+/ bandwidth -> / (bandwidth * 2)
+    Your window extends two bandwidths to each side. It extends one: u = difference / bandwidth.
+(queries[:, None] - keys[None, :]) -> (keys[:, None] - queries[None, :])
+    Your result has the shape (key, query). Subtract keys[None, :] from queries[:, None], which gives (query, key).
+"""
 
 EXERCISE = Exercise(
-    name="epanechnikov_weights",
-    notebook="01_kernel_regression",
     title="Epanechnikov weights, and an empty window",
     reference=lambda queries, keys, bandwidth: (
         attention_pooling(queries, keys, keys, kernel="epanechnikov", bandwidth=bandwidth).weights
@@ -83,143 +164,16 @@ EXERCISE = Exercise(
     solution=epanechnikov_weights,
     cases=(
         Case(queries=torch.tensor([1.0, 9.0]), keys=KEYS, bandwidth=2.0),
-        *WEIGHT_CASES,
-    ),
-    mistakes=(
-        Mistake(
-            "empty_window",
-            lambda q, k, h: (
-                (kernel := _parabola(q, k, h).clamp(min=0)) / kernel.sum(-1, keepdim=True)
-            ),
-            "A query with no key in its window gets 0/0. Its row must be all zeros, like that of a fully masked row.",
-        ),
-        Mistake(
-            "no_clamp",
-            lambda q, k, h: _normalised(_parabola(q, k, h)),
-            "Your kernel goes negative outside the window, which also makes the sum of the row wrong. "
-            "It is 0 there: clamp 1 - u² at 0.",
-        ),
-        *(
-            Mistake(
-                name,
-                lambda q, k, h, f=f: _normalised(f(scaled_differences(q, k, h))),
-                message,
-            )
-            for name, (f, message) in _OTHER_KERNELS.items()
-        ),
-        *(
-            Mistake(
-                f"{name}_and_empty_window",
-                lambda q, k, h, f=f: (
-                    (w := f(scaled_differences(q, k, h))) / w.sum(-1, keepdim=True)
-                ),
-                f"{message} And a query with no key in its window gets 0/0; its row must be all zeros.",
-            )
-            for name, (f, message) in _OTHER_KERNELS.items()
-            if name in ("boxcar", "triangular", "biweight")
-        ),
-        Mistake(
-            "softmax",
-            lambda q, k, h: torch.softmax(_parabola(q, k, h).clamp(min=0), dim=-1),
-            "You apply a softmax to the kernel values. exp(0) is 1, so keys outside the window still get weight. "
-            "Divide by the sum instead.",
-        ),
-        *(
-            Mistake(
-                f"epsilon_{epsilon:g}",
-                functools.partial(_epanechnikov_with_epsilon, epsilon=epsilon),
-                "A constant added to every denominator makes all rows sum to less than 1. "
-                "Change only the rows whose sum is 0.",
-            )
-            for epsilon in (1e-2, 1e-3)
-        ),
-        Mistake(
-            "no_clamp_and_not_normalised",
-            _parabola,
-            "Your kernel goes negative outside the window; clamp 1 - u² at 0. Then divide each row by its sum.",
-        ),
-        Mistake(
-            "not_normalised",
-            lambda q, k, h: _parabola(q, k, h).clamp(min=0),
-            "These are kernel values, not weights yet. Divide each row by its sum, except where the sum is 0.",
-        ),
-        Mistake(
-            "not_normalised_without_factor",
-            lambda q, k, h: _parabola(q, k, h).clamp(min=0) / 0.75,
-            "These are kernel values, not weights yet. Divide each row by its sum, except where the sum is 0.",
-        ),
-        Mistake(
-            "over_queries",
-            lambda q, k, h: _normalised(_parabola(q, k, h).clamp(min=0).T).T,
-            "You divide each column by its sum. The weights of one query must sum to 1, so divide each row by its sum.",
-        ),
-        Mistake(
-            "bandwidth_ignored",
-            lambda q, k, h: _normalised(_parabola(q, k, 1.0).clamp(min=0)),
-            "The bandwidth is not used: u is the difference divided by the bandwidth.",
-        ),
-        Mistake(
-            "bandwidth_not_squared",
-            lambda q, k, h: _normalised(_parabola(q, k, h**0.5).clamp(min=0)),
-            "You square the difference before you divide by the bandwidth, so the bandwidth is not squared. Divide first: "
-            "u = difference / bandwidth.",
-        ),
-        Mistake(
-            "times_bandwidth",
-            lambda q, k, h: _normalised(_parabola(q, k, 1 / h).clamp(min=0)),
-            "You multiply the difference by the bandwidth. Divide: a large bandwidth makes a wide window.",
-        ),
-        Mistake(
-            "by_count",
-            lambda q, k, h: (
-                (w := _parabola(q, k, h).clamp(min=0)) / (w > 0).sum(-1, keepdim=True).clamp(min=1)
-            ),
-            "You divide by the number of keys in the window. The weights of a query sum to 1 only if you divide by the sum "
-            "of its kernel values.",
-        ),
-        Mistake(
-            "uniform_if_empty",
-            lambda q, k, h: torch.where(
-                (w := _parabola(q, k, h).clamp(min=0)).sum(-1, keepdim=True) == 0,
-                1 / len(k),
-                _normalised(w),
-            ),
-            "A query with no key in its window gets equal weights for all keys here. Its row must be all zeros, like that "
-            "of a fully masked row.",
-        ),
-        Mistake(
-            "by_maximum",
-            lambda q, k, h: (
-                (w := _parabola(q, k, h).clamp(min=0))
-                / torch.where((top := w.amax(-1, keepdim=True)) == 0, 1, top)
-            ),
-            "You divide each row by its maximum. The weights of a query sum to 1 only if you divide by the sum of its kernel "
-            "values.",
-        ),
-        *two_mistakes(
-            _weights,
-            {
-                "bandwidth_ignored": ({"power": 0.0}, "The bandwidth is not used."),
-                "bandwidth_not_squared": (
-                    {"power": 0.5},
-                    "You square the difference before you divide by the bandwidth.",
-                ),
-                "times_bandwidth": ({"power": -1.0}, "You multiply by the bandwidth. Divide."),
-            },
-            {
-                "columns": (
-                    {"dim": 0},
-                    "You divide each column by its sum. Divide each row by its sum.",
-                )
-            },
-            {
-                "nan": (
-                    {"safe": False},
-                    "A query with no key in its window gets 0/0; its row must be all zeros.",
-                )
-            },
+        Case(queries=torch.tensor([0.5, 2.0]), keys=KEYS, bandwidth=0.7),
+        Case(queries=torch.linspace(0, 5, 7), keys=WAVE.keys, bandwidth=0.6),  # windows overlap
+        Case(
+            # never on a key, where |u| has no slope
+            queries=torch.tensor([1870.5, 1898.75, 1925.5, 1960.25]),
+            keys=NILE.keys,
+            bandwidth=5.3,
         ),
     ),
+    mistakes=mistakes(epanechnikov_weights, MISTAKES),
     hints=(
         "u = (query - key) / bandwidth. The kernel is 3/4 · (1 - u²) where |u| ≤ 1 and 0 elsewhere: clamp does both.",
         "Divide each row by its sum. What is the sum of a row whose window holds no key?",

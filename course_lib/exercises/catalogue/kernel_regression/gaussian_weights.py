@@ -31,7 +31,8 @@ softmax(scores, dim=-1) -> softmax(scores, dim=0)
 .sum(dim=-1) / 2 -> .sum(dim=-1).sqrt() / 2
     You take the norm of the scaled difference. The score needs the squared norm: leave the root out.
 (differences**2).sum(dim=-1) -> differences.sum(dim=-1) ** 2
-    You add the components before you square them, so positive and negative differences cancel. Square first, then sum.
+    You add the components before you square them, so positive and negative differences cancel. Square first, then
+    sum.
 .sum(dim=-1) / 2 -> .mean(dim=-1) / 2
     You average over the components. The score is a sum over them.
 / bandwidth -> / bandwidth.mean()
@@ -51,8 +52,8 @@ torch.softmax(scores, dim=-1) -> scores.exp() / scores.exp().sum(dim=-1, keepdim
     For a query far from all keys every kernel value underflows to 0, and the ratio is 0/0. Use torch.softmax of the
     scores, or subtract the largest score of each row before exp.
 torch.softmax(scores, dim=-1) -> scores.exp() / (scores.exp().sum(dim=-1, keepdim=True) + 1e-12)
-    For a query far from all keys every kernel value underflows to 0, so its weights are all 0. They must sum to 1: use
-    torch.softmax of the scores, or subtract the largest score of each row before exp.
+    For a query far from all keys every kernel value underflows to 0, so its weights are all 0. They must sum to 1:
+    use torch.softmax of the scores, or subtract the largest score of each row before exp.
 / bandwidth -> / torch.linalg.vector_norm(bandwidth)
 / bandwidth -> / bandwidth.sum()
 / bandwidth -> / bandwidth.prod()
@@ -88,11 +89,43 @@ torch.softmax(scores, dim=-1) -> scores
     You do not square the differences, so positive and negative ones cancel. Square each component, then sum.
 .sum(dim=-1) / 2 -> .sum(dim=-1) * 2
     You multiply by 2. The score is minus one half of the sum of the squares.
+softmax(scores, dim=-1) -> softmax(scores.flatten(), dim=0).view_as(scores)
+    Your softmax runs over queries and keys together, so all weights sum to 1. Those of each query must: dim=-1.
+torch.softmax(scores, dim=-1) -> torch.softmax(torch.softmax(scores, dim=-1), dim=-1)
+    You apply the softmax twice, which makes the weights more equal. Once is enough.
+torch.softmax -> torch.log_softmax
+    These are the logarithms of the weights. Use softmax itself, so that each row sums to 1.
+torch.softmax(scores, dim=-1) -> scores.exp() / scores.exp().amax(dim=-1, keepdim=True)
+    You divide each row by its maximum. Divide by its sum: torch.softmax of the scores does this, for far queries too.
+.sum(dim=-1) / 2 -> .amax(dim=-1) / 2
+    Only the largest component counts in your scores. Sum the squares over the components.
+.sum(dim=-1) / 2 -> .prod(dim=-1) / 2
+    You multiply the squares of the components. The score is a sum over them.
+.sum(dim=-1) / 2 -> .sum(dim=1) / 2
+    You sum over the keys, so your result is (query, d). Sum over the components, dim=-1, which leaves (query, key).
+.sum(dim=-1) / 2 -> .sum() / 2
+    You sum over all axes, which leaves a single number. Sum over the components alone: dim=-1.
+/ bandwidth -> / bandwidth[:, None]
+    bandwidth[:, None] has the shape (d, 1), so its d meets the key axis. The shape (d,) broadcasts along the last
+    axis, the components: leave it as it is.
+(queries[:, None, :] - keys[None, :, :]) -> queries[:, None, :] - keys[None, :, :]
+    Only the keys are divided by the bandwidth. Put the difference in parentheses, or divide both.
+(queries[:, None, :] - keys[None, :, :]) / bandwidth -> queries[:, None, :] / bandwidth - keys[None, :, :]
+    Only the queries are divided by the bandwidth. Divide the difference, or both.
+queries[:, None, :] - keys[None, :, :] -> keys[:, None, :] - queries[None, :, :]
+    Your result has the shape (key, query). Subtract keys[None, :, :] from queries[:, None, :], which gives (query,
+    key).
+queries[:, None, :] - keys[None, :, :] -> queries - keys
+    queries - keys subtracts elementwise, or raises an error. Every query meets every key: queries[:, None, :] -
+    keys[None, :, :] is (query, key, d).
+- keys[None -> + keys[None
+    You add the keys to the queries. The score needs their difference.
+-(differences**2).sum(dim=-1) / 2 -> (queries / bandwidth) @ (keys / bandwidth).T
+    Your scores are dot products. They lack the squared norms of the keys, which the softmax does not cancel: use the
+    squared differences.
 """
 
 EXERCISE = Exercise(
-    name="gaussian_weights",
-    notebook="01_kernel_regression",
     title="Gaussian weights with one bandwidth per dimension",
     reference=_reference,
     solution=gaussian_weights,

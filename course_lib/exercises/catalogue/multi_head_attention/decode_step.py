@@ -5,53 +5,26 @@ import math
 import torch
 
 from course_lib.attention import scaled_dot_product_attention
-from course_lib.exercises.catalogue._shared import attention_scores, random_tensor
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 from course_lib.multihead import merge_heads, split_heads
 
 
 def decode_step(x, key, value, W_q, W_k, W_v, W_o):
-    batch, kv_heads, past, d_head = key.shape
-    q = (x @ W_q.T).view(batch, kv_heads, -1, d_head)  # the heads of a group are rows
-    k = (x @ W_k.T).view(batch, kv_heads, 1, d_head)
-    v = (x @ W_v.T).view(batch, kv_heads, 1, d_head)
-    k, v = torch.cat([key, k], dim=2), torch.cat([value, v], dim=2)
+    batch, kv_heads, _, d_head = key.shape
+    num_heads = len(W_q) // d_head
+    q = (x @ W_q.T).view(batch, num_heads, 1, d_head)
+    k = torch.cat([key, (x @ W_k.T).view(batch, kv_heads, 1, d_head)], dim=2)
+    v = torch.cat([value, (x @ W_v.T).view(batch, kv_heads, 1, d_head)], dim=2)
+    group = num_heads // kv_heads  # query heads that share a KV head
+    k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
     weights = torch.softmax(q @ k.mT / math.sqrt(d_head), dim=-1)
     return (weights @ v).view(batch, 1, -1) @ W_o.T  # (batch, 1, d_model)
 
 
-def _repeat_each(shared, group):
-    return shared.repeat_interleave(group, dim=1)
-
-
-def _repeat_all(shared, group):
-    return shared.repeat(1, group, 1, 1)
-
-
 def _append(cached, new):
     return torch.cat([cached, new], dim=-2)
-
-
-def _cached_only(cached, new):
-    return cached
-
-
-def _new_only(cached, new):
-    return new
-
-
-def _decode(
-    x, key, value, W_q, W_k, W_v, W_o,
-    *, keys=_repeat_each, values=_repeat_each, append=_append, root=None, dim=-1,
-):  # fmt: skip
-    d_head, kv_heads = key.shape[-1], key.shape[1]
-    num_heads = len(W_q) // d_head
-    q = split_heads(x @ W_q.mT, num_heads)
-    k = append(key, split_heads(x @ W_k.mT, kv_heads))
-    v = append(value, split_heads(x @ W_v.mT, kv_heads))
-    group = num_heads // kv_heads
-    scores = attention_scores(q, keys(k, group), root)
-    return merge_heads(torch.softmax(scores, dim=dim) @ values(v, group)) @ W_o.mT
 
 
 def _reference(x, key, value, W_q, W_k, W_v, W_o):
@@ -80,9 +53,90 @@ def _case(batch, num_heads, kv_heads, past, d_head, seed):
     )
 
 
+K, V = "k.repeat_interleave(group, dim=1)", "v.repeat_interleave(group, dim=1)"
+SCORES = "q @ k.mT / math.sqrt(d_head)"
+MISTAKES = f"""
+[key, (x @ W_k.T).view(batch, kv_heads, 1, d_head)] -> [key]
++ [value, (x @ W_v.T).view(batch, kv_heads, 1, d_head)] -> [value]
+    The new token does not attend to itself: append its own key and value to the cache first.
+[key, -> [
++ [value, -> [
+    The cache is not used: the new token attends to itself only.
+{K} -> k.repeat(1, group, 1, 1)
++ {V} -> v.repeat(1, group, 1, 1)
+    repeat assigns the KV heads 0 1 0 1. Consecutive query heads share one here, 0 0 1 1: repeat_interleave.
+{K} -> k.repeat(1, group, 1, 1)
+    Your keys are repeated 0 1 0 1 and your values 0 0 1 1, so the weights of one head average the values of another.
+    Both need repeat_interleave.
+{V} -> v.repeat(1, group, 1, 1)
+    Your values are repeated 0 1 0 1 and your keys 0 0 1 1, so the weights of one head average the values of another.
+    Both need repeat_interleave.
+/ math.sqrt(d_head) ->
+    The scale is missing. Divide the scores by √d_head.
+math.sqrt(d_head) -> math.sqrt(x.shape[-1])
+    You scale by √d_model. A score is a sum over the components of one head: √d_head.
+dim=-1) -> dim=1)
+    Your softmax runs over the heads. Each head has its own distribution over the keys: dim=-1.
+@ W_o.T ->
+    W_o is missing. Without it the heads are concatenated and not mixed.
+W_o.T -> W_o
+    W_o is (out, in) like the others: … @ W_o.T. No error is raised, since it is square.
+{SCORES} -> ({SCORES}).masked_fill(torch.arange(k.shape[2]) > 0, -torch.inf)
+    The new token attends to the oldest token only, as under a causal mask for position 0 (is_causal=True). It is the
+    last position: it may attend to everything.
+[key, (x @ W_k.T) -> [value, (x @ W_v.T)
++ [value, (x @ W_v.T) -> [key, (x @ W_k.T)
+    Keys and values are exchanged: compare the query with the keys, and average the values.
+[key, -> [value,
++ [value, -> [key,
+    The cached keys and values are exchanged: the new key belongs behind key, the new value behind value.
+(x @ W_k.T) -> (x @ W_v.T)
++ (x @ W_v.T) -> (x @ W_k.T)
+    The new key and value are exchanged: W_k gives the key, W_v the value.
+W_q.T -> W_q
+    W_q is (out, in) like the others: x @ W_q.T. No error is raised, since it is square.
+dim=-1) -> dim=-2)
+    Your softmax runs over the queries. There is one, so every weight is 1. dim=-1 runs over the keys.
+[key, -> [key[:, :, :-1],
++ [value, -> [value[:, :, :-1],
+    The new token overwrites the last one in the cache. Append it: the cache grows by one.
+[key, -> [key[:, :, 1:],
++ [value, -> [value[:, :, 1:],
+    The oldest token gets no weight. The new token attends to everything in the cache, which grows by one.
+math.sqrt(d_head) -> d_head
+    You divide the scores by d_head. Divide by its square root.
+(x @ W_v.T) -> (x @ W_k.T)
+    The new token's value is projected with W_k. W_k gives its key, W_v its value.
+(x @ W_k.T) -> (x @ W_v.T)
+    The new token's key is projected with W_v. W_k gives its key, W_v its value.
+[key, (x @ W_k.T).view(batch, kv_heads, 1, d_head)] -> [(x @ W_k.T).view(batch, kv_heads, 1, d_head), key]
+    The new key stands before the cached ones and the new value behind them, so every weight belongs to another
+    token's value. Append both at the end.
+[value, (x @ W_v.T).view(batch, kv_heads, 1, d_head)] -> [(x @ W_v.T).view(batch, kv_heads, 1, d_head), value]
+    The new value stands before the cached ones and the new key behind them, so every weight belongs to another
+    token's value. Append both at the end.
+{K} -> k[:, :1]
++ {V} -> v[:, :1]
+    All query heads use KV head 0. Consecutive query heads share one: 0 0 1 1.
+.view(batch, num_heads, 1, d_head) -> .view(batch, d_head, num_heads, 1).permute(0, 2, 3, 1)
+    Your query heads get every num_heads-th component. Each head has d_head consecutive ones: view(batch, num_heads,
+    1, d_head).
+{K}, {V} -> k, v
+    The KV heads are not repeated: each of them serves `group` query heads, so the axes do not match where kv_heads >
+    1.
+(weights @ v).view -> (weights @ v).transpose(1, 3).reshape
+    You merge component by component, so the heads alternate in the concatenation. Keep the d_head components of a
+    head together.
+torch.softmax({SCORES}, dim=-1) -> {SCORES}
+    The softmax is missing: the scores are not weights yet.
+math.sqrt(d_head) -> math.sqrt(k.shape[2])
+    You scale by the root of the number of keys. A score is a sum over d_head components: √d_head.
+math.sqrt(d_head) -> math.sqrt(num_heads)
+    You scale by the root of the number of heads. A score is a sum over the components of one head: √d_head.
+"""
+
+
 EXERCISE = Exercise(
-    name="decode_step",
-    notebook="05_multi_head_attention",
     title="A decode step of grouped-query attention",
     reference=_reference,
     solution=decode_step,
@@ -99,130 +153,7 @@ EXERCISE = Exercise(
         _case(3, 6, 3, 7, 2, seed=60),
         _case(2, 4, 2, 3, 5, seed=50),
     ),
-    mistakes=(
-        Mistake(
-            "new_token_not_cached",
-            lambda *a: _decode(*a, append=_cached_only),
-            "The new token does not attend to itself: append its own key and value to the cache first.",
-        ),
-        Mistake(
-            "cache_unused",
-            lambda *a: _decode(*a, append=_new_only),
-            "The cache is not used: the new token attends to itself only.",
-        ),
-        Mistake(
-            "alternating",
-            lambda *a: _decode(*a, keys=_repeat_all, values=_repeat_all),
-            "repeat assigns the KV heads 0 1 0 1. Consecutive query heads share one here, 0 0 1 1: "
-            "repeat_interleave.",
-        ),
-        Mistake(
-            "alternating_keys",
-            lambda *a: _decode(*a, keys=_repeat_all),
-            "Your keys are repeated 0 1 0 1 and your values 0 0 1 1, so the weights of one head average the values of "
-            "another. Both need repeat_interleave.",
-        ),
-        Mistake(
-            "alternating_values",
-            lambda *a: _decode(*a, values=_repeat_all),
-            "Your values are repeated 0 1 0 1 and your keys 0 0 1 1, so the weights of one head average the values of "
-            "another. Both need repeat_interleave.",
-        ),
-        Mistake(
-            "no_scale",
-            lambda *a: _decode(*a, root=1),
-            "The scale is missing. Divide the scores by √d_head.",
-        ),
-        Mistake(
-            "by_d_model",
-            lambda *a: _decode(*a, root=a[0].shape[-1]),
-            "You scale by √d_model. A score is a sum over the components of one head: √d_head.",
-        ),
-        Mistake(
-            "over_heads",
-            lambda *a: _decode(*a, dim=1),
-            "Your softmax runs over the heads. Each head has its own distribution over the keys: dim=-1.",
-        ),
-        Mistake(
-            "no_output_projection",
-            lambda *a: _decode(*a[:-1], torch.eye(len(a[-1]), dtype=a[-1].dtype)),
-            "W_o is missing. Without it the heads are concatenated and not mixed.",
-        ),
-        Mistake(
-            "W_o_not_transposed",
-            lambda *a: _decode(*a[:-1], a[-1].mT),
-            "Correct up to the last step: W_o is (out, in) like the others, so … @ W_o.T.",
-        ),
-        Mistake(
-            "causal_mask_of_one_row",
-            lambda x, key, value, *W: _decode(
-                x, key[:, :, :1], value[:, :, :1], *W, append=_cached_only
-            ),
-            "The new token attends to the oldest token only, as under a causal mask for position 0. It is the last "
-            "position: it may attend to everything.",
-        ),
-        Mistake(
-            "keys_and_values_exchanged",
-            lambda x, key, value, W_q, W_k, W_v, W_o: _decode(x, value, key, W_q, W_v, W_k, W_o),
-            "Keys and values are exchanged: compare the query with the keys, and average the values.",
-        ),
-        Mistake(
-            "cache_exchanged",
-            lambda x, key, value, *W: _decode(x, value, key, *W),
-            "The cached keys and values are exchanged: the new key belongs behind key, the new value behind value.",
-        ),
-        Mistake(
-            "new_exchanged",
-            lambda x, key, value, W_q, W_k, W_v, W_o: _decode(x, key, value, W_q, W_v, W_k, W_o),
-            "The new key and value are exchanged: W_k gives the key, W_v the value.",
-        ),
-        Mistake(
-            "W_q_not_transposed",
-            lambda x, key, value, W_q, *W: _decode(x, key, value, W_q.mT, *W),
-            "W_q is (out, in) like the others: x @ W_q.T. No error is raised, since it is square.",
-        ),
-        Mistake(
-            "W_q_and_W_o_not_transposed",
-            lambda x, key, value, W_q, W_k, W_v, W_o: _decode(
-                x, key, value, W_q.mT, W_k, W_v, W_o.mT
-            ),
-            "W_q and W_o are (out, in) like the others: x @ W_q.T and … @ W_o.T. No error is raised, since they are square.",
-        ),
-        Mistake(
-            "over_queries",
-            lambda *a: _decode(*a, dim=-2),
-            "Your softmax runs over the queries. There is one, so every weight is 1. dim=-1 runs over the keys.",
-        ),
-        Mistake(
-            "last_overwritten",
-            lambda *a: _decode(
-                *a, append=lambda cached, new: torch.cat([cached[..., :-1, :], new], -2)
-            ),
-            "The new token overwrites the last one in the cache. Append it: the cache grows by one.",
-        ),
-        Mistake(
-            "first_dropped",
-            lambda *a: _decode(
-                *a, append=lambda cached, new: torch.cat([cached[..., 1:, :], new], -2)
-            ),
-            "The oldest token is dropped. Append the new one: the cache grows by one.",
-        ),
-        Mistake(
-            "by_d_head",
-            lambda *a: _decode(*a, root=a[1].shape[-1] ** 2),
-            "You divide the scores by d_head. Divide by its square root.",
-        ),
-        Mistake(
-            "value_by_W_k",
-            lambda x, key, value, W_q, W_k, W_v, W_o: _decode(x, key, value, W_q, W_k, W_k, W_o),
-            "The new token's value is projected with W_k. W_k gives its key, W_v its value.",
-        ),
-        Mistake(
-            "key_by_W_v",
-            lambda x, key, value, W_q, W_k, W_v, W_o: _decode(x, key, value, W_q, W_v, W_v, W_o),
-            "The new token's key is projected with W_v. W_k gives its key, W_v its value.",
-        ),
-    ),
+    mistakes=mistakes(decode_step, MISTAKES),
     hints=(
         "Which of the four projections must be computed for the new token, and which results are cached already?",
         "d_head is the last axis of the cache, and the number of query heads is W_q.shape[0] // d_head. Append the "

@@ -2,8 +2,9 @@
 
 import torch
 
-from course_lib.exercises.catalogue._shared import random_tensor, softmax_where_allowed
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.edits import edited, mistakes
+from course_lib.exercises.exercise import Case, Exercise
 from course_lib.masks import masked_softmax
 
 
@@ -14,20 +15,58 @@ def padded_weights(scores, allowed):
     return torch.softmax(scores, dim=-1).masked_fill(fully_masked, 0.0)
 
 
-def _given(scores, allowed):
-    mask = allowed.unsqueeze(1)
-    fully_masked = ~mask.any(dim=-1, keepdim=True)
-    scores = scores.masked_fill(~mask, -torch.inf).masked_fill(fully_masked, 0.0)
-    return torch.softmax(scores, dim=-1).masked_fill(fully_masked, 0.0)
-
-
-def _padded_softmax(scores, allowed, **softmax):
-    return softmax_where_allowed(scores, allowed[:, None, None, :], **softmax)
+MASK = "allowed[:, None, None, :]"
+SOFTMAX = "torch.softmax(scores, dim=-1).masked_fill(fully_masked, 0.0)"
+MISTAKES = f"""
+.masked_fill(fully_masked, 0.0) =>
+    A sequence of nothing but padding gives NaN; it must give zeros.
+.masked_fill(fully_masked, 0.0) =>
++ -torch.inf -> -1e9
+    A sequence of nothing but padding gets uniform weights: -1e9 is not minus infinity, and equal scores have equal
+    weights. It must give zeros.
+.masked_fill(fully_masked, 0.0) =>
++ -torch.inf -> 0.0
+    A score of 0 masks nothing: exp(0) is 1, and padding still gets weight. Masked scores must be -inf.
+-torch.inf -> 0.0
+    A score of 0 masks nothing: exp(0) is 1, so padding still gets weight where a sequence has a token. Masked scores
+    must be -inf.
+{MASK} -> allowed[:, None, :, None]
+    Your padding mask is along the queries: (batch, 1, key, 1). It belongs to the last axis.
+{MASK} -> allowed[None, None, :, :]
+    The batch lines up with the queries. Broadcasting counts axes from the right: (batch, key) needs two new ones in
+    between.
+{MASK} -> ~{MASK}
+    Your mask is inverted: the queries attend to padding only. True means 'may attend'.
+{SOFTMAX} -> torch.softmax(unmasked, dim=-1) * mask
++ scores = scores.masked_fill -> unmasked, scores = scores, scores.masked_fill
+    You mask after the softmax, so the weights no longer sum to 1. Mask before it.
+{MASK} -> torch.ones_like({MASK})
+    The mask is not used: padding gets weight like every other key.
+{SOFTMAX} -> torch.softmax(scores, dim=1).masked_fill(fully_masked, 0.0)
+    Your softmax runs over the heads. Each query has a distribution over the keys: dim=-1.
+{SOFTMAX} -> torch.softmax(scores, dim=-2).masked_fill(fully_masked, 0.0)
+{SOFTMAX} -> torch.softmax(scores, dim=-2).masked_fill(fully_masked, 0.0).nan_to_num()
+    Your softmax runs over the queries. Each query has a distribution over the keys: dim=-1.
+{MASK} -> allowed[:1, None, None, :]
+    Every sequence gets the mask of the first one. The batch axis stays: allowed[:, None, None, :].
+~mask.any(dim=-1, keepdim=True) -> ~mask
+    fully_masked is True wherever a key is padding: those scores become 0, take part in the softmax, and the remaining
+    weights no longer sum to 1. A row is fully masked if no key is left: any(dim=-1).
+{MASK} -> allowed.repeat(scores.shape[1], 1).view(*scores.shape[:2], 1, -1)
+    repeat copies the whole batch in turn, so the heads of one sequence get the masks of several. Each row belongs to
+    all heads of its sequence: allowed[:, None, None, :] broadcasts it.
+.any( -> .all(
+    fully_masked is True for every sequence with padding. A row is fully masked if no key is left: any(dim=-1).
+~mask.any( -> mask.any(
+    fully_masked is True where a key is left, so those rows become 0. It needs ~.
+.any(dim=-1, keepdim=True) -> .any(dim=0, keepdim=True)
+    Your fully_masked is not one value for each sequence: any(dim=-1, keepdim=True).
+scores.masked_fill(~mask, -torch.inf) -> (scores + ~mask * -torch.inf)
+    The weights are NaN, since 0 · (-inf) is NaN. Set the scores to -inf with masked_fill.
+"""
 
 
 EXERCISE = Exercise(
-    name="hunt_mask_axes",
-    notebook="05_multi_head_attention",
     title="Bug hunt: padding in multi-head attention",
     reference=lambda scores, allowed: masked_softmax(scores, allowed[:, None, None, :]),
     solution=padded_weights,
@@ -45,95 +84,12 @@ EXERCISE = Exercise(
             allowed=torch.arange(5) < torch.tensor([5, 0, 2])[:, None],
         ),
     ),
-    mistakes=(
-        Mistake(
-            "minus_infinity",
-            lambda *a: _padded_softmax(*a, fill=-torch.inf),
-            "The axes line up now. But a sequence of nothing but padding gives NaN; it must give zeros.",
-        ),
-        Mistake(
-            "large_negative",
-            lambda *a: _padded_softmax(*a, fill=-1e9),
-            "The axes line up now. But -1e9 is not minus infinity: a sequence of nothing but padding gets uniform "
-            "weights. It must give zeros.",
-        ),
-        Mistake(
-            "scores_to_zero",
-            lambda *a: _padded_softmax(*a, fill=0.0),
-            "A score of 0 masks nothing: exp(0) is 1, and padding still gets weight. Masked scores must be -inf.",
-        ),
-        Mistake(
-            "along_the_queries",
-            lambda scores, allowed: softmax_where_allowed(scores, allowed[:, None, :, None]),
-            "Your padding mask is along the queries: (batch, 1, key, 1). It belongs to the last axis.",
-        ),
-        Mistake(
-            "batch_along_the_queries",
-            lambda scores, allowed: softmax_where_allowed(scores, allowed[None, None, :, :]),
-            "Now the batch lines up with the queries. Broadcasting counts axes from the right: (batch, key) needs "
-            "two new ones in between.",
-        ),
-        Mistake(
-            "inverted",
-            lambda scores, allowed: _padded_softmax(scores, ~allowed),
-            "Your mask is inverted: the queries attend to padding only. True means 'may attend'.",
-        ),
-        Mistake(
-            "after_the_softmax",
-            lambda scores, allowed: torch.softmax(scores, dim=-1) * allowed[:, None, None, :],
-            "Padding gets no weight now, but the remaining weights no longer sum to 1. Mask before the softmax.",
-        ),
-        Mistake(
-            "ignored",
-            lambda scores, allowed: torch.softmax(scores, dim=-1),
-            "The mask is not used: padding gets weight like every other key.",
-        ),
-        Mistake(
-            "over_heads",
-            lambda *a: _padded_softmax(*a, dim=1),
-            "Your softmax runs over the heads. Each query has a distribution over the keys: dim=-1.",
-        ),
-        Mistake(
-            "over_queries",
-            lambda *a: _padded_softmax(*a, dim=-2),
-            "The axes line up now. But your softmax runs over the queries. Each query has a distribution over the keys: "
-            "dim=-1.",
-        ),
-        Mistake(
-            "over_queries_without_nan",
-            lambda *a: _padded_softmax(*a, dim=-2).nan_to_num(),
-            "The axes line up now. But your softmax runs over the queries. Each query has a distribution over the keys: "
-            "dim=-1.",
-        ),
-        Mistake(
-            "mask_of_the_first",
-            lambda scores, allowed: _padded_softmax(
-                scores, allowed[:1].expand_as(allowed), fill=-torch.inf
-            ),
-            "Every sequence gets the mask of the first one. The batch axis stays: allowed[:, None, None, :].",
-        ),
-        Mistake(
-            "fully_masked_for_each_key",
-            lambda scores, allowed: (
-                _padded_softmax(scores, allowed, fill=0.0) * allowed[:, None, None, :]
-            ),
-            "The axes line up now. But fully_masked is True wherever a key is padding: those scores become 0, take part in the "
-            "softmax, and the remaining weights no longer sum to 1. A row is fully masked if no key is left: any(dim=-1).",
-        ),
-        Mistake(
-            "masks_of_all_in_turn",
-            lambda scores, allowed: softmax_where_allowed(
-                scores, allowed.repeat(scores.shape[1], 1).view(*scores.shape[:2], 1, -1)
-            ),
-            "repeat copies the whole batch in turn, so the heads of one sequence get the masks of several. Each row belongs to "
-            "all heads of its sequence: allowed[:, None, None, :] broadcasts it.",
-        ),
-    ),
+    mistakes=mistakes(padded_weights, MISTAKES),
     hints=(
         "Use 3 sequences and 2 heads. Which error do you get?",
         "Broadcasting aligns axes from the right: (batch, 1, key) against (batch, heads, query, key). Which axis is "
         "the batch of the mask aligned with?",
         "Two new axes: allowed[:, None, None, :] is (batch, 1, 1, key).",
     ),
-    given=_given,
+    given=edited(padded_weights, (("allowed[:, None, None, :]", "allowed.unsqueeze(1)", False),)),
 )

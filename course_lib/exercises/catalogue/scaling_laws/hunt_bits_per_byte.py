@@ -1,13 +1,11 @@
 """Bug hunt `hunt_bits_per_byte` of notebook 11."""
 
 import math
-from functools import partial
-from itertools import product
 
 import torch
 
-from course_lib.exercises.catalogue._shared import still_wrong
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import bugs, mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def bits_per_byte(log_p, tokens, bytes_of):
@@ -17,47 +15,51 @@ def bits_per_byte(log_p, tokens, bytes_of):
     return nats / size / math.log(2)
 
 
-def _given(log_p, tokens, bytes_of):
-    real = tokens != 0  # (text, length)
-    nats = -(log_p * real).sum(dim=1)  # (text,)
-    size = (bytes_of[tokens] * real).sum(dim=1)  # (text,)
-    return (nats / size).mean() * math.log(2)
-
-
-_SIZE = {
-    "": "",
-    "padding": "the bytes of the padding are counted",
-    "tokens": "it divides by tokens, so a tokenizer with longer tokens looks worse",
-    "positions": "it divides by all positions, padding included",
-}
-_NATS = {"": "", "padding": "the log-probabilities at padding are counted"}
-_MEAN = {"": "", "texts": "every text has the same weight, however short it is"}
-_UNIT = {
-    "": "",
-    "inverse": "a nat is more than a bit, so the number of bits must be larger than the number of nats",
-    "nats": "the result is in nats",
-}
-_TEXTS = (_SIZE, _NATS, _MEAN, _UNIT)
-
-
-def _bits_with_bugs(log_p, tokens, bytes_of, *, size, nats, mean, unit):
-    real = tokens != 0
-    total = -(log_p * (torch.ones_like(real) if nats else real)).sum(dim=1)
-    sizes = {
-        "": bytes_of[tokens] * real,
-        "padding": bytes_of[tokens],
-        "tokens": real,
-        "positions": torch.ones_like(tokens),
-    }[size].sum(dim=1)
-    per_byte = (total / sizes).mean() if mean else total.sum() / sizes.sum()
-    return per_byte * {"": 1 / math.log(2), "inverse": math.log(2), "nats": 1.0}[unit]
-
+BUGS = r"""
+.sum() => .sum(dim=1)
++ nats / size -> (nats / size).mean()
+.sum() => .sum(dim=1)
++ nats / size -> (nats / size).median()
+    every text has the same weight, however short it is
+/ math.log(2) -> * math.log(2)
+/ math.log(2) ->
+    the result is not in bits: a nat is more than a bit, so the number of bits must be larger than the number of nats
+"""
+MISTAKES = r"""
+bytes_of[tokens] * real -> bytes_of[tokens]
+    The bytes of the padding are counted.
+log_p * real -> log_p
+    The log-probabilities at padding are counted.
+(bytes_of[tokens] * real) -> real
+    You divide by tokens, so a tokenizer with longer tokens looks worse. Divide by the bytes of the tokens.
+(bytes_of[tokens] * real) -> torch.ones_like(tokens)
+    You divide by all positions, padding included. Divide by the bytes of the tokens.
+/ math.log(2) -> / math.log(2) ** 2
+    You convert to bits twice. Divide by math.log(2) once.
+/ math.log(2) -> / math.log(10)
+    Your unit is that of logarithms to the base 10. A bit is log 2 nats: divide by math.log(2).
+/ math.log(2) -> / math.log(256)
+    You divide by the nats of a byte, log 256. Asked are bits for each byte: divide by math.log(2).
+nats / size -> size / nats
+    Your ratio is upside down: these are bytes for each unit of information.
+= -(log_p -> = (log_p
+    Your result is negative. The log-probabilities are: the number of bits is minus their sum.
+= -(log_p * real) -> = -(log_p.exp() * real)
+    You take exp of the log-probabilities. The number of nats is minus the sum of the logarithms themselves.
+tokens != 0 -> tokens == 0
+    You keep the padding and leave out the tokens. 0 is padding.
+.sum() => .sum(dim=1)
+    Your result has one number for each text. Sum over all texts before you divide.
+.sum() => .sum(dim=1)
++ nats / size -> (nats / size).sum()
+    You add the ratios of the texts. Sum nats and bytes over all texts, then divide.
+nats / size -> nats
+    You do not divide by the number of bytes.
+"""
+GIVEN, LEFT, GIVEN_MESSAGE = bugs(bits_per_byte, BUGS)
 
 EXERCISE = Exercise(
-    name="hunt_bits_per_byte",
-    notebook="11_scaling_laws",
     title="Bug hunt: one unit for all tokenizers",
-    reference=partial(_bits_with_bugs, size="", nats="", mean="", unit=""),
     solution=bits_per_byte,
     cases=(
         Case(
@@ -71,31 +73,13 @@ EXERCISE = Exercise(
             bytes_of=torch.tensor([4, 1, 2, 6]),
         ),
     ),
-    mistakes=(
-        *(
-            Mistake(
-                "left: " + ", ".join(f"{part} {bug}" for part, bug in bugs.items() if bug),
-                partial(_bits_with_bugs, **bugs),
-                still_wrong(
-                    *(texts[bug] for texts, bug in zip(_TEXTS, bugs.values(), strict=True))
-                ),
-            )
-            for bugs in (
-                dict(zip(("size", "nats", "mean", "unit"), each, strict=True))
-                for each in product(*_TEXTS)
-            )
-            if any(bugs.values()) and tuple(bugs.values()) != ("", "", "texts", "inverse")
-            if not (
-                bugs["size"] == "positions" and bugs["mean"]
-            )  # all texts have as many positions
-        ),
-    ),
+    mistakes=(*LEFT, *mistakes(bits_per_byte, MISTAKES)),
     hints=(
         "Two texts, one of 1 byte with 8 bits, one of 99 bytes with 99 bits. How many bits per byte has the corpus?",
         "107 bits over 100 bytes. And 1 nat is 1.44 bits.",
         "Sum nats and bytes over all texts before dividing, then divide by math.log(2).",
     ),
-    given=_given,
-    given_message=still_wrong(_MEAN["texts"], _UNIT["inverse"]),
+    given=GIVEN,
+    given_message=GIVEN_MESSAGE,
     differentiable=False,
 )

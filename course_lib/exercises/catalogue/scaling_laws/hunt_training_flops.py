@@ -1,76 +1,61 @@
 """Bug hunt `hunt_training_flops` of notebook 11."""
 
-from functools import partial
-from itertools import product
-
 import torch
 
-from course_lib.exercises.catalogue._shared import still_wrong
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import bugs, mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def training_flops(d_model, layers, vocabulary, length, tokens, tied):
     blocks = 12 * layers * d_model**2
     head = vocabulary * d_model  # a shared matrix is multiplied all the same
     attention = layers * 4 * length * d_model  # FLOPs of the forward pass, per token
-    return (6 * (blocks + head) + 3 * attention) * tokens
+    flops_per_token = 6 * (blocks + head) + 3 * attention
+    return flops_per_token * tokens.double()  # the product exceeds int64 for large models
 
 
-def _given(d_model, layers, vocabulary, length, tokens, tied):
-    blocks = 12 * layers * d_model**2
-    head = torch.where(tied, 0, vocabulary * d_model)
-    attention = layers * 4 * length * d_model  # FLOPs of the forward pass, per token
-    return (6 * (blocks + head) + attention) * tokens
-
-
-_HEAD = {
-    "": "",
-    "free if tied": "a matrix that two layers share is stored once, but multiplied by every token all the same",
-    "with embedding": "the embedding is a lookup: it has parameters, but no product",
-    "embedding if untied": "an embedding of its own is counted as if it were multiplied: it is a lookup",
-    "missing": "the LM head is missing",
-}
-_ATTENTION = {
-    "": "",
-    "forward": "the products of attention have a backward pass, too: twice their forward pass",
-    "missing": "the products of attention are missing",
-    "half": "each score is counted for q·k or for the weighted sum of the values, not for both",
-    "once more": "attention's products are counted with 6 instead of 3 times their forward pass",
-    "not by token": "attention's products grow with the context twice: `length` keys for each token",
-}
-_WEIGHTS = {"": "", "once": "the backward pass needs two products for each one of the forward pass"}
-_PARTS = ("head", "attention", "weights")
-
-
-def _flops_with_bugs(
-    d_model, layers, vocabulary, length, tokens, tied, *, head, attention, weights
-):
-    matrix = vocabulary * d_model
-    heads = {
-        "": matrix,
-        "free if tied": torch.where(tied, 0, matrix),
-        "with embedding": 2 * matrix,
-        "embedding if untied": torch.where(tied, matrix, 2 * matrix),
-        "missing": 0 * matrix,
-    }[head]
-    scores = layers * 4 * length * d_model
-    products = {
-        "": 3 * scores,
-        "forward": scores,
-        "missing": 0 * scores,
-        "half": 3 * scores // 2,
-        "once more": 6 * scores,
-        "not by token": 3 * scores // length,
-    }[attention]
-    factor = 4 if weights == "once" else 6
-    return (factor * (12 * layers * d_model**2 + heads) + products) * tokens
-
+MATRIX = "head = vocabulary * d_model"
+TOTAL = "flops_per_token * tokens.double()"
+BUGS = f"""
+{MATRIX} -> head = torch.where(tied, 0, vocabulary * d_model)
+{MATRIX} -> head = torch.where(tied, 1, 2) * vocabulary * d_model
+{MATRIX} -> head = 2 * vocabulary * d_model
+{MATRIX} -> head = 0
+    the LM head is multiplied by every token, also where it shares its matrix, and the embedding never is: it is a
+    lookup
+head) + 3 * attention -> head) + attention
+head) + 3 * attention -> head) + 2 * attention
+head) + 3 * attention -> head) + 6 * attention
+head) + 3 * attention -> head) + 3 * attention // 2
+head) + 3 * attention -> head)
+layers * 4 * length * d_model -> layers * 4 * d_model
+    the products of attention cost 4 · length · d_model FLOPs for each layer and token in the forward pass, and twice
+    as many in the backward pass
+{TOTAL} -> flops_per_token * tokens
+    GPT-3's bill is 3.2e23 FLOPs, int64 ends at 9.2e18, and a larger product overflows without an error: one factor
+    must be a float before you multiply
+"""
+MISTAKES = """
+6 * (blocks -> 4 * (blocks
+    The backward pass needs two products for each one of the forward pass: 6 FLOPs for each weight and token.
+6 * (blocks -> 3 * (blocks
+    A multiplication and an addition are 2 FLOPs: 6 for each weight and token, 2 of them forward.
+6 * (blocks -> 2 * (blocks
+    You count the forward pass of the weights only. The backward pass costs twice as much: 6 FLOPs for each weight and
+    token.
+12 * layers -> layers
+    A block has 12 · d_model² weights: 4 in the attention and 8 in the FFN.
+12 * layers * -> 12 *
+    You count the weights of one block. There are `layers` of them.
+layers * 4 * length -> 4 * length
+    You count the products of attention in one layer. There are `layers` of them.
+tokens.double() -> tokens.double() * length
+    You multiply by `length` as well. `tokens` are all tokens, in all sequences.
+"""
+GIVEN, LEFT, GIVEN_MESSAGE = bugs(training_flops, BUGS)
 
 EXERCISE = Exercise(
-    name="hunt_training_flops",
-    notebook="11_scaling_laws",
     title="Bug hunt: a bill for training",
-    reference=partial(_flops_with_bugs, head="", attention="", weights=""),
     solution=training_flops,
     cases=(
         Case(
@@ -79,6 +64,14 @@ EXERCISE = Exercise(
             vocabulary=torch.tensor([5]),
             length=torch.tensor([3]),
             tokens=torch.tensor([1]),
+            tied=torch.tensor([True]),
+        ),
+        Case(  # GPT-3: 3.23e23
+            d_model=torch.tensor([12_288]),
+            layers=torch.tensor([96]),
+            vocabulary=torch.tensor([50_257]),
+            length=torch.tensor([2048]),
+            tokens=torch.tensor([300_000_000_000]),
             tied=torch.tensor([True]),
         ),
         Case(
@@ -90,24 +83,15 @@ EXERCISE = Exercise(
             tied=torch.tensor([False, True]),
         ),
     ),
-    mistakes=(
-        *(
-            Mistake(
-                "left: "
-                + ", ".join(f"{part} {bug}" for part, bug in zip(_PARTS, bugs, strict=True) if bug),
-                partial(_flops_with_bugs, head=bugs[0], attention=bugs[1], weights=bugs[2]),
-                still_wrong(_HEAD[bugs[0]], _ATTENTION[bugs[1]], _WEIGHTS[bugs[2]]),
-            )
-            for bugs in product(_HEAD, _ATTENTION, _WEIGHTS)
-            if any(bugs) and bugs != ("free if tied", "forward", "")
-        ),
-    ),
+    mistakes=(*LEFT, *mistakes(training_flops, MISTAKES)),
     hints=(
         "Compute two models by hand that differ in `tied` only. Which products does each of them call?",
         "Tying saves parameters. Does it save FLOPs? And which of the terms have a backward pass?",
-        "The head is vocabulary * d_model for every model; attention's products count three times.",
+        "How many FLOPs did GPT-3 take, and which is the largest integer of 64 bits?",
+        "The head is vocabulary * d_model for every model; attention's products count three times; multiply by "
+        "tokens.double().",
     ),
-    given=_given,
-    given_message=still_wrong(_HEAD["free if tied"], _ATTENTION["forward"]),
+    given=GIVEN,
+    given_message=GIVEN_MESSAGE,
     differentiable=False,
 )

@@ -1,10 +1,9 @@
 """Exercise `llama_parameters` of notebook 11."""
 
-from functools import partial
-
 import torch
 
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def llama_parameters(d_model, layers, heads, kv_heads, d_ff, vocabulary):
@@ -14,42 +13,64 @@ def llama_parameters(d_model, layers, heads, kv_heads, d_ff, vocabulary):
     return layers * block + d_model + 2 * vocabulary * d_model
 
 
-def _count(
-    d_model,
-    layers,
-    heads,
-    kv_heads,
-    d_ff,
-    vocabulary,
-    *,
-    shared="kv",
-    ffn=3,
-    norm=1,
-    final=1,
-    matrices=2,
-    biases=False,
-):
-    kv = {
-        "kv": d_model * kv_heads // heads,
-        "none": d_model,
-        "one head": d_model // heads,
-        "inverse": d_model * heads // kv_heads,
-        "half": d_model * kv_heads // heads // 2,
-    }[shared]
-    attention = 2 * d_model * d_model + 2 * d_model * kv
-    if shared == "output":
-        attention = d_model * d_model
-    block = attention + ffn * d_model * d_ff + 2 * norm * d_model
-    if biases:
-        block = block + 2 * d_model + 2 * kv + 2 * d_ff + d_model
-    return layers * block + final * norm * d_model + matrices * vocabulary * d_model
-
+MISTAKES = r"""
+d_model * kv_heads // heads -> d_model
+    You count keys and values as if every query head had its own. With grouped-query attention their projections have
+    kv_heads / heads of the columns.
+d_model * kv_heads // heads -> d_model // heads
+    You count a single key/value head. There are kv_heads of them, of d_model / heads components each.
+kv_heads // heads -> heads // kv_heads
+    Your ratio of heads is upside down: kv_heads is the smaller number, and makes the projections smaller.
+d_model * kv_heads // heads -> d_model * kv_heads
+    A key/value head has d_model / heads components, not d_model.
+d_model * kv_heads // heads -> kv_heads
+    You count one component for each key/value head. It has d_model / heads.
+2 * d_model * kv -> d_model * kv
+    You count the projection of the keys or that of the values. There are both.
+2 * d_model * d_model -> d_model * d_model
+    You count the projection of the queries or that of the output. There are both, each of d_model · d_model.
+2 * d_model * d_model + 2 * d_model * kv -> 4 * d_model * kv
+    Your projections of queries and output are as narrow as those of keys and values. They have all heads: d_model
+    columns.
+3 * d_model * d_ff -> 2 * d_model * d_ff
+    Your FFN has two matrices. SwiGLU has three: gate, up and down.
+3 * d_model * d_ff -> 3 * d_model * 4 * d_model
+    Your FFN is 4 · d_model wide. Its width is d_ff.
+3 * d_model * d_ff -> 2 * d_model * 4 * d_model
+    This is the FFN of GPT-2: two matrices, 4 · d_model wide. SwiGLU has three, d_ff wide.
+attention + 3 * d_model * d_ff -> attention
+    The FFN is missing: three matrices of d_model · d_ff.
+d_ff + 2 * d_model -> d_ff + 4 * d_model
++ block + d_model -> block + 2 * d_model
+d_ff + 2 * d_model -> d_ff + 4 * d_model
+block + d_model -> block + 2 * d_model
+    You count a shift for each norm. RMSNorm has a scale only.
+d_ff + 2 * d_model -> d_ff
++ block + d_model -> block
+    The norms are missing: two for each block and one at the end, d_model parameters each.
+d_ff + 2 * d_model -> d_ff
+    The norms of the blocks are missing: two for each block, d_model parameters each.
+d_ff + 2 * d_model -> d_ff + d_model
+    You count one norm for each block. There are two: before the attention and before the FFN.
+block + d_model -> block
+    The final norm is missing: a pre-norm model has one after its last block.
+layers * block + d_model -> layers * (block + d_model)
+    You count the final norm for every layer. There is one, after the last block.
+layers * block -> block
+    You count one block. There are `layers` of them.
+2 * vocabulary * d_model -> vocabulary * d_model
+    You count one matrix of vocabulary · d_model. These models do not tie the LM head to the embedding, so there are
+    two.
+block + d_model + 2 * vocabulary * d_model -> block + d_model
+    That is the count without embeddings. Asked are all parameters: with the embedding and the LM head.
+2 * vocabulary * d_model -> 2 * vocabulary * d_model + vocabulary
+    You count a bias of the LM head. The linear layers of LLaMA have none.
+d_ff + 2 * d_model -> d_ff + 2 * d_model + 2 * d_model + 2 * kv + 2 * d_ff + d_model
+    You count biases. The linear layers of LLaMA have none.
+"""
 
 EXERCISE = Exercise(
-    name="llama_parameters",
-    notebook="11_scaling_laws",
     title="The parameters of a LLaMA model",
-    reference=_count,
     solution=llama_parameters,
     cases=(
         Case(
@@ -69,70 +90,7 @@ EXERCISE = Exercise(
             vocabulary=torch.tensor([32_000, 128_256, 50]),
         ),
     ),
-    mistakes=(
-        Mistake(
-            "no_gqa",
-            partial(_count, shared="none"),
-            "You count keys and values as if every query head had its own. With grouped-query attention their "
-            "projections have kv_heads / heads of the columns.",
-        ),
-        Mistake(
-            "one_kv_head",
-            partial(_count, shared="one head"),
-            "You count a single key/value head. There are kv_heads of them, of d_model / heads components each.",
-        ),
-        Mistake(
-            "gqa_inverse",
-            partial(_count, shared="inverse"),
-            "Your ratio of heads is upside down: kv_heads is the smaller number, and makes the projections smaller.",
-        ),
-        Mistake(
-            "key_or_value",
-            partial(_count, shared="half"),
-            "You count the projection of the keys or that of the values. There are both.",
-        ),
-        Mistake(
-            "two_ffn_matrices",
-            partial(_count, ffn=2),
-            "Your FFN has two matrices. SwiGLU has three: gate, up and down.",
-        ),
-        Mistake(
-            "norm_with_shift",
-            partial(_count, norm=2),
-            "You count a shift for each norm. RMSNorm has a scale only.",
-        ),
-        Mistake(
-            "no_norms",
-            partial(_count, norm=0),
-            "The norms are missing: two for each block and one at the end, d_model parameters each.",
-        ),
-        Mistake(
-            "no_final_norm",
-            partial(_count, final=0),
-            "The final norm is missing: a pre-norm model has one after its last block.",
-        ),
-        Mistake(
-            "tied",
-            partial(_count, matrices=1),
-            "You count one matrix of vocabulary · d_model. These models do not tie the LM head to the embedding, so "
-            "there are two.",
-        ),
-        Mistake(
-            "no_embeddings",
-            partial(_count, matrices=0),
-            "That is the count without embeddings. Asked are all parameters: with the embedding and the LM head.",
-        ),
-        Mistake(
-            "biases",
-            partial(_count, biases=True),
-            "You count biases. The linear layers of LLaMA have none.",
-        ),
-        Mistake(
-            "tied_two_matrices",
-            partial(_count, matrices=1, ffn=2),
-            "Your FFN has two matrices, but SwiGLU has three; and the LM head has a matrix of its own.",
-        ),
-    ),
+    mistakes=mistakes(llama_parameters, MISTAKES),
     hints=(
         "Write down the matrices of one block with their shapes. Which of them get narrower with fewer key/value heads?",
         "Keys and values are projected to d_model * kv_heads / heads columns. The FFN has three matrices.",

@@ -2,7 +2,8 @@
 
 import torch
 
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def on_frontier(compute, loss):
@@ -22,101 +23,68 @@ def _reference(compute, loss):
     )
 
 
-def _strict(compute, loss):
-    return ~((compute[None, :] < compute[:, None]) & (loss[None, :] < loss[:, None])).any(dim=1)
-
-
-def _given_order(compute, loss):
-    return loss <= loss.cummin(dim=0).values
-
-
-def _sorted_order(compute, loss):
-    ordered = loss[compute.argsort(stable=True)]
-    return ordered <= ordered.cummin(dim=0).values
-
-
-def _one_per_budget(compute, loss):
-    best = torch.tensor([loss[compute == c].min() for c in compute])
-    return loss == best
-
-
-def _worst(compute, loss):
-    return _reference(-compute, -loss)
-
-
-def _more_compute(compute, loss):
-    return _reference(-compute, loss)
-
-
-def _best(compute, loss):
-    return loss == loss.min()
-
-
-def _inverse(compute, loss):
-    return ~_reference(compute, loss)
-
-
-def _itself(compute, loss):
-    return ~((compute[None, :] <= compute[:, None]) & (loss[None, :] <= loss[:, None])).any(dim=1)
-
+FRONTIER = "~(cheaper & at_least_as_good & better).any(dim=1)"
+SORTED = "loss[order := compute.argsort(stable=True)] <= loss[order].cummin(dim=0).values"
+MISTAKES = f"""
+compute[:, None]) | ( -> compute[:, None]) & (
+    You keep a run if no other is better in both. A run with the same loss for less compute, or a lower loss for the
+    same compute, also rules it out.
+compute[:, None]) | (loss[None, :] < loss[:, None]) -> compute[:, None])
+    A run rules out another one only if it costs less here. One with a lower loss for the same compute also does.
+(compute[None, :] < compute[:, None]) | ->
+    A run rules out another one only if its loss is lower here. One with the same loss for less compute also does.
+{FRONTIER} -> loss <= loss.cummin(dim=0).values
+    You compare each run with those before it in the list. The runs are in no particular order.
+{FRONTIER} -> {SORTED}
+    Your result is in the order of the sorted runs. Put it back into the order in which they were given.
+{FRONTIER} -> loss == torch.stack([loss[compute == c].min() for c in compute])
+    You take the best run at each compute, even where a cheaper one is as good.
+.any(dim=1) -> .any(dim=0)
+    You mark the runs that no other is worse than: the upper envelope.
+compute[None, :] <= -> compute[None, :] >=
++ compute[None, :] < compute -> compute[None, :] > compute
+    Your comparison of the compute is reversed: a run is ruled out by one that costs less, or as much.
+loss[None, :] <= -> loss[None, :] >=
++ loss[None, :] < loss -> loss[None, :] > loss
+    Your comparison of the losses is reversed: a run is ruled out by one whose loss is lower, or as low.
+{FRONTIER} -> loss == loss.min()
+    You mark the lowest loss of all. The frontier has a best run for every budget.
+return ~ -> return
+    It is the other way round: you mark the runs that are ruled out.
+at_least_as_good & better -> at_least_as_good
+    You compare each run with itself, too, so each one is ruled out.
+at_least_as_good & better -> at_least_as_good & ~torch.eye(len(loss), dtype=torch.bool)
+    Of two equal runs each rules out the other here. A run rules out another one only if it is better in at least one
+    of the two.
+at_least_as_good & better -> at_least_as_good & torch.ones(len(loss), len(loss), dtype=torch.bool).tril(-1)
+    Of two equal runs you keep only the first, and runs are compared only with those before them in the list.
+(cheaper & at_least_as_good & better) -> (cheaper & better)
+    A run that costs less rules out another one whatever its loss here. It must have no higher loss as well.
+(cheaper & at_least_as_good & better) -> (at_least_as_good & better)
+    A run with a lower loss rules out another one whatever it costs here. It must need no more compute as well.
+(cheaper & at_least_as_good & better) -> better
+    A run is ruled out here by any that is better in one of the two. It must be no worse in the other.
+.any(dim=1) -> .all(dim=1)
+    A run must be ruled out by all the others here. One is enough: any.
+.any(dim=1) -> .any()
+    You ask whether any run is ruled out at all. Ask for each run: any(dim=1).
+return {FRONTIER} -> return ({FRONTIER}).nonzero()[:, 0]
+    These are the positions of the runs on the frontier. Return a boolean for each run.
+"""
 
 EXERCISE = Exercise(
-    name="on_frontier",
-    notebook="11_scaling_laws",
     title="Which runs lie on the frontier",
     reference=_reference,
     solution=on_frontier,
     cases=(
+        Case(compute=torch.tensor([2, 1]), loss=torch.tensor([4, 3])),
         Case(compute=torch.tensor([4, 1, 2, 2]), loss=torch.tensor([3, 5, 5, 4])),
-        Case(
-            compute=torch.tensor([8, 2, 1, 4, 2, 16, 8]),
-            loss=torch.tensor([2.5, 3.0, 4.0, 3.0, 3.5, 2.5, 2.0]),
+        Case(  # two equal runs
+            compute=torch.tensor([8, 2, 1, 4, 2, 16, 8, 8]),
+            loss=torch.tensor([2.5, 3.0, 3.2, 3.0, 3.5, 2.0, 2.0, 2.0]),
         ),
     ),
-    mistakes=(
-        Mistake(
-            "strict",
-            _strict,
-            "You keep a run if no other is better in both. A run with the same loss for less compute, or a lower loss "
-            "for the same compute, also rules it out.",
-        ),
-        Mistake(
-            "given_order",
-            _given_order,
-            "You compare each run with those before it in the list. The runs are in no particular order.",
-        ),
-        Mistake(
-            "sorted_order",
-            _sorted_order,
-            "Your result is in the order of the sorted runs. Put it back into the order in which they were given.",
-        ),
-        Mistake(
-            "one_per_budget",
-            _one_per_budget,
-            "You take the best run at each compute, even where a cheaper one is as good.",
-        ),
-        Mistake(
-            "worst", _worst, "You mark the runs that no other is worse than: the upper envelope."
-        ),
-        Mistake(
-            "more_compute",
-            _more_compute,
-            "Your comparison of the compute is reversed: a run is ruled out by one that costs less, or as much.",
-        ),
-        Mistake(
-            "best",
-            _best,
-            "You mark the lowest loss of all. The frontier has a best run for every budget.",
-        ),
-        Mistake(
-            "inverse", _inverse, "It is the other way round: you mark the runs that are ruled out."
-        ),
-        Mistake(
-            "itself",
-            _itself,
-            "You compare each run with itself, too, so each one is ruled out.",
-        ),
-    ),
+    mistakes=mistakes(on_frontier, MISTAKES),
     hints=(
         "A run is ruled out if another costs no more and has no higher loss, and is better in at least one of the two.",
         "compute[None, :] <= compute[:, None] compares every run (row) with every other (column).",

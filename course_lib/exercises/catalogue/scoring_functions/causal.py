@@ -2,23 +2,91 @@
 
 import torch
 
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 from course_lib.masks import causal_mask
 
 
 def causal(query_length, key_length):
-    queries = torch.arange(query_length)[:, None] + (key_length - query_length)  # their positions
-    keys = torch.arange(key_length)[None, :]
-    return keys <= queries  # (query, key): its own position and those before
+    everything = torch.ones(query_length, key_length, dtype=torch.bool)
+    # tril keeps the diagonal and what is left of it; the last query attends to every key
+    mask = everything.tril(diagonal=key_length - query_length)  # (query, key)
+    return mask
 
 
-def _lower_triangle(m, n, diagonal):
-    return torch.ones(m, n, dtype=torch.bool).tril(diagonal)
-
+DIAGONAL = "diagonal=key_length - query_length"
+MISTAKES = f"""
+{DIAGONAL} -> {DIAGONAL} - 1
+    Your mask excludes the diagonal: a query attends to its own position too. In a square mask the first row is fully
+    masked now.
+{DIAGONAL} -> {DIAGONAL} + 1
+    Off by one: each query attends to the position after its own, which the model is to predict.
+{DIAGONAL} -> diagonal=1
+    Off by one: a square mask allows the position after the query's own. And with fewer queries than keys, the queries
+    are the last ones.
+everything.tril -> everything.triu
+    Upper triangle instead of lower: your queries attend to later positions, and earlier ones are masked.
+return mask -> return ~mask
+    True and False are swapped: in this course True means 'may attend'.
+everything.tril -> everything.triu
++ {DIAGONAL} -> diagonal=1
+    torch.triu(…, 1) is True where a pair is masked, as nn.MultiheadAttention expects. Here True means 'may attend'.
+    And with fewer queries than keys, the queries are the last ones.
+everything.tril -> everything.triu
++ {DIAGONAL} -> diagonal=0
+    Upper triangle instead of lower: your queries attend to later positions. Keep the lower triangle, and let the last
+    query attend to every key.
+{DIAGONAL} -> diagonal=-1
+    Your mask excludes the diagonal: a query attends to its own position too. And with fewer queries than keys, the
+    queries are the last ones.
+{DIAGONAL} -> diagonal=query_length - key_length
+    The sign of the diagonal is wrong: with more keys than queries the diagonal moves to the right.
+{DIAGONAL} ->
+    With fewer queries than keys, the queries are the last ones: the last query attends to every key.
+{DIAGONAL} -> diagonal=query_length
+    The diagonal moves by the number of queries. It must move by key_length - query_length, so that the last query
+    attends to every key.
+, dtype=torch.bool ->
+return mask -> return mask.long()
+return mask -> return mask.int()
+    Your mask is not boolean: torch.ones(…, dtype=torch.bool), or .bool() at the end.
+return mask -> return torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)
+return mask -> return torch.zeros(mask.shape).masked_fill(~mask, -1e9)
+    This is an additive mask, 0 where a pair is allowed and a large negative number elsewhere. Return the boolean
+    mask: True = may attend.
+return mask -> return torch.zeros(mask.shape).masked_fill(mask, -torch.inf)
+    This is an additive mask, and it masks the allowed pairs. Return a boolean mask: True = may attend.
+return mask -> return mask.T
+    The axes are exchanged: yours is (key, query). Return (query, key).
+torch.ones(query_length, key_length -> torch.ones(key_length, query_length
+    The axes are exchanged: your mask has one row per key. Return (query, key): torch.ones(query_length, key_length,
+    …).
+torch.ones(query_length, key_length -> torch.ones(query_length, query_length
++ {DIAGONAL} -> diagonal=0
+    Your mask is square, (query, query). There are key_length columns, and the queries are the last positions.
+torch.ones(query_length, key_length -> torch.ones(key_length, key_length
++ {DIAGONAL} -> diagonal=0
+    Your mask is square, (key, key). Keep the last query_length rows: those are the positions of the queries.
+everything.tril(diagonal=key_length - query_length) -> everything
+    Every query may attend to every key, also to later ones. Keep the lower triangle.
+torch.ones -> torch.zeros
+    Your mask is False everywhere. Begin with torch.ones: tril keeps the lower triangle of it.
+return mask -> return mask & (torch.arange(key_length) >= key_length - query_length)
+    The keys before the first query are masked. Each query attends to all positions up to its own.
+return mask -> return mask & everything.triu({DIAGONAL})
+    Each query attends to its own position only. It may attend to all earlier positions as well: <= instead of ==.
+return mask -> return torch.eye(query_length, key_length, dtype=torch.bool)
+    This is the diagonal of a square mask. Each query attends to all positions up to its own, and with fewer queries
+    than keys, the queries are the last ones.
+everything.tril -> everything.triu
++ {DIAGONAL} -> {DIAGONAL} + 2
+    Your mask allows later positions only, and not even the next one. Keep the lower triangle.
+everything.tril -> everything.triu
++ {DIAGONAL} -> {DIAGONAL} - 1
+    Your mask allows the position before each query, its own, and later ones. Keep the lower triangle.
+"""
 
 EXERCISE = Exercise(
-    name="causal",
-    notebook="02_scoring_functions",
     title="A causal mask, also with fewer queries than keys",
     reference=lambda query_length, key_length: causal_mask(query_length, key_length),
     solution=causal,
@@ -28,122 +96,7 @@ EXERCISE = Exercise(
         Case(query_length=2, key_length=5),
         Case(query_length=1, key_length=4),
     ),
-    mistakes=(
-        Mistake(
-            "excludes_diagonal",
-            lambda m, n: _lower_triangle(m, n, n - m - 1),
-            "Your mask excludes the diagonal: a query attends to its own position too. The first row is fully masked now.",
-        ),
-        Mistake(
-            "allows_next",
-            lambda m, n: _lower_triangle(m, n, n - m + 1),
-            "Off by one: each query attends to the position after its own, which the model is to predict.",
-        ),
-        Mistake(
-            "upper_triangle",
-            lambda m, n: torch.ones(m, n, dtype=torch.bool).triu(n - m),
-            "Upper triangle instead of lower: your queries attend to their own and to later positions, and earlier ones are masked.",
-        ),
-        Mistake(
-            "inverted",
-            lambda m, n: ~_lower_triangle(m, n, n - m),
-            "True and False are swapped: in this course True means 'may attend'.",
-        ),
-        Mistake(
-            "inverted_and_offset",
-            lambda m, n: torch.ones(m, n, dtype=torch.bool).triu(1),
-            "torch.triu(…, 1) is True where a pair is masked, as nn.MultiheadAttention expects. Here True means 'may attend'. And "
-            "with fewer queries than keys, the queries are the last ones.",
-        ),
-        Mistake(
-            "upper_triangle_and_offset",
-            lambda m, n: torch.ones(m, n, dtype=torch.bool).triu(),
-            "Upper triangle instead of lower: your queries attend to later positions. Keep the lower triangle, and let the last "
-            "query attend to every key.",
-        ),
-        Mistake(
-            "excludes_diagonal_and_offset",
-            lambda m, n: _lower_triangle(m, n, -1),
-            "Your mask excludes the diagonal: a query attends to its own position too. And with fewer queries than keys, "
-            "the queries are the last ones.",
-        ),
-        Mistake(
-            "sign_of_diagonal",
-            lambda m, n: _lower_triangle(m, n, m - n),
-            "The sign of the diagonal is swapped: with more keys than queries the diagonal moves to the right.",
-        ),
-        Mistake(
-            "top_left",
-            lambda m, n: _lower_triangle(m, n, 0),
-            "Right for as many queries as keys. With fewer queries than keys, the queries are the last ones: "
-            "the last query attends to every key.",
-        ),
-        *(
-            Mistake(
-                f"dtype_{name}",
-                lambda m, n, dtype=dtype: _lower_triangle(m, n, n - m).to(dtype),
-                "The pattern is right, but not the dtype. The mask must be boolean: torch.ones(…, dtype=torch.bool), or "
-                ".bool() at the end.",
-            )
-            for name, dtype in {"float": torch.float32, "int": torch.int64}.items()
-        ),
-        *(
-            Mistake(
-                f"dtype_{name}_top_left",
-                lambda m, n, dtype=dtype: _lower_triangle(m, n, 0).to(dtype),
-                "The mask must be boolean: torch.ones(…, dtype=torch.bool). And with fewer queries than keys, the queries "
-                "are the last ones: the last query attends to every key.",
-            )
-            for name, dtype in {"float": torch.float32, "int": torch.int64}.items()
-        ),
-        Mistake(
-            "additive",
-            lambda m, n: torch.zeros(m, n).masked_fill(~_lower_triangle(m, n, n - m), -torch.inf),
-            "This is an additive mask, 0 where a pair is allowed and -inf elsewhere. Return the boolean mask: True = may "
-            "attend.",
-        ),
-        Mistake(
-            "keys_in_rows",
-            lambda m, n: torch.ones(n, m, dtype=torch.bool).triu(m - n),
-            "The numbers are right, but the axes are exchanged: yours is (key, query). Return (query, key).",
-        ),
-        Mistake(
-            "keys_in_rows_and_lower",
-            lambda m, n: _lower_triangle(n, m, n - m),
-            "The axes are exchanged: your mask has one row per key. Return (query, key): torch.ones(query_length, "
-            "key_length, …).",
-        ),
-        Mistake(
-            "square_of_queries",
-            lambda m, n: _lower_triangle(m, m, 0),
-            "Your mask is square, (query, query). There are key_length columns, and the queries are the last positions.",
-        ),
-        Mistake(
-            "square_of_keys",
-            lambda m, n: _lower_triangle(n, n, 0),
-            "Your mask is square, (key, key). Keep the last query_length rows: those are the positions of the queries.",
-        ),
-        Mistake(
-            "everything",
-            lambda m, n: torch.ones(m, n, dtype=torch.bool),
-            "Every query may attend to every key, also to later ones. Keep the lower triangle.",
-        ),
-        Mistake(
-            "own_positions_only",
-            lambda m, n: _lower_triangle(m, n, n - m) & (torch.arange(n) >= n - m),
-            "The keys before the first query are masked. Each query attends to all positions up to its own.",
-        ),
-        Mistake(
-            "diagonal",
-            lambda m, n: _lower_triangle(m, n, n - m) & ~_lower_triangle(m, n, n - m - 1),
-            "Each query attends to its own position only. It may attend to all earlier positions as well: <= instead of ==.",
-        ),
-        Mistake(
-            "later_only",
-            lambda m, n: torch.ones(m, n, dtype=torch.bool).triu(n - m + 2),
-            "Your mask allows later positions only, and not even the next one. Keep the lower triangle.",
-        ),
-    ),
+    mistakes=mistakes(causal, MISTAKES),
     hints=(
         "torch.ones(m, n, dtype=torch.bool).tril() keeps the lower triangle, diagonal included.",
         "With 2 queries and 5 keys, the queries are at positions 3 and 4. To which keys may each attend?",

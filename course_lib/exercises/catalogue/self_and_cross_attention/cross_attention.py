@@ -3,16 +3,11 @@
 import math
 
 import torch
-import torch.nn.functional as F
 
 from course_lib.attention import scaled_dot_product_attention
-from course_lib.exercises.catalogue._shared import (
-    attention_scores,
-    random_tensor,
-    rounded_tensor,
-    two_mistakes,
-)
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def cross_attention(x, memory, W_q, W_k, W_v):
@@ -23,31 +18,143 @@ def cross_attention(x, memory, W_q, W_k, W_v):
     return torch.softmax(scores, dim=-1) @ v  # (batch, query, d_head)
 
 
-def _cross(x, memory, W_q, W_k, W_v, *, q="x", k="m", v="m", root=None, dim=-1):
-    read = {"x": x, "m": memory}
-    scores = attention_scores(read[q] @ W_q.T, read[k] @ W_k.T, root)
-    return torch.softmax(scores, dim=dim) @ (read[v] @ W_v.T)
-
-
-def _with_matrices(q, k, v):
-    """The exercise with other matrices: each one the position of W_q, W_k or W_v among the three."""
-    return lambda x, m, *W: _cross(x, m, W[q], W[k], W[v])
-
-
-def _from_scores(result):
-    """The exercise with another function of (scores, values, queries)."""
-    return lambda x, m, W_q, W_k, W_v: result(
-        attention_scores(x @ W_q.T, m @ W_k.T), m @ W_v.T, x @ W_q.T
-    )
-
-
-def _changed(x, m, *W, root=None, **settings):
-    return _cross(x, m, *W, root=None if root is None else root(len(W[0])), **settings)
-
+SCALE = "/ math.sqrt(q.shape[-1])"
+MISTAKES = rf"""
+= memory => = x
+    Keys and values come from x, so memory makes no difference: that is self-attention. Project them from memory.
+k = memory -> k = x
+    Your keys come from x. Keys and values belong together: both are projections of memory.
+v = memory -> v = x
+    Your values come from x. Keys and values belong together: both are projections of memory.
+q = x -> q = memory
+    Your queries come from memory, so x makes no difference: that is self-attention of memory. Project the queries
+    from x.
+q = x -> q = memory
++ = memory => = x
+    Here memory attends to x. Exchange the two: queries from x, keys and values from memory.
+.T =>
+W_q.T -> W_q
+W_k.T -> W_k
+W_v.T -> W_v
+    You multiply by W without transposing it. nn.Linear stores W as (d_head, d_in), so use x @ W.T. With a square W
+    there is no error message.
+{SCALE} ->
+    The scale is missing. Divide the scores by √d_head.
+math.sqrt(q.shape[-1]) -> math.sqrt(x.shape[-1])
+    You scale by the dimension of x before the projection. The dot product is a sum of d_head terms, one per component
+    of the projected vectors.
+math.sqrt(q.shape[-1]) -> math.sqrt(memory.shape[-1])
+    You scale by the dimension of memory before the projection. The dot product is a sum of d_head terms, one per
+    component of the projected vectors.
+math.sqrt(q.shape[-1]) -> math.sqrt(k.shape[1])
+    You scale by the number of keys. The dot product is a sum of d_head terms, one per component of the projected
+    vectors.
+math.sqrt(q.shape[-1]) -> math.sqrt(q.shape[1])
+    You scale by the number of queries. The dot product is a sum of d_head terms, one per component of the projected
+    vectors.
+math.sqrt(q.shape[-1]) -> math.sqrt(len(q))
+    You scale by the batch size. The dot product is a sum of d_head terms, one per component of the projected vectors.
+math.sqrt(q.shape[-1]) -> q.shape[-1]
+    You divide by d_head. Divide by √d_head.
+/ math.sqrt -> * math.sqrt
+    You multiply by √d_head. Divide, so that the variance of the scores does not grow with the dimension.
+{SCALE} ->
++ @ v -> @ v {SCALE}
+    You scale after the softmax: the weights of a row sum to 1/√d_head. Scale the scores.
+scores = q -> scores = -q
+    The sign of your scores is wrong: the most similar key gets the smallest weight.
+dim=-1 -> dim=-2
+    Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
+dim=-1 -> dim=0
+    Your softmax runs over the batch. The weights of one query sum to 1 over the keys: dim=-1.
+= memory => = x
++ {SCALE} ->
+= memory => = x
++ math.sqrt(q.shape[-1]) -> q.shape[-1]
+    There are two mistakes. Keys and values come from memory, not from x. And the scores must be divided by √d_head.
+= memory => = x
++ dim=-1 -> dim=-2
+    There are two mistakes. Keys and values come from memory, not from x. And your softmax runs over the queries; it
+    must run over the keys: dim=-1.
+q = x -> q = memory
++ = memory => = x
++ {SCALE} ->
+q = x -> q = memory
++ = memory => = x
++ math.sqrt(q.shape[-1]) -> q.shape[-1]
+    There are two mistakes. Queries come from x, keys and values from memory. And the scores must be divided by
+    √d_head.
+q = x -> q = memory
++ = memory => = x
++ dim=-1 -> dim=-2
+    There are two mistakes. Queries come from x, keys and values from memory. And your softmax runs over the queries;
+    it must run over the keys: dim=-1.
+q @ k.mT -> k @ q.mT
+    Your scores are k @ q.mT, (key, query). Each row belongs to a query: q @ k.mT.
+memory @ W_v.T -> memory
+    You average memory itself. The values are its projection by W_v.
+x @ W_q.T -> x
+    The queries are not projected: W_q is not used.
+memory @ W_k.T -> memory
+    The keys are not projected: W_k is not used.
+x @ W_q.T -> x
++ memory @ W_k.T -> memory
++ memory @ W_v.T -> memory
+    Nothing is projected: W_q, W_k and W_v are not used.
+W_k.T -> W_v.T
++ W_v.T -> W_k.T
+    W_k and W_v are exchanged: W_k projects the keys, which are compared with the queries, W_v the values, which are
+    averaged.
+W_q.T -> W_k.T
++ W_k.T -> W_q.T
+    W_q and W_k are exchanged: W_q projects the queries, from x, and W_k the keys, from memory.
+W_q.T -> W_v.T
++ W_v.T -> W_q.T
+    W_q and W_v are exchanged: W_q projects the queries, from x, and W_v the values, from memory.
+W_v.T -> W_k.T
+    You average the keys: W_v is not used. The values are memory @ W_v.T.
+W_k.T -> W_v.T
+    You compare the queries with the values: W_k is not used. The keys are memory @ W_k.T.
+W_k.T -> W_q.T
+    You project the keys with W_q. They have a matrix of their own: memory @ W_k.T.
+W_q.T -> W_k.T
+    You project the queries with W_k. They have a matrix of their own: x @ W_q.T.
+W_v.T -> W_q.T
+    You project the values with W_q. They have a matrix of their own: memory @ W_v.T.
+W_q.T -> W_v.T
+    You project the queries with W_v. They have a matrix of their own: x @ W_q.T.
+W_k.T -> W_q.T
++ W_v.T -> W_q.T
+    You use W_q for all three projections. Keys and values have their own, W_k and W_v.
+q = x @ W_q -> q = memory @ W_k
++ k = memory @ W_k -> k = x @ W_q
++ v = memory -> v = x
+q = x @ W_q -> q = memory @ W_v
++ k = memory -> k = x
++ v = memory @ W_v -> v = x @ W_q
+    Here memory attends to x, and the matrices are in another order. Queries are x @ W_q.T; keys and values are memory
+    @ W_k.T and memory @ W_v.T.
+torch.softmax(scores, dim=-1) -> scores
+    You use the scores as weights. Apply a softmax over the keys first.
+torch.softmax(scores, dim=-1) -> torch.sigmoid(scores)
+    A sigmoid gives each key a weight on its own. The weights of a query must sum to 1: use a softmax over the keys.
+@ v -> @ v + q
+    You add the projected queries to the output. There is no residual connection in this exercise.
+@ v -> @ v + x
+    You add x to the output. There is no residual connection in this exercise.
+@ v ->
+    You return the weights. Return the output: weights @ v.
+softmax(scores -> softmax(scores.masked_fill(~torch.ones_like(scores, dtype=torch.bool).tril(), -torch.inf)
+    Your mask is causal. In cross-attention every query may attend to all of memory.
+k = memory -> memory = torch.cat([x, memory], dim=1)\nk = memory
+memory @ W_k.T -> torch.cat([x @ W_k.T, memory @ W_k.T], dim=1)
++ memory @ W_v.T -> torch.cat([x @ W_v.T, memory @ W_v.T], dim=1)
+    Your queries attend to x and memory together. In cross-attention, keys and values come from memory alone.
+q @ k.mT {SCALE} -> q / q.norm(dim=-1, keepdim=True) @ (k / k.norm(dim=-1, keepdim=True)).mT
+    You divide by the norms, so your scores are cosine similarities. Divide the dot products by √d_head.
+"""
 
 EXERCISE = Exercise(
-    name="cross_attention",
-    notebook="04_self_and_cross_attention",
     title="Cross-attention between two sequences",
     reference=lambda x, m, W_q, W_k, W_v: (
         scaled_dot_product_attention(x @ W_q.mT, m @ W_k.mT, m @ W_v.mT).output
@@ -83,237 +190,7 @@ EXERCISE = Exercise(
             W_v=random_tensor(7, 5, seed=20),
         ),
     ),
-    mistakes=(
-        Mistake(
-            "keys_and_values_from_x",
-            lambda *a: _cross(*a, k="x", v="x"),
-            "Keys and values come from x, so memory makes no difference: that is self-attention. Project them from "
-            "memory.",
-        ),
-        Mistake(
-            "keys_from_x",
-            lambda *a: _cross(*a, k="x"),
-            "Your keys come from x. Keys and values belong together: both are projections of memory.",
-        ),
-        Mistake(
-            "values_from_x",
-            lambda *a: _cross(*a, v="x"),
-            "Your values come from x. Keys and values belong together: both are projections of memory.",
-        ),
-        Mistake(
-            "queries_from_memory",
-            lambda *a: _cross(*a, q="m"),
-            "Your queries come from memory, so x makes no difference: that is self-attention of memory. Project the "
-            "queries from x.",
-        ),
-        Mistake(
-            "exchanged",
-            lambda *a: _cross(*a, q="m", k="x", v="x"),
-            "Here memory attends to x. Exchange the two: queries from x, keys and values from memory.",
-        ),
-        Mistake(
-            "not_transposed",
-            lambda x, m, W_q, W_k, W_v: (
-                torch.softmax(attention_scores(x @ W_q, m @ W_k), dim=-1) @ m @ W_v
-            ),
-            "You multiply by W without transposing it. nn.Linear stores W as (d_head, d_in), so use x @ W.T. With a "
-            "square W there is no error message.",
-        ),
-        Mistake(
-            "no_scale",
-            lambda *a: _cross(*a, root=1),
-            "The scale is missing. Divide the scores by √d_head.",
-        ),
-        Mistake(
-            "by_size_of_x",
-            lambda *a: _cross(*a, root=a[0].shape[-1]),
-            "You scale by the dimension of x before the projection. The dot product is a sum of d_head terms, one "
-            "per component of the projected vectors.",
-        ),
-        Mistake(
-            "by_size_of_memory",
-            lambda *a: _cross(*a, root=a[1].shape[-1]),
-            "You scale by the dimension of memory before the projection. The dot product is a sum of d_head terms, "
-            "one per component of the projected vectors.",
-        ),
-        Mistake(
-            "by_d",
-            lambda *a: _cross(*a, root=a[2].shape[0] ** 2),
-            "You divide by d_head. Divide by √d_head.",
-        ),
-        Mistake(
-            "over_queries",
-            lambda *a: _cross(*a, dim=-2),
-            "Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.",
-        ),
-        Mistake(
-            "unprojected_values",
-            lambda x, m, W_q, W_k, W_v: (
-                torch.softmax(attention_scores(x @ W_q.T, m @ W_k.T), dim=-1) @ m
-            ),
-            "You average memory itself. The values are its projection by W_v.",
-        ),
-        Mistake(
-            "W_k_and_W_v_exchanged",
-            _with_matrices(0, 2, 1),
-            "W_k and W_v are exchanged: W_k projects the keys, which are compared with the queries, W_v the values, which "
-            "are averaged.",
-        ),
-        Mistake(
-            "W_q_and_W_k_exchanged",
-            _with_matrices(1, 0, 2),
-            "W_q and W_k are exchanged: W_q projects the queries, from x, and W_k the keys, from memory.",
-        ),
-        Mistake(
-            "W_q_and_W_v_exchanged",
-            _with_matrices(2, 1, 0),
-            "W_q and W_v are exchanged: W_q projects the queries, from x, and W_v the values, from memory.",
-        ),
-        *(
-            Mistake(
-                f"W_{name}",
-                _with_matrices(*which),
-                f"You use W_{name[0]} for two of the three projections. Queries, keys and values each have their own: W_q, "
-                "W_k and W_v.",
-            )
-            for name, which in {
-                "k_for_values": (0, 1, 1),
-                "v_for_keys": (0, 2, 2),
-                "q_for_keys": (0, 0, 2),
-                "k_for_queries": (1, 1, 2),
-                "q_for_values": (0, 1, 0),
-                "v_for_queries": (2, 1, 2),
-            }.items()
-        ),
-        Mistake(
-            "W_q_for_all",
-            _with_matrices(0, 0, 0),
-            "You use W_q for all three projections. Keys and values have their own, W_k and W_v.",
-        ),
-        *(
-            Mistake(
-                f"sides_and_matrices_{name}",
-                lambda x, m, *W, which=which: _cross(m, x, *(W[i] for i in which)),
-                "Here memory attends to x, and the matrices are in another order. Queries are x @ W_q.T; keys and values "
-                "are memory @ W_k.T and memory @ W_v.T.",
-            )
-            for name, which in {"kqv": (1, 0, 2), "vkq": (2, 1, 0)}.items()
-        ),
-        Mistake(
-            "number_of_keys",
-            lambda *a: _cross(*a, root=a[1].shape[-2]),
-            "You scale by the number of keys. The dot product is a sum of d_head terms, one per component of the projected "
-            "vectors.",
-        ),
-        Mistake(
-            "multiplied",
-            lambda *a: _cross(*a, root=1 / len(a[2])),
-            "You multiply by √d_head. Divide, so that the variance of the scores does not grow with the dimension.",
-        ),
-        Mistake(
-            "after_the_softmax",
-            lambda *a: _cross(*a, root=1) / math.sqrt(len(a[2])),
-            "You scale after the softmax: the weights of a row sum to 1/√d_head. Scale the scores.",
-        ),
-        Mistake(
-            "no_softmax",
-            _from_scores(lambda scores, v, q: scores @ v),
-            "You use the scores as weights. Apply a softmax over the keys first.",
-        ),
-        Mistake(
-            "residual",
-            _from_scores(lambda scores, v, q: torch.softmax(scores, dim=-1) @ v + q),
-            "You add the projected queries to the output. There is no residual connection in this exercise.",
-        ),
-        Mistake(
-            "residual_of_x",
-            lambda x, *a: _cross(x, *a) + x,
-            "You add x to the output. There is no residual connection in this exercise.",
-        ),
-        Mistake(
-            "weights",
-            _from_scores(lambda scores, v, q: torch.softmax(scores, dim=-1)),
-            "These are the weights, and they are right. Return the output: weights @ v.",
-        ),
-        Mistake(
-            "queries_not_projected",
-            lambda x, m, W_q, W_k, W_v: (
-                torch.softmax(attention_scores(x, m @ W_k.T), dim=-1) @ (m @ W_v.T)
-            ),
-            "The queries are not projected: W_q is not used.",
-        ),
-        Mistake(
-            "keys_not_projected",
-            lambda x, m, W_q, W_k, W_v: (
-                torch.softmax(attention_scores(x @ W_q.T, m), dim=-1) @ (m @ W_v.T)
-            ),
-            "The keys are not projected: W_k is not used.",
-        ),
-        Mistake(
-            "not_projected",
-            lambda x, m, W_q, W_k, W_v: torch.softmax(attention_scores(x, m), dim=-1) @ m,
-            "Nothing is projected: W_q, W_k and W_v are not used.",
-        ),
-        Mistake(
-            "causal",
-            _from_scores(
-                lambda scores, v, q: (
-                    torch.softmax(
-                        scores.masked_fill(
-                            ~torch.ones_like(scores, dtype=torch.bool).tril(), -torch.inf
-                        ),
-                        dim=-1,
-                    )
-                    @ v
-                )
-            ),
-            "Your mask is causal. In cross-attention every query may attend to all of memory.",
-        ),
-        Mistake(
-            "memory_appended",
-            lambda x, m, *W: (
-                scaled_dot_product_attention(
-                    x @ W[0].mT,
-                    torch.cat([x @ W[1].mT, m @ W[1].mT], dim=1),
-                    torch.cat([x @ W[2].mT, m @ W[2].mT], dim=1),
-                ).output
-            ),
-            "Your queries attend to x and memory together. In cross-attention, keys and values come from memory alone.",
-        ),
-        Mistake(
-            "cosine",
-            lambda x, m, W_q, W_k, W_v: (
-                torch.softmax(
-                    F.normalize(x @ W_q.T, dim=-1) @ F.normalize(m @ W_k.T, dim=-1).mT, dim=-1
-                )
-                @ (m @ W_v.T)
-            ),
-            "You divide by the norms, so your scores are cosine similarities. Divide the dot products by √d_head.",
-        ),
-        *two_mistakes(
-            _changed,
-            {
-                "unscaled": ({"root": lambda d: 1}, "The scale 1/√d_head is missing."),
-                "d_for_root": ({"root": lambda d: d**2}, "Divide by √d_head, not by d_head."),
-            },
-            {
-                "softmax_over_queries": (
-                    {"dim": -2},
-                    "Your softmax runs over the queries; it must run over the keys: dim=-1.",
-                )
-            },
-            {
-                "self_attention": (
-                    {"k": "x", "v": "x"},
-                    "Keys and values come from memory, not from x.",
-                ),
-                "sides_exchanged": (
-                    {"q": "m", "k": "x", "v": "x"},
-                    "Queries come from x, keys and values from memory.",
-                ),
-            },
-        ),
-    ),
+    mistakes=mistakes(cross_attention, MISTAKES),
     hints=(
         "Which sequence attends? Project the queries from it. Which is attended to? Project keys and values from it.",
         "W is (d_head, d_in), as nn.Linear stores it: x @ W.T is (batch, length, d_head).",

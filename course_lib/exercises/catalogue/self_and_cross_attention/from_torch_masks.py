@@ -3,9 +3,9 @@
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.catalogue.self_and_cross_attention._shared import length_mask
-from course_lib.exercises.exercise import Case, Exercise, Mistake
-from course_lib.masks import combine_masks
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
+from course_lib.masks import combine_masks, padding_mask
 
 
 def from_torch_masks(attn_mask, key_padding_mask):
@@ -13,12 +13,74 @@ def from_torch_masks(attn_mask, key_padding_mask):
     return ~masked
 
 
+MASKED = "attn_mask | key_padding_mask[:, None, :]"
+MISTAKES = rf"""
+~masked -> masked
+    In your result True still means 'masked'. Invert it with ~.
+attn_mask | -> attn_mask &
+    You mask only what both masks mask. One is enough: not (a or b) is (not a) and (not b).
+attn_mask | -> attn_mask ^
+    ^ is False where both masks mask, so those pairs are allowed. Combine the masks with |.
+| key_padding_mask -> | ~key_padding_mask
+    You invert attn_mask, but not key_padding_mask. In both of them True means masked.
+attn_mask | -> ~attn_mask |
+    You invert key_padding_mask, but not attn_mask. In both of them True means masked.
+| key_padding_mask -> & ~key_padding_mask
+    ~a | b means (~a) | b: only attn_mask is inverted. Put the combination in parentheses: ~(a | b).
+attn_mask | -> ~attn_mask &
+    You invert key_padding_mask, but not attn_mask. In both of them True means masked: ~(a | b).
+attn_mask | -> attn_mask or
+~masked -> not masked
+    `and`, `or` and `not` need one truth value. Combine tensors with &, | and ~.
+~masked -> 1 - masked
+~masked -> -masked
+    A minus does not invert a boolean tensor. Use ~.
+[:, None, :] -> [:, :, None]
+    Your padding mask is on the query axis. It belongs on the key axis: key_padding_mask[:, None, :].
+[:, None, :] ->
+[:, None, :] -> [None]
+    (batch, key) is broadcast with (query, key): its batch axis is aligned with the queries. Insert a query axis:
+    key_padding_mask[:, None, :].
+[:, None, :] -> [:, None, :] | key_padding_mask[:, :, None]
+    You mask queries at padding as well. key_padding_mask is about keys: key_padding_mask[:, None, :].
+[:, None, :] -> [:, None, None, :]
+    There is an axis too many. Return (batch, query, key): key_padding_mask[:, None, :].
+key_padding_mask[:, None, :] -> key_padding_mask[0].expand(len(key_padding_mask), 1, -1)
+    Every sequence gets the padding of the first one. key_padding_mask has one row per sequence: key_padding_mask[:,
+    None, :].
+key_padding_mask[:, None, :] -> key_padding_mask.any(dim=0).expand(len(key_padding_mask), 1, -1)
+    You mask in every sequence what is padding in any of them. key_padding_mask has one row per sequence:
+    key_padding_mask[:, None, :].
+key_padding_mask[:, None, :] -> key_padding_mask.flip(-1)[:, None, :]
+    Your padding is reversed: key_padding_mask holds one value per key, in the order of the keys.
+{MASKED} -> attn_mask.expand(len(key_padding_mask), *attn_mask.shape)
+    key_padding_mask is not used.
+{MASKED} -> key_padding_mask[:, None, :].expand(-1, *attn_mask.shape)
+    attn_mask is not used.
+{MASKED} -> attn_mask
+    You return attn_mask alone, without a batch axis. Combine it with key_padding_mask[:, None, :].
+{MASKED} -> key_padding_mask[:, None, :]
+    You return key_padding_mask alone, (batch, 1, key). Combine it with attn_mask.
+attn_mask | -> attn_mask.T |
+    attn_mask is transposed. It is (query, key), as the result is.
+{MASKED} -> (attn_mask.any(dim=0) | key_padding_mask)[:, None, :]
+{MASKED} -> (attn_mask.all(dim=0) | key_padding_mask)[:, None, :]
+    You reduce attn_mask over the queries. Each query has a row of its own: the result is (batch, query, key).
+~masked -> (~masked).float()
+~masked -> (~masked).int()
+    Your mask holds numbers. It must be boolean: leave out the conversion.
+~masked -> torch.zeros(masked.shape).masked_fill(masked, -torch.inf)
+    This is an additive mask, 0 where a pair is allowed and -inf elsewhere. Return the boolean mask: True = may
+    attend.
+{MASKED} -> attn_mask.int() + key_padding_mask[:, None, :].int()
++ ~masked -> masked
+    You add the masks, which counts how many of them mask a pair. Combine them with |, and invert the result.
+"""
+
 _RING = torch.tensor([[False, True, False], [False, False, True], [True, False, False]])
 _FUTURE = torch.tensor([[False, True, True], [False, False, True]])  # (query, key)
 
 EXERCISE = Exercise(
-    name="from_torch_masks",
-    notebook="04_self_and_cross_attention",
     title="From the two masks of nn.MultiheadAttention to one",
     reference=lambda a, p: combine_masks(~a, ~p[:, None, :]),
     solution=from_torch_masks,
@@ -30,127 +92,10 @@ EXERCISE = Exercise(
         ),
         Case(
             attn_mask=random_tensor(4, 5, seed=5) > 0.3,
-            key_padding_mask=~length_mask(torch.tensor([5, 2, 4]), 5),
+            key_padding_mask=~padding_mask(torch.tensor([5, 2, 4]))[:, 0],
         ),
     ),
-    mistakes=(
-        Mistake(
-            "not_inverted",
-            lambda a, p: a | p[:, None, :],
-            "You combine the two as they are: True still means 'masked'. Invert the result with ~.",
-        ),
-        Mistake(
-            "not_inverted_and_both",
-            lambda a, p: a & p[:, None, :],
-            "True still means 'masked' in your result, and only where both masks are True. One of them is enough.",
-        ),
-        Mistake(
-            "only_attn_inverted",
-            lambda a, p: ~a & p[:, None, :],
-            "You invert attn_mask, but not key_padding_mask. In both of them True means masked.",
-        ),
-        Mistake(
-            "only_padding_inverted",
-            lambda a, p: a & ~p[:, None, :],
-            "You invert key_padding_mask, but not attn_mask. In both of them True means masked.",
-        ),
-        Mistake(
-            "both_must_mask",
-            lambda a, p: ~(a & p[:, None, :]),
-            "You mask only what both masks mask. One is enough: not (a or b) is (not a) and (not b).",
-        ),
-        Mistake(
-            "padding_on_queries",
-            lambda a, p: ~(a | p[:, :, None]),
-            "Your padding mask is on the query axis. It belongs on the key axis: key_padding_mask[:, None, :].",
-        ),
-        Mistake(
-            "no_query_axis",
-            lambda a, p: ~(a | p),
-            "(batch, key) is broadcast with (query, key): its batch axis is aligned with the queries. Insert a query "
-            "axis: key_padding_mask[:, None, :].",
-        ),
-        Mistake(
-            "no_padding",
-            lambda a, p: (~a).expand(len(p), *a.shape),
-            "key_padding_mask is not used.",
-        ),
-        Mistake(
-            "no_attn",
-            lambda a, p: (~p)[:, None, :].expand(len(p), *a.shape),
-            "attn_mask is not used.",
-        ),
-        Mistake(
-            "exclusive_or",
-            lambda a, p: ~(a ^ p[:, None, :]),
-            "^ is False where both masks mask, so those pairs are allowed. Combine the masks with |.",
-        ),
-        Mistake(
-            "precedence",
-            lambda a, p: ~a | p[:, None, :],
-            "~a | b means (~a) | b: only attn_mask is inverted. Put the combination in parentheses: ~(a | b).",
-        ),
-        Mistake(
-            "only_padding_inverted_or",
-            lambda a, p: a | ~p[:, None, :],
-            "You invert key_padding_mask, but not attn_mask. In both of them True means masked: ~(a | b).",
-        ),
-        *(
-            Mistake(
-                f"dtype_{name}",
-                lambda a, p, dtype=dtype: (~(a | p[:, None, :])).to(dtype),
-                "The pattern is right, but not the dtype. The mask must be boolean.",
-            )
-            for name, dtype in {"float": torch.float32, "int": torch.int64}.items()
-        ),
-        Mistake(
-            "additive",
-            lambda a, p: torch.zeros(len(p), *a.shape).masked_fill(a | p[:, None, :], -torch.inf),
-            "This is an additive mask, 0 where a pair is allowed and -inf elsewhere. Return the boolean mask: True = may "
-            "attend.",
-        ),
-        Mistake(
-            "attn_transposed",
-            lambda a, p: ~(a.T | p[:, None, :]),
-            "attn_mask is transposed. It is (query, key), as the result is.",
-        ),
-        Mistake(
-            "first_padding",
-            lambda a, p: ~(a | p[0]).expand(len(p), *a.shape),
-            "Every sequence gets the padding of the first one. key_padding_mask has one row per sequence: "
-            "key_padding_mask[:, None, :].",
-        ),
-        Mistake(
-            "no_query_rows",
-            lambda a, p: ~(a.any(dim=0) | p)[:, None, :],
-            "You reduce attn_mask over the queries. Each query has a row of its own: the result is (batch, query, key).",
-        ),
-        Mistake(
-            "padding_on_both",
-            lambda a, p: ~(a | p[:, None, :] | p[:, :, None]),
-            "You mask queries at padding as well. key_padding_mask is about keys: key_padding_mask[:, None, :].",
-        ),
-        Mistake(
-            "head_axis",
-            lambda a, p: ~(a | p[:, None, None, :]),
-            "The pattern is right, but there is an axis too many. Return (batch, query, key): key_padding_mask[:, None, :].",
-        ),
-        Mistake(
-            "summed",
-            lambda a, p: a.int() + p[:, None, :].int(),
-            "You add the masks, which counts how many of them mask a pair. Combine them with |, and invert the result.",
-        ),
-        Mistake(
-            "attn_alone",
-            lambda a, p: ~a,
-            "This is attn_mask inverted, without a batch axis. Combine it with key_padding_mask[:, None, :].",
-        ),
-        Mistake(
-            "padding_alone",
-            lambda a, p: ~p[:, None, :],
-            "This is key_padding_mask inverted, (batch, 1, key). Combine it with attn_mask.",
-        ),
-    ),
+    mistakes=mistakes(from_torch_masks, MISTAKES),
     hints=(
         "Which keys are masked for a query? Those that one mask or the other masks.",
         "key_padding_mask[:, None, :] is (batch, 1, key). With (query, key) it broadcasts to (batch, query, key).",

@@ -3,7 +3,8 @@
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import edited, mistakes
+from course_lib.exercises.exercise import Case, Exercise
 from course_lib.masks import masked_softmax
 
 
@@ -13,15 +14,97 @@ def dropped(scores, value, keep, dropout):
     return weights @ value  # (query, d_value)
 
 
-def _given(scores, value, keep, dropout):
-    scores = scores * keep / (1 - dropout)
-    weights = torch.softmax(scores, dim=-1)
-    return weights @ value
-
+DROP = "weights * keep / (1 - dropout)"
+GIVEN = (
+    ("softmax(scores", "softmax(scores * keep / (1 - dropout)", False),
+    (DROP, "weights", False),
+)
+MISTAKES = rf"""
+softmax(scores -> softmax(scores * keep
++ {DROP} -> weights
+    The scores are no longer rescaled, but dropout is still applied to scores. A score of 0 has exp(0) = 1, and so a
+    weight. Drop weights.
+softmax(scores -> softmax(scores * keep
++ {DROP} -> weights / (1 - dropout)
+    You rescale weights now, but you still drop scores. A score of 0 has exp(0) = 1, and so a weight.
+softmax(scores -> softmax(scores.masked_fill(~keep, -torch.inf)
++ {DROP} -> weights
+    The kept weights of a row sum to 1 again: that is a mask, not dropout, and a row that keeps nothing is NaN. Drop
+    after the softmax, and divide by 1 - dropout only.
+softmax(scores -> softmax(scores.masked_fill(~keep, -torch.inf)
++ {DROP} -> weights / (1 - dropout)
+softmax(scores -> softmax(scores.masked_fill(~keep, -torch.inf)
+    You set dropped scores to -inf: the softmax then redistributes their weight, and you rescale in addition. Drop
+    after the softmax.
+softmax(scores -> softmax(scores.masked_fill(~keep, -torch.inf)
++ {DROP} -> weights.nan_to_num() / (1 - dropout)
+softmax(scores -> softmax(scores.masked_fill(~keep, -1e9)
++ {DROP} -> weights / (1 - dropout)
+softmax(scores -> softmax(scores.masked_fill(~keep, -1e9)
++ {DROP} -> weights
+softmax(scores -> softmax((scores / (1 - dropout)).masked_fill(~keep, -torch.inf)
++ {DROP} -> weights.nan_to_num()
+softmax(scores -> softmax((scores / (1 - dropout)).masked_fill(~keep, -torch.inf)
++ {DROP} -> weights
+softmax(scores -> softmax(scores.masked_fill(~keep, -1e9)
+    Setting dropped scores to -inf is a mask: the softmax divides by the sum of the kept ones. Drop after the softmax,
+    and divide by 1 - dropout only.
+(1 - dropout) -> (weights * keep).sum(dim=-1, keepdim=True).clamp(min=1e-12)
+    The kept weights of each row sum to 1: you divide by their sum, or a softmax over the kept scores does. Dropout
+    divides by 1 - dropout: a row sums to 1 on average only.
+/ (1 - dropout) ->
+    You drop weights now. But on average the output is too small: divide the kept weights by 1 - dropout.
+/ (1 - dropout) -> * (1 - dropout)
+    You multiply by 1 - dropout. Divide, so that the mean stays the same.
+(1 - dropout) -> dropout
+    You divide by the probability of dropping. Divide by that of keeping, 1 - dropout.
+(1 - dropout) -> dropout / (1 - dropout)
+    You divide by dropout as well. Divide by 1 - dropout only.
+(1 - dropout) -> (1 - dropout) ** 2
+    You divide by 1 - dropout twice. Once keeps the mean of the output.
+(1 - dropout) -> (1 - dropout) ** 0.5
+    You divide by the root of 1 - dropout, which keeps a mean of squares. The mean of the output stays the same if you
+    divide by 1 - dropout.
+(1 - dropout) -> (1 + dropout)
+    You divide by 1 + dropout. The probability of keeping is 1 - dropout.
+(1 - dropout) -> keep.float().mean()
+(1 - dropout) -> keep.float().mean(dim=-1, keepdim=True)
+(1 - dropout) -> keep.float().mean(dim=0)
+    You divide by the share of entries that this keep happens to keep. Dropout divides by the probability of keeping,
+    1 - dropout.
+* keep -> * ~keep
+    Your pattern is inverted: True in keep means that the weight is kept.
+{DROP} -> torch.where(keep, weights / (1 - dropout), weights)
+    You rescale the kept weights, but the dropped ones stay as they were. They must be 0.
+{DROP} -> torch.softmax({DROP}, dim=-1)
+    You apply a second softmax to the weights that are left, which gives the dropped ones weight again.
+{DROP} -> weights
++ @ value -> @ (value * keep[0][:, None] / (1 - dropout))
+* keep -> * keep[0]
+    All queries lose the same values, because you use one row of keep for all. Each weight is dropped independently.
+softmax(scores -> softmax(scores / (1 - dropout)
+softmax(scores -> softmax(scores / (1 - dropout)
++ {DROP} -> weights * keep
+softmax(scores -> softmax(scores / (1 - dropout)
++ {DROP} -> weights
+    Your scores are still divided by 1 - dropout, before the softmax. Leave the scores as they are, and divide the
+    kept weights.
+softmax(scores -> softmax(scores * keep / (1 - dropout)
+    You drop weights now, but the scores are still multiplied by keep / (1 - dropout) as well. Remove the first.
+softmax(scores -> softmax(scores * keep
+    You drop weights now, but dropped scores are still set to 0 as well, which changes the softmax. Leave the scores
+    as they are.
+{DROP} -> weights
+    This is attention without dropout: keep and dropout are not used.
+* keep ->
+    You divide by 1 - dropout, but drop nothing: keep is not used.
+dim=-1 -> dim=0
+    Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
+torch.softmax(scores, dim=-1) -> scores
+    The softmax is gone: these are scores, not weights.
+"""
 
 EXERCISE = Exercise(
-    name="hunt_dropout",
-    notebook="04_self_and_cross_attention",
     title="Bug hunt: attention with dropout",
     reference=lambda a, v, keep, p: masked_softmax(a) * keep / (1 - p) @ v,
     solution=dropped,
@@ -46,174 +129,11 @@ EXERCISE = Exercise(
             dropout=0.4,
         ),
     ),
-    mistakes=(
-        Mistake(
-            "scores_to_zero",
-            lambda a, v, keep, p: torch.softmax(a * keep, dim=-1) @ v,
-            "The scores are no longer rescaled, but dropout is still applied to scores. A score of 0 has exp(0) = 1, "
-            "and so a weight. Drop weights.",
-        ),
-        Mistake(
-            "scores_to_zero_and_rescaled",
-            lambda a, v, keep, p: torch.softmax(a * keep, dim=-1) / (1 - p) @ v,
-            "You rescale weights now, but you still drop scores. A score of 0 has exp(0) = 1, and so a weight.",
-        ),
-        Mistake(
-            "minus_infinity",
-            lambda a, v, keep, p: torch.softmax(a.masked_fill(~keep, -torch.inf), dim=-1) @ v,
-            "The kept weights of a row sum to 1 again: that is a mask, not dropout, and a row that keeps nothing is "
-            "NaN. Drop after the softmax, and divide by 1 - dropout only.",
-        ),
-        Mistake(
-            "minus_infinity_and_rescaled",
-            lambda a, v, keep, p: (
-                torch.softmax(a.masked_fill(~keep, -torch.inf), dim=-1) / (1 - p) @ v
-            ),
-            "You set dropped scores to -inf: the softmax then redistributes their weight, and you rescale in "
-            "addition. Drop after the softmax.",
-        ),
-        Mistake(
-            "renormalised",
-            lambda a, v, keep, p: (
-                (w := torch.softmax(a, -1) * keep) / w.sum(-1, keepdim=True).clamp(min=1e-12) @ v
-            ),
-            "The kept weights of each row sum to 1: you divide by their sum, or a softmax over the kept scores does. Dropout "
-            "divides by 1 - dropout: a row sums to 1 on average only.",
-        ),
-        Mistake(
-            "no_rescale",
-            lambda a, v, keep, p: torch.softmax(a, dim=-1) * keep @ v,
-            "You drop weights now. But on average the output is too small: divide the kept weights by "
-            "1 - dropout.",
-        ),
-        Mistake(
-            "times",
-            lambda a, v, keep, p: torch.softmax(a, dim=-1) * keep * (1 - p) @ v,
-            "You multiply by 1 - dropout. Divide, so that the mean stays the same.",
-        ),
-        Mistake(
-            "by_dropout",
-            lambda a, v, keep, p: torch.softmax(a, dim=-1) * keep / p @ v,
-            "You divide by the probability of dropping. Divide by that of keeping, 1 - dropout.",
-        ),
-        Mistake(
-            "upside_down",
-            lambda a, v, keep, p: torch.softmax(a, dim=-1) * ~keep / (1 - p) @ v,
-            "Your pattern is inverted: True in keep means that the weight is kept.",
-        ),
-        Mistake(
-            "rows_of_values",
-            lambda a, v, keep, p: torch.softmax(a, dim=-1) @ (v * keep[0][:, None] / (1 - p)),
-            "You drop values, so all queries lose the same ones. Each weight is dropped independently.",
-        ),
-        *(
-            Mistake(
-                f"scores_rescaled{name}",
-                lambda a, v, keep, p, after=after: (
-                    after(torch.softmax(a / (1 - p), dim=-1), keep, p) @ v
-                ),
-                "Your scores are still divided by 1 - dropout, before the softmax. Leave the scores as they are, and divide "
-                "the kept weights.",
-            )
-            for name, after in {
-                "": lambda w, keep, p: w * keep,
-                "_alone": lambda w, keep, p: w,
-                "_twice": lambda w, keep, p: w * keep / (1 - p),
-            }.items()
-        ),
-        Mistake(
-            "both",
-            lambda a, v, keep, p: (torch.softmax(a * keep / (1 - p), dim=-1) * keep / (1 - p)) @ v,
-            "You drop weights now, but the scores are still multiplied by keep / (1 - dropout) as well. Remove the first.",
-        ),
-        Mistake(
-            "both_without_rescaling_scores",
-            lambda a, v, keep, p: (torch.softmax(a * keep, dim=-1) * keep / (1 - p)) @ v,
-            "You drop weights now, but dropped scores are still set to 0 as well, which changes the softmax. Leave the "
-            "scores as they are.",
-        ),
-        Mistake(
-            "no_dropout",
-            lambda a, v, keep, p: torch.softmax(a, dim=-1) @ v,
-            "This is attention without dropout: keep and dropout are not used.",
-        ),
-        Mistake(
-            "rescaled_alone",
-            lambda a, v, keep, p: torch.softmax(a, dim=-1) / (1 - p) @ v,
-            "You divide by 1 - dropout, but drop nothing: keep is not used.",
-        ),
-        Mistake(
-            "over_queries",
-            lambda a, v, keep, p: (torch.softmax(a, dim=0) * keep / (1 - p)) @ v,
-            "Dropout is right now, but your softmax runs over the queries. The weights of one query sum to 1 over the keys: "
-            "dim=-1.",
-        ),
-        *(
-            Mistake(
-                f"observed_share_{name}",
-                lambda a, v, keep, p, dim=dim: (
-                    (
-                        torch.softmax(a, dim=-1)
-                        * keep
-                        / (
-                            keep.to(a.dtype).mean()
-                            if dim is None
-                            else keep.to(a.dtype).mean(dim, keepdim=True)
-                        )
-                    )
-                    @ v
-                ),
-                "You divide by the share of entries that this keep happens to keep. Dropout divides by the probability of "
-                "keeping, 1 - dropout.",
-            )
-            for name, dim in {"all": None, "row": -1}.items()
-        ),
-        *(
-            Mistake(
-                f"minus_infinity_{name}",
-                attempt,
-                "Setting dropped scores to -inf is a mask: the softmax divides by the sum of the kept ones. Drop after the "
-                "softmax, and divide by 1 - dropout only.",
-            )
-            for name, attempt in {
-                "nan_to_zero_and_rescaled": lambda a, v, keep, p: (
-                    masked_softmax(a, keep) / (1 - p) @ v
-                ),
-                "of_rescaled": lambda a, v, keep, p: masked_softmax(a / (1 - p), keep) @ v,
-                "large_negative": lambda a, v, keep, p: (
-                    torch.softmax(a.masked_fill(~keep, -1e9), dim=-1) @ v
-                ),
-                "large_negative_rescaled": lambda a, v, keep, p: (
-                    torch.softmax(a.masked_fill(~keep, -1e9), dim=-1) / (1 - p) @ v
-                ),
-            }.items()
-        ),
-        Mistake(
-            "divided_twice",
-            lambda a, v, keep, p: (torch.softmax(a, dim=-1) * keep / (1 - p) ** 2) @ v,
-            "You divide by 1 - dropout twice. Once keeps the mean of the output.",
-        ),
-        Mistake(
-            "upside_down_without_rescaling",
-            lambda a, v, keep, p: (torch.softmax(a, dim=-1) * ~keep) @ v,
-            "Your pattern is inverted: True in keep means that the weight is kept. And the kept weights are divided by "
-            "1 - dropout.",
-        ),
-        Mistake(
-            "by_both",
-            lambda a, v, keep, p: (torch.softmax(a, dim=-1) * keep / p / (1 - p)) @ v,
-            "You divide by dropout as well. Divide by 1 - dropout only.",
-        ),
-        Mistake(
-            "no_softmax",
-            lambda a, v, keep, p: a * keep / (1 - p) @ v,
-            "Dropout is in the right place now, but the softmax is gone: these are scores, not weights.",
-        ),
-    ),
+    mistakes=mistakes(dropped, MISTAKES),
     hints=(
         "Print the weights. Are the dropped ones zero?",
         "A score of 0 is a score like any other: exp(0) is 1. The weight should be 0.",
         "First the softmax, then weights * keep / (1 - dropout), then @ value.",
     ),
-    given=_given,
+    given=edited(dropped, GIVEN),
 )

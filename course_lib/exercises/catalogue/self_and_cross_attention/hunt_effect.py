@@ -2,8 +2,9 @@
 
 import torch
 
-from course_lib.exercises.catalogue._shared import random_tensor, softmax_where_allowed
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.edits import edited, mistakes
+from course_lib.exercises.exercise import Case, Exercise
 from course_lib.masks import masked_softmax
 
 
@@ -14,27 +15,60 @@ def effect_of(scores, mask):
     return masked - unmasked
 
 
-def _given(scores, mask):
-    masked_scores = scores.masked_fill_(~mask, -torch.inf)
-    masked = torch.softmax(masked_scores, dim=-1)
-    unmasked = torch.softmax(scores, dim=-1)
-    return masked - unmasked
-
-
-def _effect(scores, mask, *, dim=-1):
-    return masked_softmax(scores, mask, dim=dim) - torch.softmax(scores, dim=dim)
-
-
-def _from_weights(masked):
-    """The function with other masked weights, of the scores and the mask."""
-    return lambda scores, mask: masked(scores, mask) - torch.softmax(scores, dim=-1)
-
+MISTAKES = r"""
+masked - unmasked -> unmasked - masked
+    Your difference has the wrong sign: masked weights minus unmasked ones, so a masked key is negative.
+~mask -> mask
+    Your mask is inverted. True means 'may attend', so fill where ~mask is True.
+-torch.inf -> 0.0
+    A score of 0 masks nothing: exp(0) is 1. Masked scores must be -inf.
+-torch.inf -> -1.0
+-torch.inf -> -2.0
+-torch.inf -> -5.0
+    With a finite score such as -1 a masked key keeps some weight. Masked scores must be -inf.
+-torch.inf -> torch.inf
+    You fill with +inf, which gives NaN. Masked scores must be -inf.
+softmax(masked_scores, dim=-1) -> softmax(scores, dim=-1) * mask
+    You mask after the softmax, so the remaining weights do not sum to 1. Mask before it.
+masked - unmasked -> masked
+    You return the masked weights. Subtract the unmasked ones.
+masked - unmasked -> unmasked
+    You return the unmasked weights. Return the masked weights minus these.
+masked - unmasked -> masked - scores
+    You subtract the scores. Subtract their softmax, the weights without a mask.
+masked - unmasked -> masked_scores - unmasked
+    You subtract the weights from the masked scores. Take the softmax of these too.
+dim=-1 => dim=0
+dim=-1 => dim=0
++ masked - unmasked -> masked.nan_to_num() - unmasked
+    Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
+masked_scores, dim=-1 -> masked_scores, dim=0
+(scores, dim=-1) -> (scores, dim=0)
+    One of your two softmaxes runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
+masked - unmasked -> (masked - unmasked).abs()
+    You return absolute values. The difference has a sign: a masked key loses weight.
+masked - unmasked -> (masked - unmasked) ** 2
+    You square the difference. Return the difference itself.
+masked - unmasked -> masked_scores - scores
+    You subtract scores, or you set weights to -inf after the softmax. Set masked scores to -inf, take the softmax of
+    both, and subtract the weights.
+masked - unmasked -> torch.softmax(masked_scores - scores, dim=-1)
+    You take the softmax of the difference. Take the softmax of each, then the difference.
+masked - unmasked -> torch.softmax(masked - unmasked, dim=-1)
+    You take the softmax of the difference of the weights. Return the difference itself.
+masked - unmasked -> (masked - unmasked) / unmasked
+    You divide by the unmasked weights. Return the difference itself.
+masked - unmasked -> masked / unmasked
+    You divide the masked weights by the unmasked ones. Return their difference.
+torch.softmax => torch.log_softmax
+    You subtract logarithms of the weights. Use softmax instead of log_softmax.
+masked - unmasked -> masked + unmasked
+    You add the two. Return the masked weights minus the unmasked ones.
+"""
 
 EXERCISE = Exercise(
-    name="hunt_effect",
-    notebook="04_self_and_cross_attention",
     title="Bug hunt: always zero",
-    reference=_effect,
+    reference=lambda a, m: masked_softmax(a, m) - torch.softmax(a, dim=-1),
     solution=effect_of,
     cases=(
         Case(
@@ -46,114 +80,11 @@ EXERCISE = Exercise(
             mask=torch.tensor([True, True, False, True, False]).expand(4, 5).clone(),
         ),
     ),
-    mistakes=(
-        Mistake(
-            "reversed",
-            lambda a, m: -_effect(a, m),
-            "Your difference has the wrong sign: masked weights minus unmasked ones, so a masked key is negative.",
-        ),
-        Mistake(
-            "upside_down",
-            lambda a, m: _effect(a, ~m),
-            "Your mask is inverted. True means 'may attend', so fill where ~mask is True.",
-        ),
-        Mistake(
-            "scores_to_zero",
-            lambda a, m: softmax_where_allowed(a, m, fill=0.0) - torch.softmax(a, dim=-1),
-            "A score of 0 masks nothing: exp(0) is 1. Masked scores must be -inf.",
-        ),
-        Mistake(
-            "after_the_softmax",
-            lambda a, m: torch.softmax(a, dim=-1) * m - torch.softmax(a, dim=-1),
-            "You mask after the softmax, so the remaining weights do not sum to 1. Mask before it.",
-        ),
-        Mistake(
-            "masked",
-            lambda a, m: masked_softmax(a, m),
-            "These are the masked weights. Subtract the unmasked ones.",
-        ),
-        Mistake(
-            "of_scores",
-            lambda a, m: torch.softmax(a.masked_fill(~m, -torch.inf), dim=-1) - a,
-            "You subtract the scores. Subtract their softmax, the weights without a mask.",
-        ),
-        Mistake(
-            "over_queries",
-            lambda a, m: (
-                torch.softmax(a.masked_fill(~m, -torch.inf), dim=0) - torch.softmax(a, dim=0)
-            ),
-            "scores is left unchanged now, but your softmax runs over the queries. The weights of one query sum to 1 over "
-            "the keys: dim=-1.",
-        ),
-        Mistake(
-            "over_queries_and_zeros",
-            lambda a, m: _effect(a, m, dim=0),
-            "scores is left unchanged now, but your softmax runs over the queries. The weights of one query sum to 1 over "
-            "the keys: dim=-1.",
-        ),
-        Mistake(
-            "absolute",
-            lambda a, m: _effect(a, m).abs(),
-            "You return absolute values. The difference has a sign: a masked key loses weight.",
-        ),
-        Mistake(
-            "difference_of_scores",
-            lambda a, m: a.masked_fill(~m, -torch.inf) - a,
-            "You subtract scores, or you set weights to -inf after the softmax. Set masked scores to -inf, take the softmax of "
-            "both, and subtract the weights.",
-        ),
-        Mistake(
-            "of_the_difference",
-            lambda a, m: torch.softmax(a.masked_fill(~m, -torch.inf) - a, dim=-1),
-            "You take the softmax of the difference. Take the softmax of each, then the difference.",
-        ),
-        Mistake(
-            "unmasked",
-            lambda a, m: torch.softmax(a, dim=-1),
-            "These are the unmasked weights. Return the masked weights minus these.",
-        ),
-        Mistake(
-            "large_positive",
-            _from_weights(lambda a, m: torch.softmax(a.masked_fill(~m, torch.inf), dim=-1)),
-            "You fill with +inf, which gives NaN. Masked scores must be -inf.",
-        ),
-        *(
-            Mistake(
-                f"upside_down_and_{name}",
-                _from_weights(
-                    lambda a, m, fill=fill: torch.softmax(a.masked_fill(m, fill), dim=-1)
-                ),
-                "Your mask is inverted. True means 'may attend', so fill where ~mask is True.",
-            )
-            for name, fill in {"zero": 0.0}.items()
-        ),
-        Mistake(
-            "minus_one",
-            _from_weights(lambda a, m: torch.softmax(a.masked_fill(~m, -1.0), dim=-1)),
-            "A finite score of -1 masks nothing. Masked scores must be -inf.",
-        ),
-        Mistake(
-            "relative",
-            lambda a, m: _effect(a, m) / torch.softmax(a, dim=-1),
-            "You divide by the unmasked weights. Return the difference itself.",
-        ),
-        Mistake(
-            "of_logarithms",
-            lambda a, m: (
-                torch.log_softmax(a.masked_fill(~m, -torch.inf), -1) - torch.log_softmax(a, -1)
-            ),
-            "You subtract logarithms of the weights. Use softmax instead of log_softmax.",
-        ),
-        Mistake(
-            "added",
-            lambda a, m: masked_softmax(a, m) + torch.softmax(a, dim=-1),
-            "You add the two. Return the masked weights minus the unmasked ones.",
-        ),
-    ),
+    mistakes=mistakes(effect_of, MISTAKES),
     hints=(
         "Print scores before and after the call. Did the function change its argument?",
         "In PyTorch, a method whose name ends in an underscore works in place: it changes the tensor itself.",
         "masked_fill, without the underscore, returns a new tensor and leaves scores unchanged.",
     ),
-    given=_given,
+    given=edited(effect_of, (("masked_fill", "masked_fill_", False),)),
 )

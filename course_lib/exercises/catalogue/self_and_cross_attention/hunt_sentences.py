@@ -5,12 +5,10 @@ import math
 import torch
 
 from course_lib.attention import scaled_dot_product_attention
-from course_lib.exercises.catalogue._shared import attention_scores, random_tensor
-from course_lib.exercises.catalogue.self_and_cross_attention._shared import (
-    length_mask,
-    masked_attention,
-)
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.exercises.edits import edited, mistakes
+from course_lib.exercises.exercise import Case, Exercise
+from course_lib.masks import padding_mask
 
 
 def attend(query, key, value, key_padding_mask):
@@ -23,45 +21,92 @@ def attend(query, key, value, key_padding_mask):
     return weights.masked_fill(fully_masked, 0.0) @ value
 
 
-def _given(query, key, value, key_padding_mask):
-    scores = query @ key.mT / math.sqrt(key.shape[-1])
-    mask = key_padding_mask[:, None, :]
-    fully_masked = ~mask.any(dim=-1, keepdim=True)
-    scores = scores.masked_fill(~mask, -torch.inf).masked_fill(fully_masked, 0.0)
-    return torch.softmax(scores, dim=-1).masked_fill(fully_masked, 0.0) @ value
-
-
-def _mask_half_inverted(query, key, value, key_padding_mask):
-    padding = key_padding_mask[:, None, :]
-    fully_masked = ~padding.any(dim=-1, keepdim=True)
-    scores = attention_scores(query, key).masked_fill(padding, -torch.inf)
-    scores = scores.masked_fill(fully_masked, 0.0)
-    return torch.softmax(scores, dim=-1).masked_fill(fully_masked, 0.0) @ value
-
-
-def _weighted(q, k, v, p, weights):
-    """The output for weights that are a function of the scores and of the mask (batch, 1, key)."""
-    return weights(attention_scores(q, k), ~p[:, None, :]).to(v.dtype) @ v
-
-
-def _filled(scores, mask, fill):
-    return torch.softmax(scores.masked_fill(~mask, fill), dim=-1)
-
-
-def _zero_scores(scores, mask):
-    return _filled(scores, mask, 0.0) * mask
-
-
-def _empty_if_any_padding(scores, mask):
-    """Treats every sentence with padding as one that is nothing but padding."""
-    padded = ~mask.all(dim=-1, keepdim=True)
-    scores = scores.masked_fill(~mask, -torch.inf).masked_fill(padded, 0.0)
-    return torch.softmax(scores, dim=-1).masked_fill(padded, 0.0)
-
+SCALE = "/ math.sqrt(key.shape[-1])"
+MASK = "scores.masked_fill(~mask, -torch.inf)"
+FINITE = "scores.masked_fill(fully_masked, 0.0)"
+ZEROS = "weights.masked_fill(fully_masked, 0.0)"
+MISTAKES = rf"""
+~key_padding -> key_padding
++ (~mask, -> (mask,
+    `fully_masked` is True for sentences without padding. Invert the mask once, in the line that makes it.
+(~mask, -> (mask,
+    masked_fill fills where its argument is True: only padding gets weight. Fill where ~mask is True.
+~mask.any -> mask.any
+    `fully_masked` is True for sentences with a real token. It must be True only where no key is allowed:
+    ~mask.any(dim=-1, keepdim=True).
+mask.any -> mask.all
+    `fully_masked` is True for every sentence with some padding. It must be True only where no key is allowed:
+    ~mask.any(dim=-1, keepdim=True).
+{FINITE} -> scores
++ {ZEROS} -> weights
+    A sentence of nothing but padding gives NaN; it must give zeros.
+-torch.inf -> -1e9
++ {FINITE} -> scores
++ {ZEROS} -> weights
+    -1e9 is not minus infinity: a sentence of nothing but padding gets the mean of its padding. And in float16, whose
+    largest number is 65504, it raises an error.
+{ZEROS} -> weights
+    A sentence of nothing but padding gets the mean of its padding, because all its scores are equal (a very low
+    number, or 0 where you filled the whole row). It must give zeros: set its weights to 0 after the softmax.
+-torch.inf -> -1e9
+    float16 has no -1e9, its largest number is 65504, so masked_fill raises an error there. Use -torch.inf, or
+    torch.finfo(scores.dtype).min.
+-torch.inf -> 0.0
++ {ZEROS} -> weights
+-torch.inf -> 0.0
+    A score of 0 masks nothing: exp(0) is 1, and padding still gets weight. Masked scores must be -inf.
+-torch.inf -> torch.inf
+    You fill masked scores with +inf, which gives NaN. They must be -inf.
+-torch.inf -> 0.0
++ {ZEROS} -> (weights * mask)
+any(dim=-1 -> any(dim=-2
+    Masked scores are 0 here and their weights are set to 0 afterwards, so the weights that remain do not sum to 1.
+    Masked scores must be -inf before the softmax.
+{MASK} -> scores
++ {ZEROS} -> (weights * mask)
+    Padding contributes nothing now, but the remaining weights no longer sum to 1. Mask before the softmax.
+{MASK} -> scores
++ {ZEROS} -> (weights * mask / ((weights * mask).sum(dim=-1, keepdim=True) + 1e-3))
+    You add a constant to the denominator, so the weights of a row sum to less than 1. Mask before the softmax.
+{MASK} -> scores
++ {FINITE} -> scores
++ {ZEROS} -> weights
+    Padding gets weight like any token: key_padding_mask is not used.
+{MASK} -> scores
+    Only a sentence of nothing but padding gives zeros; elsewhere padding gets weight like any token. Set the scores
+    of all padding to -inf.
+[:, None, :] -> [:, :, None]
+    You mask queries instead of keys. key_padding_mask is (batch, key): insert the query axis in the middle,
+    key_padding_mask[:, None, :].
+[:, None, :] -> [None, :, :]
+[:, None, :] ->
+    key_padding_mask is (batch, key), and you align its batch axis with the queries. Insert the query axis in the
+    middle, key_padding_mask[:, None, :].
+scores, dim=-1 -> scores, dim=-2
+    Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
+{SCALE} ->
+    The scale 1/√d is gone.
+math.sqrt(key.shape[-1]) -> key.shape[-1]
+    You divide by d. Divide by √d.
+~key_padding -> key_padding
++ {FINITE} -> scores
++ {ZEROS} -> weights
+    The mask is still inverted: only padding gets weight. And a sentence without padding gives NaN now.
+~key_padding -> key_padding
++ {ZEROS} -> weights
+    The mask is still inverted: only padding gets weight.
+~key_padding -> key_padding
++ {SCALE} ->
+    The mask is still inverted: only padding gets weight. And the scale 1/√d is gone.
+~key_padding -> key_padding
++ scores, dim=-1 -> scores, dim=-2
+    The mask is still inverted: only padding gets weight. And your softmax runs over the queries.
+~key_padding -> key_padding
++ [:, None, :] -> [:, :, None]
+    The mask is still inverted. And you mask queries instead of keys: the query axis was in the right place.
+"""
 
 EXERCISE = Exercise(
-    name="hunt_sentences",
-    notebook="04_self_and_cross_attention",
     title="Bug hunt: sentences with padding",
     reference=lambda q, k, v, p: scaled_dot_product_attention(q, k, v, ~p[:, None, :]).output,
     solution=attend,
@@ -84,136 +129,14 @@ EXERCISE = Exercise(
             query=random_tensor(3, 2, 4, seed=28).half(),
             key=random_tensor(3, 5, 4, seed=29).half(),
             value=random_tensor(3, 5, 6, seed=30).half(),
-            key_padding_mask=~length_mask(torch.tensor([5, 0, 2]), 5),
+            key_padding_mask=~padding_mask(torch.tensor([5, 0, 2]))[:, 0],
         ),
     ),
-    mistakes=(
-        Mistake(
-            "half_inverted",
-            _mask_half_inverted,
-            "The right scores are masked now, but `fully_masked` is True for sentences without padding. Invert the mask "
-            "once, in the line that makes it.",
-        ),
-        Mistake(
-            "minus_infinity",
-            lambda q, k, v, p: masked_attention(q, k, v, ~p[:, None, :], fill=-torch.inf),
-            "The mask is right now. But a sentence of nothing but padding gives NaN; it must give zeros.",
-        ),
-        Mistake(
-            "large_negative",
-            lambda q, k, v, p: masked_attention(q, k, v, ~p[:, None, :], fill=-1e9),
-            "-1e9 is not minus infinity: a sentence of nothing but padding gets the mean of its padding. And in "
-            "float16, whose largest number is 65504, it raises an error.",
-        ),
-        Mistake(
-            "lowest",
-            lambda q, k, v, p: masked_attention(
-                q, k, v, ~p[:, None, :], fill=torch.finfo(q.dtype).min
-            ),
-            "A sentence of nothing but padding gets the mean of its padding, because all its scores are equal (a very low "
-            "number, or 0 where you filled the whole row). It must give zeros: set its weights to 0 after the softmax.",
-        ),
-        Mistake(
-            "scores_to_zero",
-            lambda q, k, v, p: masked_attention(q, k, v, ~p[:, None, :], fill=0.0),
-            "A score of 0 masks nothing: exp(0) is 1, and padding still gets weight. Masked scores must be -inf.",
-        ),
-        Mistake(
-            "after_the_softmax",
-            lambda q, k, v, p: (torch.softmax(attention_scores(q, k), dim=-1) * ~p[:, None, :]) @ v,
-            "Padding contributes nothing now, but the remaining weights no longer sum to 1. Mask before the softmax.",
-        ),
-        Mistake(
-            "ignored",
-            lambda q, k, v, p: torch.softmax(attention_scores(q, k), dim=-1) @ v,
-            "Padding gets weight like any token: key_padding_mask is not used.",
-        ),
-        Mistake(
-            "along_the_queries",
-            lambda q, k, v, p: masked_attention(q, k, v, ~p[:, :, None]),
-            "You mask queries instead of keys. key_padding_mask is (batch, key): insert the query axis in the middle, "
-            "key_padding_mask[:, None, :].",
-        ),
-        Mistake(
-            "along_the_batch",
-            lambda q, k, v, p: masked_attention(q, k, v, ~p[None, :, :]),
-            "key_padding_mask is (batch, key), and you align its batch axis with the queries. Insert the query axis in "
-            "the middle, key_padding_mask[:, None, :].",
-        ),
-        Mistake(
-            "overflow_in_half",
-            lambda q, k, v, p: _weighted(q, k, v, p, lambda a, m: _filled(a, m, -1e9) * m),
-            "Right in float32. float16 has no -1e9, its largest number is 65504, so masked_fill raises an error. Use "
-            "-torch.inf, or torch.finfo(scores.dtype).min.",
-        ),
-        *(
-            Mistake(
-                f"float32_{name}",
-                lambda q, k, v, p, fill=fill: (
-                    (
-                        torch.softmax(
-                            attention_scores(q.float(), k.float()).masked_fill(p[:, None, :], fill),
-                            -1,
-                        ).nan_to_num()
-                        * ~p[:, None, :]
-                    )
-                    @ v.float()
-                ),
-                "The numbers are right, but the result must have the dtype of value. Convert it back: .to(value.dtype).",
-            )
-            for name, fill in {"nan_to_zero": -torch.inf}.items()
-        ),
-        Mistake(
-            "any_padding",
-            lambda q, k, v, p: _weighted(q, k, v, p, _empty_if_any_padding),
-            "The right scores are masked now, but `fully_masked` is True for every sentence with some padding. It must be "
-            "True only where no key is allowed: ~mask.any(dim=-1, keepdim=True).",
-        ),
-        Mistake(
-            "scores_and_weights_to_zero",
-            lambda q, k, v, p: _weighted(q, k, v, p, _zero_scores),
-            "You set masked scores to 0 and their weights to 0 afterwards, so the weights that remain do not sum to 1. "
-            "Masked scores must be -inf before the softmax.",
-        ),
-        Mistake(
-            "over_queries",
-            lambda q, k, v, p: masked_attention(q, k, v, ~p[:, None, :], dim=-2),
-            "The mask is right now, but your softmax runs over the queries. The weights of one query sum to 1 over the "
-            "keys: dim=-1.",
-        ),
-        Mistake(
-            "no_scale",
-            lambda q, k, v, p: masked_attention(q, k, v, ~p[:, None, :], root=1),
-            "The mask is right now, but the scale 1/√d is gone.",
-        ),
-        Mistake(
-            "empty_uniform_inverted",
-            lambda q, k, v, p: masked_attention(q, k, v, p[:, None, :], fill=-torch.inf),
-            "The mask is still inverted: only padding gets weight. And a sentence without padding gives NaN now.",
-        ),
-        Mistake(
-            "still_inverted_and_lowest",
-            lambda q, k, v, p: masked_attention(
-                q, k, v, p[:, None, :], fill=torch.finfo(q.dtype).min
-            ),
-            "The mask is still inverted: only padding gets weight.",
-        ),
-        Mistake(
-            "renormalised",
-            lambda q, k, v, p: _weighted(
-                q,
-                k,
-                v,
-                p,
-                lambda a, m: (w := torch.softmax(a, dim=-1) * m) / (w.sum(-1, keepdim=True) + 1e-3),
-            ),
-            "You add a constant to the denominator, so the weights of a row sum to less than 1. Mask before the softmax.",
-        ),
-    ),
+    mistakes=mistakes(attend, MISTAKES),
     hints=(
         "Change the value of a key that is padding. Does the output change? And the value of one that is not?",
         "What does True mean in key_padding_mask, and what does the comment beside the mask say?",
         "In this course True means 'may attend': mask = ~key_padding_mask[:, None, :].",
     ),
-    given=_given,
+    given=edited(attend, (("~key_padding", "key_padding", False),)),
 )

@@ -3,20 +3,93 @@
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def attention_share(weights, rows, columns):
     return weights[rows][:, columns].sum(dim=-1).mean()  # per row the share, then the mean
 
 
+MISTAKES = r"""
+.sum(dim=-1).mean() -> .mean()
+    You average over the columns too. The share of a row is the sum of its weights in these columns; the mean is taken
+    over rows only.
+.sum(dim=-1).mean() -> .sum()
+    You add up the rows. The share lies between 0 and 1: divide by the number of rows.
+.sum(dim=-1) -> .amax(dim=-1)
+    You take the largest weight of each row. Sum the weights in all of these columns.
+weights[rows] -> weights
+    You average over all rows. Use the given rows only.
+[rows][:, columns].sum(dim=-1).mean() -> [rows, columns].sum()
+[rows][:, columns].sum(dim=-1).mean() -> [rows, columns].mean()
+[rows][:, columns].sum(dim=-1).mean() -> [rows, columns].sum() / len(weights)
+[rows][:, columns].sum(dim=-1).mean() -> [rows, columns]
+    weights[rows, columns] pairs the first row with the first column, and so on. Take the rows first, then the
+    columns: weights[rows][:, columns].
+weights[rows][:, columns] -> weights[columns][:, rows]
+    Rows and columns are exchanged: rows are target positions, the first axis of weights.
+.sum(dim=-1) -> .sum(dim=0)
+    You add the rows and divide by the number of columns. Sum over the columns, dim=-1, and take the mean over the
+    rows.
+[:, columns] ->
+    You sum over all columns, so the share is 1. Use the given columns only.
+weights[rows][:, columns] -> weights[rows][columns]
+    [columns] without a colon selects rows once more. The columns are the second axis: [:, columns].
+.sum(dim=-1).mean() -> .sum() / len(weights)
+    You divide by the number of all rows. Divide by the number of the given rows.
+.sum(dim=-1).mean() -> .sum() / weights.shape[1]
+    You divide by the number of source positions. Divide by the number of the given rows.
+.sum(dim=-1).mean() -> .sum() / weights.numel()
+    You divide by the number of all weights. Divide by the number of the given rows.
+.mean() ->
+    These are the shares of the rows. Return their mean, one number.
+.mean() -> .mean()[None]
+    Your result has the shape (1,). Return one number, shape ().
+.mean() -> .amax()
+    This is the share of the row that has the largest one. Take the mean over the rows.
+.mean() -> .amin()
+    This is the share of the row that has the smallest one. Take the mean over the rows.
+.mean() -> .median()
+    This is the median of the shares. Take the mean over the rows.
+.mean() -> .mean() * 100
+    Your share is in percent. It lies between 0 and 1.
+.sum(dim=-1).mean() -> .mean(dim=0)
+    This is the mean weight of each column. Add the columns: one number.
+.sum(dim=-1).mean() -> .sum(dim=0)
+    These are the sums of the columns over the rows. Sum over the columns, dim=-1, and take the mean over the rows.
+[:, columns].sum(dim=-1) -> .argmax(dim=-1, keepdim=True).eq(torch.tensor(columns)).sum(dim=-1).float()
+    You count the rows whose largest weight is in these columns. The share is the sum of the weights in them.
+.sum(dim=-1).mean() -> .sum() / weights[:, columns].sum()
+    You divide by the weight of these columns in all rows. The weights of each row sum to 1: divide by the number of
+    the given rows.
+[:, columns] -> [:, min(columns) : max(columns) + 1]
+    You take all columns from the first to the last. The list may leave out columns in between: index with the list
+    itself.
+[:, columns] -> [:, columns[0] : columns[-1]]
+    You take the columns from the first to the one before the last: a slice leaves out its end. The list may also
+    leave out columns in between: index with the list itself.
+[rows] -> [min(rows) : max(rows) + 1]
+    You take all rows from the first to the last. The list may leave out rows in between: index with the list itself.
+[rows] -> [rows[0] : rows[-1]]
+    You take the rows from the first to the one before the last: a slice leaves out its end. The list may also leave
+    out rows in between: index with the list itself.
+[rows] -> [rows[:1]]
+[rows] -> [rows[-1:]]
+    You use only one of the given rows. Take the mean over all of them.
+[:, columns] -> [:, columns[:1]]
+[:, columns] -> [:, columns[-1:]]
+    You use only one of the given columns. Sum over all of them.
+weights[rows] -> torch.softmax(weights, dim=-1)[rows]
+    You apply a softmax first. These are weights already: each row sums to 1.
+return -> return 1 -
+    This is the share of all other columns.
+"""
+
 _WEIGHTS = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.25, 0.5, 0.25], [0.0, 0.1, 0.9]])
 
 EXERCISE = Exercise(
-    name="attention_share",
-    notebook="03_seq2seq_with_attention",
     title="The share of the attention weight on some positions",
-    reference=lambda weights, rows, columns: weights[rows][:, columns].sum(-1).mean(),
     solution=attention_share,
     cases=(
         Case(weights=_WEIGHTS, rows=[0, 1], columns=[1, 2]),
@@ -27,106 +100,7 @@ EXERCISE = Exercise(
             columns=[16, 17, 18, 19],
         ),
     ),
-    mistakes=(
-        Mistake(
-            "mean_of_cells",
-            lambda w, r, c: w[r][:, c].mean(),
-            "You average over the columns too. The share of a row is the sum of its weights in these columns; the mean "
-            "is taken over rows only.",
-        ),
-        Mistake(
-            "sum_of_rows",
-            lambda w, r, c: w[r][:, c].sum(),
-            "You add up the rows. The share lies between 0 and 1: divide by the number of rows.",
-        ),
-        Mistake(
-            "largest",
-            lambda w, r, c: w[r][:, c].amax(-1).mean(),
-            "You take the largest weight of each row. Sum the weights in all of these columns.",
-        ),
-        Mistake(
-            "every_row",
-            lambda w, r, c: w[:, c].sum(-1).mean(),
-            "You average over all rows. Use the given rows only.",
-        ),
-        Mistake(
-            "pairs",
-            lambda w, r, c: w[r, c].sum(),
-            "weights[rows, columns] pairs the first row with the first column, and so on. Take the rows first, then "
-            "the columns: weights[rows][:, columns].",
-        ),
-        *(
-            Mistake(
-                f"pairs_{name}",
-                lambda w, r, c, reduce=reduce: reduce(w[r, c], w, r),
-                "weights[rows, columns] pairs the first row with the first column, and so on. Take the rows first, then "
-                "the columns: weights[rows][:, columns].",
-            )
-            for name, reduce in {
-                "averaged": lambda x, w, r: x.mean(),
-                "last_axis": lambda x, w, r: x.sum() / w.shape[0],
-            }.items()
-        ),
-        Mistake(
-            "exchanged",
-            lambda w, r, c: w[c][:, r].sum(dim=-1).mean(),
-            "Rows and columns are exchanged: rows are target positions, the first axis of weights.",
-        ),
-        Mistake(
-            "over_the_rows",
-            lambda w, r, c: w[r][:, c].sum(dim=0).mean(),
-            "You add the rows and divide by the number of columns. Sum over the columns, dim=-1, and take the mean over "
-            "the rows.",
-        ),
-        Mistake(
-            "every_column",
-            lambda w, r, c: w[r].sum(dim=-1).mean(),
-            "You sum over all columns, so the share is 1. Use the given columns only.",
-        ),
-        Mistake(
-            "by_all_rows",
-            lambda w, r, c: w[r][:, c].sum() / len(w),
-            "You divide by the number of all rows. Divide by the number of the given rows.",
-        ),
-        Mistake(
-            "per_row",
-            lambda w, r, c: w[r][:, c].sum(dim=-1),
-            "These are the shares of the rows. Return their mean, one number.",
-        ),
-        Mistake(
-            "per_column",
-            lambda w, r, c: w[r][:, c].mean(dim=0),
-            "This is the mean weight of each column. Add the columns: one number.",
-        ),
-        Mistake(
-            "argmax",
-            lambda w, r, c: torch.isin(w[r].argmax(dim=-1), torch.tensor(c)).to(w.dtype).mean(),
-            "You count the rows whose largest weight is in these columns. The share is the sum of the weights in them.",
-        ),
-        Mistake(
-            "by_the_columns_weight",
-            lambda w, r, c: w[r][:, c].sum() / w[:, c].sum(),
-            "You divide by the weight of these columns in all rows. The weights of each row sum to 1: divide by the number "
-            "of the given rows.",
-        ),
-        Mistake(
-            "slice_of_columns",
-            lambda w, r, c: w[r][:, min(c) : max(c) + 1].sum(dim=-1).mean(),
-            "You take all columns from the first to the last. The list may leave out columns in between: index with the "
-            "list itself.",
-        ),
-        Mistake(
-            "slice_of_rows",
-            lambda w, r, c: w[min(r) : max(r) + 1][:, c].sum(dim=-1).mean(),
-            "You take all rows from the first to the last. The list may leave out rows in between: index with the list "
-            "itself.",
-        ),
-        Mistake(
-            "other_columns",
-            lambda w, r, c: 1 - w[r][:, c].sum(dim=-1).mean(),
-            "This is the share of all other columns.",
-        ),
-    ),
+    mistakes=mistakes(attention_share, MISTAKES),
     hints=(
         "weights[rows] are the given rows. What does [:, columns] select from them?",
         "Sum over the columns, then take the mean over the rows.",

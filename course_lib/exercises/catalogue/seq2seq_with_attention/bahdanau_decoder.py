@@ -2,8 +2,9 @@
 
 import torch
 
-from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor, two_mistakes
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 from course_lib.masks import masked_softmax, padding_mask
 
 
@@ -18,101 +19,145 @@ def bahdanau_decoder(inputs, state, memory, mask, W, U, v, A):
     return torch.stack(states, dim=1)  # (batch, target, hidden)
 
 
-def _bahdanau(
-    inputs,
-    state,
-    memory,
-    mask,
-    W,
-    U,
-    v,
-    A,
-    *,
-    query="previous",
-    values=None,
-    order="syc",
-    activation=torch.tanh,
-    score=torch.tanh,
-    carried=True,
-):
-    first, states = state, []
-    values = memory if values is None else values
-    for y in inputs.unbind(dim=1):
-        asked = first if query == "first" else state
-        if query == "current":
-            none = torch.zeros_like(memory[:, 0])
-            asked = torch.tanh(torch.cat([state, y, none], dim=-1) @ A.T)
-        scores = score((asked @ W.T)[:, None, :] + memory @ U.T) @ v
-        weights = masked_softmax(scores[:, None], mask)  # (batch, 1, source)
-        parts = {"s": state, "y": y, "c": (weights @ values)[:, 0]}
-        new = activation(torch.cat([parts[part] for part in order], dim=-1) @ A.T)
-        states.append(new)
-        state = new if carried else first
-    return torch.stack(states, dim=1)
-
-
-def _fixed_context(context):
-    """A decoder whose context vector is a function of the memory and the mask, not of the state."""
-
-    def attempt(inputs, state, memory, mask, W, U, v, A):
-        states = []
-        for y in inputs.unbind(dim=1):
-            state = torch.tanh(torch.cat([state, y, context(memory, mask)], dim=-1) @ A.T)
-            states.append(state)
-        return torch.stack(states, dim=1)
-
-    return attempt
-
-
-def _from_weights(weigh, *, lagged=False):
-    """A decoder whose weights, (batch, 1, source), are a function of the scores and the mask."""
-
-    def attempt(inputs, state, memory, mask, W, U, v, A):
-        def read(state):
-            scores = torch.tanh((state @ W.T)[:, None, :] + memory @ U.T) @ v
-            return (weigh(scores[:, None], mask) @ memory)[:, 0]
-
-        states, context = [], torch.zeros_like(memory[:, 0])
-        for y in inputs.unbind(dim=1):
-            context = context if lagged else read(state)
-            state = torch.tanh(torch.cat([state, y, context], dim=-1) @ A.T)
-            states.append(state)
-            if lagged:
-                context = read(state)
-        return torch.stack(states, dim=1)
-
-    return attempt
-
-
-def _mask_over_batch(inputs, state, memory, mask, W, U, v, A):
-    states = []
-    for y in inputs.unbind(dim=1):
-        scores = torch.tanh((state @ W.T)[:, None, :] + memory @ U.T) @ v  # (batch, source)
-        weights = torch.softmax(scores.masked_fill(~mask, -1e9), dim=-1)  # (batch, batch, source)
-        context = (weights @ memory)[:, 0]
-        state = torch.tanh(torch.cat([state, y, context], dim=-1) @ A.T)
-        states.append(state)
-    return torch.stack(states, dim=1)
-
-
-def _shifted(x):
-    return torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1)
-
-
-def _read(state, memory, mask, W, U, v):
-    scores = torch.tanh((state @ W.T)[:, None, :] + memory @ U.T) @ v
-    return (masked_softmax(scores[:, None], mask) @ memory)[:, 0]
-
-
-def _changed(w, s, m, k, *matrices, padding=False, **settings):
-    return _bahdanau(w, s, m, None if padding else k, *matrices, **settings)
-
+SCORES = "torch.tanh((state @ W.T)[:, None, :] + keys) @ v"
+WEIGHTS = "masked_softmax(scores, mask[:, 0])"
+CONTEXT = "(weights[:, :, None] * memory).sum(dim=1)"
+STATE = "torch.tanh(torch.cat([state, y, context], dim=-1) @ A.T)"
+MISTAKES = rf"""
+[:, :, None] * memory -> [:, :, None] * keys
+    Your context vector averages the projected states U h. U belongs to the score; the values are the states h
+    themselves.
+{WEIGHTS} -> torch.softmax(scores, dim=-1)
+    Your decoder attends to padding as well: the mask is not used.
+mask[:, 0] -> mask[0]
+    You use one mask for the whole batch. Each sequence has its own padding: mask[:, 0].
+(scores, mask[:, 0]) -> (scores, mask[:, 0], dim=0)
+    Your softmax runs over the batch. The weights of one sequence sum to 1 over the source: dim=-1.
+{WEIGHTS} -> masked_softmax(scores, mask)
+    Your scores are (batch, source) and the mask is (batch, 1, source). Use mask[:, 0], or give the scores a target
+    axis.
+{WEIGHTS} -> torch.softmax(scores.masked_fill(~mask, -1e9), dim=-1)
++ {CONTEXT} -> (weights @ memory)[:, 0]
+    Your scores are (batch, source) and the mask is (batch, 1, source), so they broadcast to (batch, batch, source).
+    Use mask[:, 0], or give the scores a target axis.
+{WEIGHTS} -> torch.softmax(scores, dim=-1) * mask[:, 0]
+    You set masked weights to 0 after the softmax, so the others no longer sum to 1. Mask the scores instead.
+{WEIGHTS} -> torch.softmax(scores * mask[:, 0], dim=-1)
+    You set masked scores to 0. exp(0) is 1, so padding still gets weight. Masked scores must be -inf.
+{WEIGHTS} -> scores * mask[:, 0]
+{WEIGHTS} -> scores
+    You use the scores as weights. Apply a masked softmax first.
+{WEIGHTS} -> torch.sigmoid(scores) * mask[:, 0]
+    Your weights are sigmoids of the scores and do not sum to 1. Apply a masked softmax.
+(scores, mask[:, 0]) -> (scores / scores.shape[-1] ** 0.5, mask[:, 0])
+(scores, mask[:, 0]) -> (scores / len(v) ** 0.5, mask[:, 0])
+(scores, mask[:, 0]) -> (scores / state.shape[-1] ** 0.5, mask[:, 0])
+    You divide the scores by a root. The additive score has no scale.
+mask[:, 0] -> ~mask[:, 0]
+    Your mask is inverted: the decoder attends to padding only. True means 'may attend'.
+{WEIGHTS} -> torch.softmax(scores.masked_fill(mask[:, 0], -torch.inf), dim=-1)
+{WEIGHTS} -> torch.softmax(scores.masked_fill(mask[:, 0], -1e9), dim=-1)
+    Your mask is inverted: the decoder attends to padding only. True means 'may attend', and masked_fill fills where
+    its argument is True.
+scores = -> before = torch.tanh(torch.cat([state, y, 0 * memory[:, 0]], dim=-1) @ A.T)\nscores =
++ state @ W.T -> before @ W.T
+    Your query is a state that has already read the current token. That is Luong's order; Bahdanau's query is the
+    previous state.
+keys, states = -> first = state\nkeys, states =
++ state @ W.T -> first @ W.T
+    The query of every step is the first hidden state in your code, so all steps have the same weights. Use the state
+    of the step before.
+keys, states = -> first = state\nkeys, states =
++ scores = -> state = first\nscores =
+    Each step starts from the first hidden state. Pass the new state on to the next step.
+keys, states = -> state = 0 * state\nkeys, states =
+    You begin with a hidden state of zeros. The first hidden state is the argument state.
+(state @ W.T)[:, None, :] + keys -> keys
+    The state is not in your score, so all steps have the same weights. The score is vᵀ tanh(W s + U h).
+(state @ W.T)[:, None, :] + keys -> (state @ W.T)[:, None, :] * keys
+    You multiply W s by U h. The additive score adds them: vᵀ tanh(W s + U h).
+(state @ W.T)[:, None, :] + keys -> (state @ W.T)[:, None, :] - keys
+    You subtract U h. The score is vᵀ tanh(W s + U h).
+= torch.tanh((state -> = ((state
+    There is no tanh in your score. The softmax then cancels the state, and every step has the same weights.
+{SCORES} -> torch.tanh(((state @ W.T)[:, None, :] + keys) @ v)
+    In your score the tanh comes after the product with v. The score is vᵀ tanh(W s + U h).
+= torch.tanh((state -> = torch.relu((state
+= torch.tanh((state -> = torch.sigmoid((state
+    The nonlinearity of your score is another one. The score is vᵀ tanh(W s + U h).
+@ v -> .sum(dim=-1)
+    The vector v is missing in your score: vᵀ tanh(W s + U h).
+state @ W.T -> state @ W
+    W is not transposed: W s for a batch of rows is state @ W.T. With a square matrix there is no error message.
+memory @ U.T -> memory @ U
+    U is not transposed: U h for a batch of rows is memory @ U.T. With a square matrix there is no error message.
+state @ W.T -> state @ U.T
++ memory @ U.T -> memory @ W.T
+(state @ W.T)[:, None, :] + keys -> (state @ U.T)[:, None, :] + memory @ W.T
+    W and U are exchanged: W projects the state, U the memory.
+state @ W.T -> state @ U.T
+    You project the state with U. W projects the state, U the memory.
+memory @ U.T -> memory @ W.T
+    You project the memory with W. W projects the state, U the memory.
+{CONTEXT} -> memory[:, -1]
+{CONTEXT} -> memory[:, 0]
+{CONTEXT} -> memory.mean(dim=1)
+{CONTEXT} -> (mask * memory.mT).sum(dim=-1) / mask.sum(dim=-1)
+    Your context vector does not depend on the state. It is the average of the memory by the attention weights of the
+    previous state.
+{CONTEXT} -> memory[torch.arange(len(memory)), weights.argmax(dim=-1)]
+    Your context vector is the hidden state that has the largest weight. It is the average of all by the weights.
+{CONTEXT} -> (weights[:, :, None] * memory).mean(dim=1)
+    You divide the context vector by the number of source positions. The weights sum to 1 already: sum over dim=1.
+[state, y, context] -> [state, y, 0 * context]
+    The context vector does not reach the new state.
+[state, y, context] -> [0 * state, y, context]
+    The old state does not reach the new one. The new state is tanh(A [state; input; context]).
+[state, y, context] -> [state, 0 * y, context]
+    The input does not reach the new state. The new state is tanh(A [state; input; context]).
+[state, y, context] -> [y, state, context]
+    The order is state, input, context. You put the input first.
+[state, y, context] -> [state, context, y]
+[state, y, context] -> [context, state, y]
+[state, y, context] -> [context, y, state]
+[state, y, context] -> [y, context, state]
+    Your concatenation has another order. The columns of A belong to [state; input; context].
+keys, states = -> late = 0 * memory[:, 0]\nkeys, states =
++ {STATE} -> torch.tanh(torch.cat([state, y, late], dim=-1) @ A.T)
++ states.append(state) -> states.append(state)\nscores = {SCORES}\nweights = {WEIGHTS}\nlate = {CONTEXT}
+    Your context vector comes one step late: each state reads the context of the step before. Compute the context from
+    the old state first, then the new state.
+torch.tanh(torch.cat -> (torch.cat
+    The tanh around A [state; input; context] is missing.
+torch.tanh(torch.cat -> torch.relu(torch.cat
+torch.tanh(torch.cat -> torch.sigmoid(torch.cat
+    The nonlinearity around A [state; input; context] is another one. It is a tanh.
+{STATE} -> state + {STATE}
+    You add the old state to the new one. The new state is tanh(A [state; input; context]).
+in inputs.unbind(dim=1) -> in [0 * inputs[:, 0], *inputs.unbind(dim=1)[:-1]]
+    Your inputs are one step late. They are shifted already: step i reads inputs[:, i].
+in inputs.unbind(dim=1) -> in [inputs[:, 0]] * inputs.shape[1]
+    Each step reads the first input. Step i reads inputs[:, i].
+in inputs.unbind(dim=1) -> in inputs.flip(1).unbind(dim=1)
+    You read the inputs from the end to the beginning. Step i reads inputs[:, i].
+(states, dim=1) -> (states)
+    The axes of your result are (target, batch, hidden). Stack the states along dim=1.
+states.append(state) ->
++ scores = -> states.append(state)\nscores =
+    Your result begins with the first hidden state and lacks the last one. Append the state after it was updated.
+[]  # (batch, source, score) -> [state]  # (batch, source, score)
+    Your result begins with the first hidden state. Return one state per input token.
+torch.stack(states, dim=1) -> state
+torch.stack(states, dim=1) -> state[:, None]
+    You return the last state only. Collect the states of all steps and stack them along dim=1.
+states.append(state) -> states.append(context)
+    These are the context vectors. Return the states.
+states.append(state) -> states.append(weights)
+    These are the attention weights. Return the states.
+"""
 
 EXERCISE = Exercise(
-    name="bahdanau_decoder",
-    notebook="03_seq2seq_with_attention",
     title="Bahdanau's decoder: attend with the previous state, then update it",
-    reference=_bahdanau,
     solution=bahdanau_decoder,
     cases=(
         Case(
@@ -136,230 +181,7 @@ EXERCISE = Exercise(
             A=rounded_tensor(4, 11, seed=36),
         ),
     ),
-    mistakes=(
-        Mistake(
-            "projected_values",
-            lambda w, s, m, k, W, U, v, A: _bahdanau(w, s, m, k, W, U, v, A, values=m @ U.T),
-            "Your context vector averages the projected states U h. U belongs to the score; the values are the "
-            "states h themselves.",
-        ),
-        Mistake(
-            "no_mask",
-            lambda w, s, m, k, *a: _bahdanau(w, s, m, None, *a),
-            "Your decoder attends to padding as well: the mask is not used.",
-        ),
-        Mistake(
-            "current_state",
-            lambda *a: _bahdanau(*a, query="current"),
-            "Your query is a state that has already read the current token. That is Luong's order; Bahdanau's query is the "
-            "previous state.",
-        ),
-        Mistake(
-            "first_query",
-            lambda *a: _bahdanau(*a, query="first"),
-            "The query of every step is the first hidden state in your code, so all steps have the same weights. "
-            "Use the state of the step before.",
-        ),
-        Mistake(
-            "not_carried",
-            lambda *a: _bahdanau(*a, carried=False),
-            "Each step of yours starts from the first hidden state. Pass the new state on to the next step.",
-        ),
-        Mistake(
-            "inverted_mask",
-            lambda w, s, m, k, *a: _bahdanau(w, s, m, ~k, *a),
-            "Your mask is inverted: the decoder attends to padding only. True means 'may attend'.",
-        ),
-        Mistake(
-            "no_outer_tanh",
-            lambda *a: _bahdanau(*a, activation=lambda x: x),
-            "The tanh around A [state; input; context] is missing.",
-        ),
-        Mistake(
-            "input_first",
-            lambda *a: _bahdanau(*a, order="ysc"),
-            "The order is state, input, context. You put the input first.",
-        ),
-        Mistake(
-            "no_context",
-            lambda w, s, m, k, *a: _bahdanau(w, s, m, k, *a, values=torch.zeros_like(m)),
-            "The context vector does not reach the new state.",
-        ),
-        Mistake(
-            "no_tanh_in_score",
-            lambda *a: _bahdanau(*a, score=lambda x: x),
-            "There is no tanh in your score. The softmax then cancels the state, and every step has the same "
-            "weights.",
-        ),
-        *(
-            Mistake(
-                f"order_{order}",
-                lambda *a, order=order: _bahdanau(*a, order=order),
-                "Your concatenation has another order. The columns of A belong to [state; input; context].",
-            )
-            for order in ("scy", "csy", "cys", "ycs")
-        ),
-        Mistake(
-            "lagged_context",
-            _from_weights(masked_softmax, lagged=True),
-            "Your context vector comes one step late: each state reads the context of the step before. Compute the context "
-            "from the old state first, then the new state.",
-        ),
-        Mistake(
-            "steps_first",
-            lambda *a: _bahdanau(*a).transpose(0, 1),
-            "The states are right, but the axes are (target, batch, hidden). Stack them along dim=1.",
-        ),
-        Mistake(
-            "first_state_included",
-            lambda *a: torch.cat([a[1][:, None], _bahdanau(*a)[:, :-1]], dim=1),
-            "Your result begins with the first hidden state and lacks the last one. Append the state after it was updated.",
-        ),
-        Mistake(
-            "one_state_more",
-            lambda *a: torch.cat([a[1][:, None], _bahdanau(*a)], dim=1),
-            "Your result begins with the first hidden state. Return one state per input token.",
-        ),
-        Mistake(
-            "last_state",
-            lambda *a: _bahdanau(*a)[:, -1],
-            "You return the last state only. Collect the states of all steps and stack them along dim=1.",
-        ),
-        *(
-            Mistake(
-                f"context_{name}",
-                _fixed_context(context),
-                "Your context vector does not depend on the state. It is the average of the memory by the attention "
-                "weights of the previous state.",
-            )
-            for name, context in {
-                "last": lambda memory, mask: memory[:, -1],
-                "first": lambda memory, mask: memory[:, 0],
-                "mean": lambda memory, mask: memory.mean(dim=1),
-                "mean_of_real": lambda memory, mask: (mask * memory.mT).sum(-1) / mask.sum(-1),
-            }.items()
-        ),
-        Mistake(
-            "mask_over_batch",
-            _mask_over_batch,
-            "Your scores are (batch, source) and the mask is (batch, 1, source), so they broadcast to (batch, batch, "
-            "source). Use mask[:, 0], or give the scores a target axis.",
-        ),
-        Mistake(
-            "after_the_softmax",
-            _from_weights(lambda scores, mask: torch.softmax(scores, dim=-1) * mask),
-            "You set masked weights to 0 after the softmax, so the others no longer sum to 1. Mask the scores instead.",
-        ),
-        Mistake(
-            "scores_to_zero",
-            _from_weights(lambda scores, mask: torch.softmax(scores * mask, dim=-1)),
-            "You set masked scores to 0. exp(0) is 1, so padding still gets weight. Masked scores must be -inf.",
-        ),
-        Mistake(
-            "no_softmax",
-            _from_weights(lambda scores, mask: scores * mask),
-            "You use the scores as weights. Apply a masked softmax first.",
-        ),
-        Mistake(
-            "scaled",
-            _from_weights(
-                lambda scores, mask: masked_softmax(scores / scores.shape[-1] ** 0.5, mask)
-            ),
-            "You divide the scores by a root. The additive score has no scale.",
-        ),
-        Mistake(
-            "scaled_by_score_size",
-            lambda w, s, m, k, W, U, v, A: _bahdanau(w, s, m, k, W, U, v / len(v) ** 0.5, A),
-            "You divide the scores by a root. The additive score has no scale.",
-        ),
-        Mistake(
-            "inverted_mask_nan",
-            _from_weights(
-                lambda scores, mask: torch.softmax(scores.masked_fill(mask, -torch.inf), -1)
-            ),
-            "Your mask is inverted: the decoder attends to padding only. True means 'may attend', and masked_fill fills "
-            "where its argument is True.",
-        ),
-        Mistake(
-            "inverted_mask_uniform",
-            _from_weights(lambda scores, mask: torch.softmax(scores.masked_fill(mask, -1e9), -1)),
-            "Your mask is inverted: the decoder attends to padding only. True means 'may attend', and masked_fill fills "
-            "where its argument is True.",
-        ),
-        Mistake(
-            "inputs_shifted",
-            lambda w, *a: _bahdanau(_shifted(w), *a),
-            "Your inputs are one step late. They are shifted already: step i reads inputs[:, i].",
-        ),
-        Mistake(
-            "first_input",
-            lambda w, *a: _bahdanau(w[:, :1].expand_as(w), *a),
-            "Every step of yours reads the first input. Step i reads inputs[:, i].",
-        ),
-        Mistake(
-            "W_and_U_exchanged",
-            lambda w, s, m, k, W, U, v, A: _bahdanau(w, s, m, k, U, W, v, A),
-            "W and U are exchanged: W projects the state, U the memory.",
-        ),
-        Mistake(
-            "contexts_returned",
-            lambda w, s, m, k, W, U, v, A: torch.stack(
-                [
-                    _read(before, m, k, W, U, v)
-                    for before in torch.cat(
-                        [s[:, None], _bahdanau(w, s, m, k, W, U, v, A)[:, :-1]], dim=1
-                    ).unbind(dim=1)
-                ],
-                dim=1,
-            ),
-            "These are the context vectors. Return the states.",
-        ),
-        *two_mistakes(
-            _changed,
-            {"padding": ({"padding": True}, "The mask is not used.")},
-            {
-                "not_carried": (
-                    {"carried": False},
-                    "The new state is not passed on to the next step.",
-                )
-            },
-            {
-                "no_outer_tanh": (
-                    {"activation": lambda x: x},
-                    "The tanh around A [state; input; context] is missing.",
-                )
-            },
-            {
-                "input_first": (
-                    {"order": "ysc"},
-                    "The columns of A belong to [state; input; context].",
-                ),
-                "context_first": (
-                    {"order": "csy"},
-                    "The columns of A belong to [state; input; context].",
-                ),
-                "context_second": (
-                    {"order": "scy"},
-                    "The columns of A belong to [state; input; context].",
-                ),
-            },
-        ),
-        Mistake(
-            "U_transposed",
-            lambda w, s, m, k, W, U, v, A: _bahdanau(w, s, m, k, W, U.T, v, A),
-            "U is not transposed: U h for a batch of rows is memory @ U.T. With a square matrix there is no error message.",
-        ),
-        Mistake(
-            "W_transposed",
-            lambda w, s, m, k, W, U, v, A: _bahdanau(w, s, m, k, W.T, U, v, A),
-            "W is not transposed: W s for a batch of rows is state @ W.T. With a square matrix there is no error message.",
-        ),
-        Mistake(
-            "no_state_in_score",
-            lambda w, s, m, k, W, U, v, A: _bahdanau(w, s, m, k, 0 * W, U, v, A),
-            "The state is not in your score, so all steps have the same weights. The score is vᵀ tanh(W s + U h).",
-        ),
-    ),
+    mistakes=mistakes(bahdanau_decoder, MISTAKES),
     hints=(
         "Loop over inputs.unbind(dim=1). In each step: scores, weights, context vector, new state.",
         "The score is vᵀ tanh(W s + U h_j): (state @ W.T)[:, None, :] + memory @ U.T is (batch, source, score).",

@@ -1,10 +1,10 @@
 """Bug hunt `hunt_context` of notebook 03."""
 
 import torch
-import torch.nn.functional as F
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import edited, mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def context_of(state, memory, W, U, v):
@@ -14,37 +14,80 @@ def context_of(state, memory, W, U, v):
     return (weights[:, :, None] * memory).sum(dim=1)  # (batch, memory_size)
 
 
-def _context(state, memory, W, U, v, *, values=None, dim=-1):
-    scores = torch.tanh((state @ W.T)[:, None, :] + memory @ U.T) @ v
-    weights = torch.softmax(scores, dim=dim)
-    return (weights[:, :, None] * (memory if values is None else values)).sum(dim=1)
-
-
-def _given(state, memory, W, U, v):
-    memory = memory @ U.T
-    scores = torch.tanh((state @ W.T)[:, None, :] + memory) @ v
-    weights = torch.softmax(scores, dim=-1)
-    return (weights[:, :, None] * memory).sum(dim=1)
-
-
-def _from_parts(keys=lambda m, U: m @ U.T, nonlinearity=torch.tanh, result=None):
-    """The function with other keys, another nonlinearity, or another result of (weights, keys, memory)."""
-
-    def attempt(state, memory, W, U, v):
-        projected = keys(memory, U)
-        weights = torch.softmax(nonlinearity((state @ W.T)[:, None, :] + projected) @ v, dim=-1)
-        if result is None:
-            return (weights[:, :, None] * memory).sum(dim=1)
-        return result(weights[:, :, None], projected, memory)
-
-    return attempt
-
+HIDDEN = "torch.tanh((state @ W.T)[:, None, :] + keys)"
+CONTEXT = "(weights[:, :, None] * memory).sum(dim=1)"
+PROJECTED = "(weights[:, :, None] * keys).sum(dim=1)"
+MISTAKES = rf"""
+keys = memory @ U.T -> keys = memory
+    U is missing in the score. Keep the projection for the score, under another name.
+{CONTEXT} -> torch.nn.functional.normalize({PROJECTED}, dim=-1)
+{CONTEXT} -> (weights[:, :, None] * torch.nn.functional.normalize(keys, dim=-1)).sum(dim=1)
+{CONTEXT} -> (weights[:, :, None] * torch.tanh(keys)).sum(dim=1)
+{CONTEXT} -> torch.tanh({PROJECTED})
+{CONTEXT} -> (weights[:, :, None] * keys).mean(dim=1)
+{CONTEXT} -> torch.nn.functional.normalize({PROJECTED}, dim=-1) * {CONTEXT}.norm(dim=-1, keepdim=True)
+    You still average the projected states, and change their norm afterwards. U belongs to the score only: average
+    memory itself.
+{CONTEXT} -> {PROJECTED} / U.norm()
+    You still average the projected states, and divide by the norm of U. U belongs to the score only: average memory
+    itself.
+[:, :, None] * memory -> [:, :, None] * (keys @ U)
+    You project the states and multiply by U again. U belongs to the score only: average memory itself.
+[:, :, None] * memory -> [:, :, None] * (memory @ U)
+    You average states that are multiplied by U. U belongs to the score only: average memory itself.
+[:, :, None] * memory -> [:, :, None] * {HIDDEN}
+    You average the hidden units of the score. The context vector is the average of memory itself.
+{CONTEXT} -> torch.nn.functional.normalize({CONTEXT}, dim=-1)
+    You divide the context vector by its norm. The average of memory needs no other norm.
+{CONTEXT} -> torch.tanh({CONTEXT})
+    There is a tanh around the context vector. It is the average of memory and nothing else.
+.sum(dim=1) -> .mean(dim=1)
+    You divide by the number of source positions. The weights sum to 1 already: sum over dim=1.
+.sum(dim=1) -> .sum(dim=2)
+    Your sum runs over the components of the states. Sum over the source positions, dim=1.
+.sum(dim=1) -> .sum(dim=0)
+    Your sum runs over the batch. Sum over the source positions, dim=1.
+.sum(dim=1) ->
+    The weighted states are not added. Sum over the source positions, dim=1.
+{CONTEXT} -> memory.mean(dim=1)
+    Your weights are not used, so every source position counts the same. Average memory by the weights.
+{CONTEXT} -> memory[torch.arange(len(memory)), scores.argmax(dim=-1)]
+    You return the hidden state that has the largest weight. The context vector is the average of all by the weights.
+memory @ U.T -> memory @ U.T @ U.T
+    U is applied twice in the score.
+memory @ U.T -> memory @ U
+    U is not transposed in the score: memory @ U.T.
+state @ W.T -> state @ W
+    W is not transposed in the score: state @ W.T.
+memory @ U.T -> memory @ W.T
++ state @ W.T -> state @ U.T
+(state @ W.T)[:, None, :] + keys -> (state @ U.T)[:, None, :] + memory @ W.T
+    W and U are exchanged: W projects the state, U the memory.
+memory @ U.T -> memory @ W.T
+    You project the memory with W. Its projection in the score is U.
+state @ W.T -> state @ U.T
+    You project the state with U. Its projection in the score is W.
+(state @ W.T)[:, None, :] + keys -> keys
+    The state is gone from the score.
+(state @ W.T)[:, None, :] + keys -> (state @ W.T)[:, None, :] * keys
+    You multiply W s by U h. The score adds them: vᵀ tanh(W s + U h).
+torch.tanh( -> (
+    The tanh of the score is gone.
+{HIDDEN} @ v -> torch.tanh(((state @ W.T)[:, None, :] + keys) @ v)
+    The tanh comes after the product with v. Apply it to the hidden units.
+@ v -> .sum(dim=-1)
+    The vector v is gone from the score: vᵀ tanh(W s + U h).
+(scores, dim=-1) -> (scores, dim=0)
+    Your softmax runs over the batch. The weights of one state sum to 1 over the source positions: dim=-1.
+(scores, dim=-1) -> (scores / len(v) ** 0.5, dim=-1)
+(scores, dim=-1) -> (scores / U.norm(), dim=-1)
+    You divide the scores. They were right: the norm of the context vector does not depend on them.
+torch.softmax(scores, dim=-1) -> scores
+    The softmax is gone, so the weights are scores: they can be negative and do not sum to 1.
+"""
 
 EXERCISE = Exercise(
-    name="hunt_context",
-    notebook="03_seq2seq_with_attention",
     title="Bug hunt: a context vector whose norm is too large",
-    reference=_context,
     solution=context_of,
     cases=(
         Case(
@@ -69,127 +112,11 @@ EXERCISE = Exercise(
             v=random_tensor(5, seed=45),
         ),
     ),
-    mistakes=(
-        Mistake(
-            "no_projection",
-            lambda s, m, W, U, v: _context(s, m, W, torch.eye(len(U), dtype=U.dtype), v),
-            "The context vector averages the states now, but U is missing in the score. Keep the projection for the "
-            "score, under another name.",
-        ),
-        Mistake(
-            "over_the_batch",
-            lambda s, m, W, U, v: _context(s, m, W, U, v, dim=0),
-            "The values are right, but your softmax now runs over the batch.",
-        ),
-        *(
-            Mistake(
-                f"projected_{name}",
-                _from_parts(result=result),
-                "You still average the projected states, and change their norm afterwards. U belongs to the score only: "
-                "average memory itself.",
-            )
-            for name, result in {
-                "and_normalised": lambda w, k, m: F.normalize((w * k).sum(dim=1), dim=-1),
-                "states_normalised": lambda w, k, m: (w * F.normalize(k, dim=-1)).sum(dim=1),
-                "and_tanh": lambda w, k, m: (w * torch.tanh(k)).sum(dim=1),
-                "and_tanh_last": lambda w, k, m: torch.tanh((w * k).sum(dim=1)),
-                "and_averaged": lambda w, k, m: (w * k).mean(dim=1),
-            }.items()
-        ),
-        Mistake(
-            "projected_back",
-            lambda s, m, W, U, v: _context(s, m, W, U, v, values=m @ U.T @ U),
-            "You project the states and multiply by U again. U belongs to the score only: average memory itself.",
-        ),
-        Mistake(
-            "projected_by_transpose",
-            lambda s, m, W, U, v: _context(s, m, W, U, v, values=m @ U),
-            "You average states that are multiplied by U. U belongs to the score only: average memory itself.",
-        ),
-        Mistake(
-            "mean",
-            _from_parts(result=lambda w, k, m: (w * m).mean(dim=1)),
-            "You average memory itself now, but you also divide by the number of source positions. The weights sum to 1 "
-            "already: sum over dim=1.",
-        ),
-        Mistake(
-            "over_the_components",
-            _from_parts(result=lambda w, k, m: (w * m).sum(dim=2)),
-            "Your sum runs over the components of the states. Sum over the source positions, dim=1.",
-        ),
-        Mistake(
-            "not_summed",
-            _from_parts(result=lambda w, k, m: w * m),
-            "The weighted states are not added. Sum over the source positions, dim=1.",
-        ),
-        Mistake(
-            "projected_twice",
-            _from_parts(keys=lambda m, U: m @ U.T @ U.T),
-            "The values are right now, but U is applied twice in the score.",
-        ),
-        Mistake(
-            "U_transposed",
-            _from_parts(keys=lambda m, U: m @ U),
-            "The values are right now, but U is not transposed in the score: memory @ U.T.",
-        ),
-        Mistake(
-            "W_and_U_exchanged",
-            lambda s, m, W, U, v: _context(s, m, U, W, v),
-            "The values are right now, but W and U are exchanged: W projects the state, U the memory.",
-        ),
-        Mistake(
-            "W_for_both",
-            lambda s, m, W, U, v: _context(s, m, W, W, v),
-            "The values are right now, but the memory is projected with W. Its projection is U.",
-        ),
-        Mistake(
-            "no_tanh",
-            _from_parts(nonlinearity=lambda x: x),
-            "The values are right now, but the tanh of the score is gone.",
-        ),
-        Mistake(
-            "tanh_outside",
-            lambda s, m, W, U, v: (
-                torch.softmax(torch.tanh(((s @ W.T)[:, None, :] + m @ U.T) @ v), dim=-1)[:, :, None]
-                * m
-            ).sum(dim=1),
-            "The values are right now, but the tanh comes after the product with v. Apply it to the hidden units.",
-        ),
-        Mistake(
-            "projected_and_divided",
-            lambda s, m, W, U, v: _context(s, m, W, U, v, values=m @ U.T / U.norm()),
-            "You still average the projected states, and divide by the norm of U. U belongs to the score only: average "
-            "memory itself.",
-        ),
-        Mistake(
-            "no_softmax",
-            lambda s, m, W, U, v: (
-                (torch.tanh((s @ W.T)[:, None, :] + m @ U.T) @ v)[:, :, None] * m
-            ).sum(dim=1),
-            "The softmax is gone, so the weights are scores: they can be negative and do not sum to 1.",
-        ),
-        Mistake(
-            "hidden_units",
-            lambda s, m, W, U, v: _context(
-                s, m, W, U, v, values=torch.tanh((s @ W.T)[:, None, :] + m @ U.T)
-            ),
-            "You average the hidden units of the score. The context vector is the average of memory itself.",
-        ),
-        Mistake(
-            "W_transposed",
-            lambda s, m, W, U, v: _context(s, m, W.T, U, v),
-            "The values are right now, but W is not transposed in the score: state @ W.T.",
-        ),
-        Mistake(
-            "no_state_in_score",
-            lambda s, m, W, U, v: _context(0 * s, m, W, U, v),
-            "The values are right now, but the state is gone from the score.",
-        ),
-    ),
+    mistakes=mistakes(context_of, MISTAKES),
     hints=(
         "Which tensors may a context vector average? Print its norm with U = I and with U = 3 I.",
         "Look at the name memory: what does it stand for in the first line, and what in the last?",
         "Call the projected states keys, and leave memory as it was.",
     ),
-    given=_given,
+    given=edited(context_of, (("keys", "memory", True),)),
 )

@@ -1,11 +1,10 @@
 """Exercise `luong_decoder` of notebook 03."""
 
-import math
-
 import torch
 
-from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor, two_mistakes
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 from course_lib.masks import masked_softmax, padding_mask
 
 
@@ -20,77 +19,124 @@ def luong_decoder(inputs, state, memory, mask, A, W, W_c):
     return torch.tanh(torch.cat([contexts, states], dim=-1) @ W_c.T)
 
 
-def _luong(
-    inputs,
-    state,
-    memory,
-    mask,
-    A,
-    W,
-    W_c,
-    *,
-    scale=1.0,
-    order="cs",
-    activation=torch.tanh,
-    values=None,
-    query="current",
-    carried=True,
-):
-    first, outputs = state, []
-    for y in inputs.unbind(dim=1):
-        before = state if carried else first
-        state = torch.tanh(torch.cat([before, y], dim=-1) @ A.T)
-        asked = before if query == "previous" else state
-        scores = (asked @ W)[:, None, :] @ memory.mT * scale
-        weights = masked_softmax(scores, mask)
-        context = (weights @ (memory if values is None else values))[:, 0]
-        parts = [context, state] if order == "cs" else [state, context]
-        outputs.append(activation(torch.cat(parts, dim=-1) @ W_c.T))
-    return torch.stack(outputs, dim=1)
-
-
-def _in_two_parts(states=None, weigh=masked_softmax, combine=None):
-    """The decoder with another cell, other weights of (scores, mask), or another result of (contexts, states, W_c)."""
-
-    def attempt(inputs, state, memory, mask, A, W, W_c):
-        all_states = (states or _states)(inputs, state, A)
-        contexts = weigh(all_states @ W @ memory.mT, mask) @ memory
-        if combine is not None:
-            return combine(contexts, all_states, W_c)
-        return torch.tanh(torch.cat([contexts, all_states], dim=-1) @ W_c.T)
-
-    return attempt
-
-
-def _states(inputs, state, A, *, order="sy", activation=torch.tanh):
-    states = []
-    for y in inputs.unbind(dim=1):
-        parts = [state, y] if order == "sy" else [y, state]
-        state = activation(torch.cat(parts, dim=-1) @ A.T)
-        states.append(state)
-    return torch.stack(states, dim=1)
-
-
-def _fed_back(inputs, state, memory, mask, A, W, W_c):
-    """Raises unless W_c has as many rows as the state has components."""
-    outputs = []
-    for y in inputs.unbind(dim=1):
-        state = torch.tanh(torch.cat([state, y], dim=-1) @ A.T)
-        context = (masked_softmax((state @ W)[:, None, :] @ memory.mT, mask) @ memory)[:, 0]
-        state = torch.tanh(torch.cat([context, state], dim=-1) @ W_c.T)
-        outputs.append(state)
-    return torch.stack(outputs, dim=1)
-
-
-def _changed(w, s, m, k, *matrices, padding=False, **settings):
-    return _luong(w, s, m, None if padding else k, *matrices, **settings)
-
+WEIGHTS = "masked_softmax(scores, mask)"
+READ = "(masked_softmax((state @ W)[:, None, :] @ memory.mT, mask) @ memory)[:, 0]"
+OUTPUT = "torch.tanh(torch.cat([contexts, states], dim=-1) @ W_c.T)"
+MISTAKES = rf"""
+(scores, mask) -> (scores / scores.shape[-1] ** 0.5, mask)
+(scores, mask) -> (scores / memory.shape[-1] ** 0.5, mask)
+    You divide the scores by a root. Luong's general score is not scaled; W is learned and can have any size.
+states @ W @ memory.mT -> states @ memory.mT
+    That is Luong's dot score. The general score has a matrix: sᵀ W h.
+states @ W @ memory.mT -> states @ W.T @ memory.mT
+    Your W is transposed. The score is sᵀ W h, so the state is multiplied from the left: states @ W.
+states @ W @ memory.mT -> torch.tanh(states @ W @ memory.mT)
+states @ W @ memory.mT -> torch.tanh(states @ W) @ memory.mT
+    There is a tanh in your score. Luong's general score is sᵀ W h, without a nonlinearity.
+(scores, mask) -> (-scores, mask)
+    Your sign is wrong: the smallest scores get the largest weights.
+{WEIGHTS} -> torch.softmax(scores, dim=-1)
+    Your decoder attends to padding as well: the mask is not used.
+(scores, mask) -> (scores, mask[0])
+    You use one mask for the whole batch. Each sequence has its own padding: mask is (batch, 1, source).
+(scores, mask) -> (scores, mask[:, 0])
+    Your mask is (batch, source), which does not fit scores of shape (batch, target, source). Pass it as it is:
+    (batch, 1, source).
+(scores, mask) -> (scores, ~mask)
+    Your mask is inverted: the decoder attends to padding only. True means 'may attend'.
+{WEIGHTS} -> torch.softmax(scores.masked_fill(mask, -torch.inf), dim=-1)
+{WEIGHTS} -> torch.softmax(scores.masked_fill(mask, -1e9), dim=-1)
+    Your mask is inverted: the decoder attends to padding only. True means 'may attend', and masked_fill fills where
+    its argument is True.
+{WEIGHTS} -> torch.softmax(scores, dim=-1) * mask
+    You set masked weights to 0 after the softmax, so the others no longer sum to 1. Mask the scores instead.
+{WEIGHTS} -> torch.softmax(scores * mask, dim=-1)
+    You set masked scores to 0. exp(0) is 1, so padding still gets weight. Masked scores must be -inf.
+{WEIGHTS} -> scores * mask
+{WEIGHTS} -> scores
+    You use the scores as weights. Apply a masked softmax first.
+{WEIGHTS} -> torch.sigmoid(scores) * mask
+    Your weights are sigmoids of the scores and do not sum to 1. Apply a masked softmax.
+{WEIGHTS} -> torch.softmax(scores.masked_fill(~mask, -1e9), dim=1) * mask
+{WEIGHTS} -> torch.softmax(scores.masked_fill(~mask, -1e9), dim=1)
+{WEIGHTS} -> torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=1)
+    Your softmax runs over the target positions. The weights of one target position sum to 1 over the source: dim=-1.
+(scores, mask) -> (scores, mask, dim=0)
+    Your softmax runs over the batch. The weights of one target position sum to 1 over the source: dim=-1.
+(scores, mask) -> (0 * scores, mask)
+    Your weights are equal for all source positions. They are the masked softmax of the scores sᵀ W h.
+{WEIGHTS} @ memory -> {WEIGHTS} @ (memory @ W.T)
+    Your context vectors average projected states. W belongs to the score; the values are the states of the memory
+    themselves.
+{WEIGHTS} @ memory -> memory[torch.arange(len(memory))[:, None], {WEIGHTS}.argmax(dim=-1)]
+    Your context vectors are the hidden states that have the largest weight. They are the averages of all by the
+    weights.
+states = [] -> states, first = [], state
++ states @ W -> torch.cat([first[:, None], states[:, :-1]], dim=1) @ W
+    Your query is the previous state. That is Bahdanau's order; Luong's query is the state that has read the current
+    token.
+states = [] -> states, first = [], state
++ states @ W -> first[:, None].expand_as(states) @ W
+    The query of every step is the first hidden state in your code, so all steps have the same weights. Use the state
+    that has read the current token.
+states @ W -> states[:, -1:].expand_as(states) @ W
+    The query of every step is the last state in your code, so all steps have the same weights. Use the state of the
+    step itself.
+for y in -> first = state\nfor y in
++ [state, y] -> [first, y]
+    Each state is computed from the first one. Pass the new state on to the next step.
+states = [] -> states, state = [], 0 * state
+    You begin with a hidden state of zeros. The first hidden state is the argument state.
+[state, y] -> [y, state]
+    The order under A is [state; input]. You put the input first.
+[state, y] -> [0 * state, y]
+    The old state does not reach the new one: the state is tanh(A [state; input]).
+[state, y] -> [state, 0 * y]
+    The input does not reach the state: the state is tanh(A [state; input]).
+= torch.tanh( -> = (
+    The tanh of the cell is missing: the state is tanh(A [state; input]).
+= torch.tanh( -> = torch.relu(
+= torch.tanh( -> = torch.sigmoid(
+    The nonlinearity of the cell is another one: the state is tanh(A [state; input]).
+in inputs.unbind(dim=1) -> in [0 * inputs[:, 0], *inputs.unbind(dim=1)[:-1]]
+    Your inputs are one step late. They are shifted already: step i reads inputs[:, i].
+in inputs.unbind(dim=1) -> in [inputs[:, 0]] * inputs.shape[1]
+    Each step reads the first input. Step i reads inputs[:, i].
+in inputs.unbind(dim=1) -> in inputs.flip(1).unbind(dim=1)
+    You read the inputs from the end to the beginning. Step i reads inputs[:, i].
+states.append(state) -> state = torch.tanh(torch.cat([{READ}, state], dim=-1) @ W_c.T)\nstates.append(state)
++ return {OUTPUT} -> return states
+    You pass the attentional hidden state on as the state of the next step. The state of the cell is passed on; the
+    attentional state is an output.
+states.append(state) ->
++ state = torch.tanh( -> states.append(state)\nstate = torch.tanh(
+    Your states are one step late: they begin with the first hidden state and lack the last one. Append the state
+    after it was updated.
+[contexts, states] -> [states, contexts]
+    The order under W_c is [context; state]. You put the state first.
+[contexts, states] -> [0 * contexts, states]
+    The context vector does not reach the attentional hidden state.
+[contexts, states] -> [contexts, 0 * states]
+    The state does not reach the attentional hidden state, tanh(W_c [context; state]).
+return torch.tanh( -> return (
+    The tanh around W_c [context; state] is missing.
+return torch.tanh( -> return torch.relu(
+return torch.tanh( -> return torch.sigmoid(
+    The nonlinearity around W_c [context; state] is another one. Luong's is a tanh.
+{OUTPUT} -> states
+    These are the states. Return the attentional hidden states, tanh(W_c [context; state]).
+{OUTPUT} -> contexts
+    These are the context vectors. Return the attentional hidden states, tanh(W_c [context; state]).
+{OUTPUT} -> torch.cat([contexts, states], dim=-1)
+    You return [context; state]. Multiply it by W_c and apply a tanh.
+{OUTPUT} -> {OUTPUT}[:, -1]
+    You return the last step only. Return all steps, (batch, target, rows of W_c).
+{OUTPUT} -> {OUTPUT}.transpose(0, 1)
+    The axes of your result are (target, batch, …). Stack the steps along dim=1.
+"""
 
 EXERCISE = Exercise(
-    name="luong_decoder",
-    notebook="03_seq2seq_with_attention",
     title="Luong's decoder: update the state, then attend with it",
-    reference=_luong,
     solution=luong_decoder,
     cases=(
         Case(
@@ -112,186 +158,7 @@ EXERCISE = Exercise(
             W_c=rounded_tensor(8, 10, seed=23),
         ),
     ),
-    mistakes=(
-        Mistake(
-            "scaled",
-            lambda *a: _luong(*a, scale=1 / math.sqrt(a[1].shape[-1])),
-            "You divide the scores by √d. Luong's general score is not scaled; W is learned and can have any size.",
-        ),
-        Mistake(
-            "no_W",
-            lambda w, s, m, k, A, W, C: _luong(w, s, m, k, A, torch.eye(len(W), dtype=W.dtype), C),
-            "That is Luong's dot score. The general score has a matrix: sᵀ W h.",
-        ),
-        Mistake(
-            "inverted_mask",
-            lambda w, s, m, k, *a: _luong(w, s, m, ~k, *a),
-            "Your mask is inverted: the decoder attends to padding only. True means 'may attend'.",
-        ),
-        Mistake(
-            "no_mask",
-            lambda w, s, m, k, *a: _luong(w, s, m, None, *a),
-            "Your decoder attends to padding as well: the mask is not used.",
-        ),
-        Mistake(
-            "transposed",
-            lambda w, s, m, k, A, W, C: _luong(w, s, m, k, A, W.T, C),
-            "Your W is transposed. The score is sᵀ W h, so the state is multiplied from the left: states @ W.",
-        ),
-        Mistake(
-            "previous_state",
-            lambda *a: _luong(*a, query="previous"),
-            "Your query is the previous state. That is Bahdanau's order; Luong's query is the state that has read "
-            "the current token.",
-        ),
-        Mistake(
-            "not_carried",
-            lambda *a: _luong(*a, carried=False),
-            "Each state of yours is computed from the first one. Pass the new state on to the next step.",
-        ),
-        Mistake(
-            "state_first",
-            lambda *a: _luong(*a, order="sc"),
-            "The order under W_c is [context; state]. You put the state first.",
-        ),
-        Mistake(
-            "no_tanh",
-            lambda *a: _luong(*a, activation=lambda x: x),
-            "The tanh around W_c [context; state] is missing.",
-        ),
-        Mistake(
-            "projected_values",
-            lambda w, s, m, k, A, W, C: _luong(w, s, m, k, A, W, C, values=m @ W.T),
-            "Your context vectors average projected states. W belongs to the score; the values are the states of "
-            "the memory themselves.",
-        ),
-        Mistake(
-            "input_before_state",
-            _in_two_parts(lambda *a: _states(*a, order="ys")),
-            "The order under A is [state; input]. You put the input first.",
-        ),
-        Mistake(
-            "states_returned",
-            _in_two_parts(combine=lambda c, s, W_c: s),
-            "These are the states. Return the attentional hidden states, tanh(W_c [context; state]).",
-        ),
-        Mistake(
-            "contexts_returned",
-            _in_two_parts(combine=lambda c, s, W_c: c),
-            "These are the context vectors. Return the attentional hidden states, tanh(W_c [context; state]).",
-        ),
-        Mistake(
-            "concatenation_returned",
-            _in_two_parts(combine=lambda c, s, W_c: torch.cat([c, s], dim=-1)),
-            "You return [context; state]. Multiply it by W_c and apply a tanh.",
-        ),
-        Mistake(
-            "last_step",
-            lambda *a: _luong(*a)[:, -1],
-            "You return the last step only. Return all steps, (batch, target, rows of W_c).",
-        ),
-        Mistake(
-            "steps_first",
-            lambda *a: _luong(*a).transpose(0, 1),
-            "The numbers are right, but the axes are (target, batch, …). Stack the steps along dim=1.",
-        ),
-        Mistake(
-            "fed_back",
-            _fed_back,
-            "You pass the attentional hidden state on as the state of the next step. The state of the cell is passed on; the "
-            "attentional state is an output.",
-        ),
-        *(
-            Mistake(
-                f"over_targets_{name}",
-                _in_two_parts(weigh=weigh),
-                "Your softmax runs over the target positions. The weights of one target position sum to 1 over the source: "
-                "dim=-1.",
-            )
-            for name, weigh in {
-                "masked": lambda a, m: torch.softmax(a.masked_fill(~m, -1e9), dim=1) * m,
-                "uniform": lambda a, m: torch.softmax(a.masked_fill(~m, -1e9), dim=1),
-                "nan": lambda a, m: torch.softmax(a.masked_fill(~m, -torch.inf), dim=1),
-            }.items()
-        ),
-        Mistake(
-            "cell_without_tanh",
-            _in_two_parts(lambda *a: _states(*a, activation=lambda x: x)),
-            "The tanh of the cell is missing: the state is tanh(A [state; input]).",
-        ),
-        Mistake(
-            "after_the_softmax",
-            _in_two_parts(weigh=lambda a, m: torch.softmax(a, dim=-1) * m),
-            "You set masked weights to 0 after the softmax, so the others no longer sum to 1. Mask the scores instead.",
-        ),
-        Mistake(
-            "scores_to_zero",
-            _in_two_parts(weigh=lambda a, m: torch.softmax(a * m, dim=-1)),
-            "You set masked scores to 0. exp(0) is 1, so padding still gets weight. Masked scores must be -inf.",
-        ),
-        Mistake(
-            "no_softmax",
-            _in_two_parts(weigh=lambda a, m: a * m),
-            "You use the scores as weights. Apply a masked softmax first.",
-        ),
-        Mistake(
-            "tanh_in_score",
-            _in_two_parts(weigh=lambda a, m: masked_softmax(torch.tanh(a), m)),
-            "There is a tanh in your score. Luong's general score is sᵀ W h, without a nonlinearity.",
-        ),
-        *(
-            Mistake(
-                f"inverted_mask_{name}",
-                _in_two_parts(
-                    weigh=lambda a, m, fill=fill: torch.softmax(a.masked_fill(m, fill), dim=-1)
-                ),
-                "Your mask is inverted: the decoder attends to padding only. True means 'may attend', and masked_fill fills "
-                "where its argument is True.",
-            )
-            for name, fill in {"nan": -torch.inf, "uniform": -1e9}.items()
-        ),
-        Mistake(
-            "no_context",
-            _in_two_parts(combine=lambda c, s, W_c: torch.tanh(torch.cat([0 * c, s], -1) @ W_c.T)),
-            "The context vector does not reach the attentional hidden state.",
-        ),
-        Mistake(
-            "memory_mean",
-            _in_two_parts(weigh=lambda a, m: (m / m.sum(-1, keepdim=True)).expand_as(a)),
-            "Your weights are equal for all source positions. They are the masked softmax of the scores sᵀ W h.",
-        ),
-        *(
-            Mistake(
-                f"activation_{name}",
-                lambda *a, activation=activation: _luong(*a, activation=activation),
-                "The nonlinearity around W_c [context; state] is another one. Luong's is a tanh.",
-            )
-            for name, activation in {"relu": torch.relu, "sigmoid": torch.sigmoid}.items()
-        ),
-        *two_mistakes(
-            _changed,
-            {"padding": ({"padding": True}, "The mask is not used.")},
-            {
-                "not_carried": (
-                    {"carried": False},
-                    "The new state is not passed on to the next step.",
-                )
-            },
-            {
-                "no_outer_tanh": (
-                    {"activation": lambda x: x},
-                    "The tanh around W_c [context; state] is missing.",
-                )
-            },
-            {"state_first": ({"order": "sc"}, "The order under W_c is [context; state].")},
-            {
-                "previous_state": (
-                    {"query": "previous"},
-                    "The query is the state that has read the current token, not the one before.",
-                )
-            },
-        ),
-    ),
+    mistakes=mistakes(luong_decoder, MISTAKES),
     hints=(
         "First the loop over the inputs, which collects the states: (batch, target, hidden) after stacking.",
         "All scores at once: states @ W @ memory.mT is (batch, target, source), and mask broadcasts over target.",

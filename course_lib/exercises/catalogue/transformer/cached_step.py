@@ -1,11 +1,10 @@
 """Exercise `cached_step` of notebook 08."""
 
-from functools import partial
-
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def cached_step(x, kept, key_of, value_of):
@@ -34,10 +33,10 @@ class _Projection:
         tokens = x.numel() // x.shape[-1]  # of all sequences, in whatever form they come
         most = self._new * self._batch
         if tokens > most:
-            raise TooMuchWork(f"{self._name}: {most} tokens are new, but {tokens} came")
+            raise TooMuchWork(f"{most} tokens are new, but {tokens} came")
         self._seen += tokens
         if self._seen > most:
-            raise ProjectedTwice(f"{self._name}: {most} are new, but {self._seen} came in all")
+            raise ProjectedTwice(f"{most} tokens are new, but {self._seen} came in all")
         return x @ self._W.to(x.dtype)
 
     def __deepcopy__(self, memo):  # has counted nothing
@@ -62,30 +61,80 @@ def _decoding_case(x, past, d_head, seed):
     )
 
 
-def _cached_step(
-    x,
-    kept,
-    key_of,
-    value_of,
-    *,
-    new=lambda x, past: x[:, past:],
-    fresh=lambda k, v, new: [k(new), v(new)],
-    join=lambda kept, fresh: torch.cat([kept, fresh], dim=2),
-):
-    return join(kept, torch.stack(fresh(key_of, value_of, new(x, kept.shape[2]))))
-
-
-def _reference(x, kept, key_of, value_of):
-    """Without `kept` where it is empty, so that an answer need not have a gradient to it there."""
-    join = {} if kept.shape[2] else {"join": lambda kept, fresh: fresh}
-    return _cached_step(x, kept, key_of, value_of, **join)
-
+BOTH = "key_of(new), value_of(new)"
+JOIN = "torch.cat([kept, fresh], dim=2)"
+MISTAKES = f"""
+x[:, kept.shape[2] :] -> x
+    You project tokens whose keys and values are kept already, so no work is saved. Project x[:, kept.shape[2]:]
+    alone, and take the rest from kept.
+{BOTH} -> key_of(torch.cat([kept[0], new], dim=1)), value_of(torch.cat([kept[1], new], dim=1))
++ {JOIN} -> fresh
+{JOIN} -> torch.cat([torch.stack([key_of(kept[0]), value_of(kept[1])]), fresh], dim=2)
+    You project what is kept once more. It is keys and values already: project the new tokens, then join.
+{BOTH} -> key_of(new), key_of(new)
+    The new tokens pass twice through the same projection. Project them once with each, the keys with key_of and the
+    values with value_of, and keep the results.
+[kept, fresh] -> [fresh, kept]
+    Your new tokens come first. They are the last tokens of the sequence; a causal mask would mask the wrong ones.
+{JOIN} -> fresh
+    The new keys and values replace the old ones, and what was kept is lost. Join them: torch.cat([kept, fresh],
+    dim=2).
+x[:, kept.shape[2] :] -> x[:, -1:]
+    You project the last token alone. Several may be new: all behind the first kept.shape[2].
+x[:, kept.shape[2] :] -> x[:, -1:] if kept.shape[2] else x
+    Once something is kept, you project the last token alone. Several may be new: all behind the first kept.shape[2].
+{JOIN} -> {JOIN}[:, :, -kept.shape[2] :]
+{JOIN} -> {JOIN}[:, :, 1:]
+    You drop the oldest tokens to make room. The cache grows with the sequence: nothing is dropped.
+[kept, fresh] -> [kept[:, :, : -fresh.shape[2]], fresh]
+    Your new tokens overwrite the last ones. They come behind them.
+x[:, kept.shape[2] :] -> x[:, : x.shape[1] - kept.shape[2]]
+    You project the first tokens of x. Those are kept; the new ones are the last.
+x[:, kept.shape[2] :] -> x[:, : kept.shape[2]]
+    You project the tokens that are kept already, x[:, :past], and append them once more. The new ones come after
+    them: x[:, past:].
+kept.shape[2] : -> kept.shape[2] + 1 :
+    Off by one: the first new token is missing. The first `past` tokens are kept, so the new ones begin at index past.
+kept.shape[2] : -> kept.shape[2] - 1 :
+    Off by one: you project the last kept token again. The first `past` tokens are kept, so the new ones begin at
+    index past.
+kept.shape[2] : -> kept.shape[1] :
+    You take the size of the batch for the number of kept tokens. kept is (2, batch, past, d_head): kept.shape[2].
+kept.shape[2] : -> kept.shape[0] :
+    len(kept) is 2: keys and values. The number of kept tokens is kept.shape[2].
+kept.shape[2] : -> kept.shape[3] :
+    You take d_head for the number of kept tokens. kept is (2, batch, past, d_head): kept.shape[2].
+{JOIN} -> kept * 1
+    You return what was kept, and nothing new.
+{BOTH} -> value_of(new), key_of(new)
+    Keys and values are exchanged for the new tokens. First the key, then the value, as in kept.
+{JOIN} -> {JOIN}.flip(0)
+    You return the values first and then the keys. The keys come first, as in kept.
+[{BOTH}] -> [key_of(new)] * 2
+    Your new values are keys: value_of is never used.
+[{BOTH}] -> [value_of(new)] * 2
+    Your new keys are values: key_of is never used.
+fresh = torch.stack([{BOTH}]) -> keys = key_of(new); fresh = torch.stack([keys, value_of(keys)])
+    Your new values are made of keys. Both are made of x.
+{BOTH} -> new, new
+    You keep the vectors themselves, not projected. Then all of them must be projected at every step.
+torch.stack([{BOTH}]) -> torch.cat([{BOTH}])
+    torch.cat joins keys and values along the batch. kept has an axis for them: torch.stack gives fresh the same.
+torch.stack([{BOTH}]) -> torch.stack([{BOTH}], dim=1)
+    You stack keys and values along the second axis. In kept they are on the first: (2, batch, …).
+{JOIN} -> torch.cat([kept, fresh], dim=0)
+    You join along the axis of keys and values. kept is (2, batch, past, d_head): the tokens are its third axis,
+    dim=2.
+{JOIN} -> torch.cat([kept, fresh], dim=1)
+    You join along the batch. kept is (2, batch, past, d_head): the tokens are its third axis, dim=2.
+{JOIN} -> torch.cat([kept, fresh], dim=-1)
+    You join along the vectors. kept is (2, batch, past, d_head): the tokens are its third axis, dim=2.
+{JOIN} -> torch.cat([kept[0], fresh[0]], dim=1)
+    You return the keys alone. Keys and values are stacked: (2, batch, length, d_head).
+"""
 
 EXERCISE = Exercise(
-    name="cached_step",
-    notebook="08_transformer",
     title="One step with a KV cache",
-    reference=_reference,
     solution=cached_step,
     cases=(
         _decoding_case(rounded_tensor(1, 2, 2, seed=9), past=1, d_head=2, seed=10),
@@ -94,150 +143,7 @@ EXERCISE = Exercise(
         _decoding_case(random_tensor(2, 5, 4, seed=13), past=2, d_head=3, seed=14),
         _decoding_case(random_tensor(3, 6, 4, seed=15), past=5, d_head=3, seed=16),
     ),
-    mistakes=(
-        Mistake(
-            "all_again",
-            partial(_cached_step, new=lambda x, past: x, join=lambda kept, fresh: fresh),
-            "You project tokens whose keys and values are kept already, so no work is saved. Project "
-            "x[:, kept.shape[2]:] alone, and take the rest from kept.",
-        ),
-        Mistake(
-            "kept_again",
-            lambda x, kept, key_of, value_of: torch.stack(
-                [
-                    key_of(torch.cat([kept[0], x[:, kept.shape[2] :]], dim=1)),
-                    value_of(torch.cat([kept[1], x[:, kept.shape[2] :]], dim=1)),
-                ]
-            ),
-            "You project what is kept once more. It is keys and values already: project the new tokens, then join.",
-        ),
-        Mistake(
-            "twice",
-            partial(_cached_step, fresh=lambda k, v, new: [k(new), v(new), k(new)][:2]),
-            "The new tokens pass twice through the same projection. Project them once with each, the keys with key_of and "
-            "the values with value_of, and keep the results.",
-        ),
-        Mistake(
-            "new_in_front",
-            partial(_cached_step, join=lambda kept, fresh: torch.cat([fresh, kept], dim=2)),
-            "Your new tokens come first. They are the last tokens of the sequence; a causal mask would mask the wrong "
-            "ones.",
-        ),
-        Mistake(
-            "replaced",
-            partial(_cached_step, join=lambda kept, fresh: fresh),
-            "The new keys and values replace the old ones, and what was kept is lost. Join them: "
-            "torch.cat([kept, fresh], dim=2).",
-        ),
-        Mistake(
-            "newest_only",
-            partial(_cached_step, new=lambda x, past: x[:, -1:]),
-            "You project the last token alone. Several may be new: all behind the first kept.shape[2].",
-        ),
-        Mistake(
-            "shifted",
-            partial(
-                _cached_step,
-                join=lambda kept, fresh: torch.cat([kept, fresh], dim=2)[:, :, -kept.shape[2] :],
-            ),
-            "You drop the oldest tokens to make room. The cache grows with the sequence: nothing is dropped.",
-        ),
-        Mistake(
-            "overwritten",
-            partial(
-                _cached_step,
-                join=lambda kept, fresh: torch.cat([kept[:, :, : -fresh.shape[2]], fresh], dim=2),
-            ),
-            "Your new tokens overwrite the last ones. They come behind them.",
-        ),
-        Mistake(
-            "first_tokens",
-            partial(_cached_step, new=lambda x, past: x[:, : x.shape[1] - past]),
-            "You project the first tokens of x. Those are kept; the new ones are the last.",
-        ),
-        Mistake(
-            "nothing_new",
-            lambda x, kept, key_of, value_of: kept * 1,
-            "You return what was kept, and nothing new.",
-        ),
-        Mistake(
-            "exchanged",
-            partial(_cached_step, fresh=lambda k, v, new: [v(new), k(new)]),
-            "Keys and values are exchanged for the new tokens. First the key, then the value, as in kept.",
-        ),
-        Mistake(
-            "values_are_keys",
-            partial(_cached_step, fresh=lambda k, v, new: [(key := k(new)), key]),
-            "Your new values are keys: value_of is never used.",
-        ),
-        Mistake(
-            "values_of_keys",
-            partial(_cached_step, fresh=lambda k, v, new: [(key := k(new)), v(key)]),
-            "Your new values are made of keys. Both are made of x.",
-        ),
-        Mistake(
-            "inputs_kept",
-            partial(_cached_step, fresh=lambda k, v, new: [new, new]),
-            "You keep the vectors themselves, not projected. Then all of them must be projected at every step.",
-        ),
-        Mistake(
-            "along_the_batch",
-            partial(_cached_step, join=lambda kept, fresh: torch.cat([kept, fresh], dim=1)),
-            "You join along the batch. kept is (2, batch, past, d_head): the tokens are its third axis, dim=2.",
-        ),
-        Mistake(
-            "along_the_vectors",
-            partial(_cached_step, join=lambda kept, fresh: torch.cat([kept, fresh], dim=-1)),
-            "You join along the vectors. kept is (2, batch, past, d_head): the tokens are its third axis, dim=2.",
-        ),
-        Mistake(
-            "kept_projected_again",
-            lambda x, kept, key_of, value_of: torch.cat(
-                [
-                    torch.stack([key_of(kept[0]), value_of(kept[1])]),
-                    torch.stack([key_of(x[:, kept.shape[2] :]), value_of(x[:, kept.shape[2] :])]),
-                ],
-                dim=2,
-            ),
-            "You project what is kept once more. It is keys and values already: project the new tokens, then join.",
-        ),
-        Mistake(
-            "batch_as_past",
-            lambda x, kept, key_of, value_of: _cached_step(
-                x, kept, key_of, value_of, new=lambda x, past: x[:, kept.shape[1] :]
-            ),
-            "You take the size of the batch for the number of kept tokens. kept is (2, batch, past, d_head): kept.shape[2].",
-        ),
-        Mistake(
-            "one_missing",
-            partial(_cached_step, new=lambda x, past: x[:, past + 1 :]),
-            "Off by one: the first new token is missing. The first `past` tokens are kept, so the new ones begin at index past.",
-        ),
-        Mistake(
-            "newest_only_with_a_cache",
-            partial(_cached_step, new=lambda x, past: x[:, -1:] if past else x),
-            "Once something is kept, you project the last token alone. Several may be new: all behind the first "
-            "kept.shape[2].",
-        ),
-        Mistake(
-            "exchanged_everywhere",
-            lambda *a: _cached_step(*a).flip(0),
-            "You return the values first and then the keys. The keys come first, as in kept.",
-        ),
-        Mistake(
-            "keys_only",
-            lambda x, kept, key_of, value_of: torch.cat(
-                [kept[0], key_of(x[:, kept.shape[2] :])], 1
-            ),
-            "You return the keys alone. Keys and values are stacked: (2, batch, length, d_head).",
-        ),
-        Mistake(
-            "kept_tokens_again",
-            partial(_cached_step, new=lambda x, past: x[:, :past]),
-            "You project the tokens that are kept already, x[:, :past], and append them once more. The new ones come after them: "
-            "x[:, past:].",
-        ),
-    ),
+    mistakes=mistakes(cached_step, MISTAKES),
     hints=(
         "kept.shape[2] says how many tokens are done. Which are not?",
         "Project x[:, kept.shape[2]:], once with each projection, and stack the two: (2, batch, new, d_head).",

@@ -1,11 +1,10 @@
 """Exercise `smoothed_targets` of notebook 08."""
 
-from functools import partial
-
 import torch
 import torch.nn.functional as F
 
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def smoothed_targets(target, num_classes, smoothing, pad_id):
@@ -14,28 +13,99 @@ def smoothed_targets(target, num_classes, smoothing, pad_id):
     return smooth * (target != pad_id)[..., None]  # no target at padding
 
 
-def _smoothed(
-    target,
-    num_classes,
-    smoothing,
-    pad_id,
-    *,
-    true=lambda e, C: 1 - e + e / C,
-    others=lambda e, C: e / C,
-    padding="hidden",
-):
-    """Smoothed targets; `true` and `others` give the probability of the true class and of each other class."""
-    hot = F.one_hot(target, num_classes).bool()
-    q = torch.where(hot, true(smoothing, num_classes), others(smoothing, num_classes))
-    real = (target != pad_id)[..., None]
-    return q * real if padding == "hidden" else q
+def _reference(target, num_classes, smoothing, pad_id):
+    """From PyTorch's loss: its gradient with respect to the logits is softmax - q."""
+    logits = torch.zeros(target.numel(), num_classes, requires_grad=True)
+    options = {"ignore_index": pad_id, "label_smoothing": smoothing, "reduction": "sum"}
+    F.cross_entropy(logits, target.flatten(), **options).backward()
+    q = logits.softmax(dim=-1).detach() - logits.grad
+    return q.unflatten(0, target.shape).masked_fill((target == pad_id)[..., None], 0.0)
 
+
+MIXTURE = "(1 - smoothing) * true + smoothing / num_classes"
+REAL = "(target != pad_id)[..., None]"
+NOT_PAD = "(torch.arange(num_classes) != pad_id)"
+MISTAKES = f"""
+* true + smoothing / num_classes -> * true + smoothing / num_classes * (1 - true)
+    Your true class has 1 - ε and the others ε / C each: that sums to less than 1. The probability ε is spread over
+    all classes, the true one included, so that has 1 - ε + ε / C.
+* true + smoothing / num_classes -> * true + smoothing / (num_classes - 1) * (1 - true)
+    You spread ε over the other classes: 1 - ε and ε / (C - 1). That sums to 1 and is another convention. PyTorch and
+    Szegedy et al. (2016) spread it over all C.
+{MIXTURE} -> torch.where(true > 0, {MIXTURE}, smoothing / (num_classes - 1))
+    You mix two conventions: the true class as if ε went to all C, the others as if it went to C - 1. That sums to
+    more than 1.
+(1 - smoothing) * true -> true
+    The one-hot row keeps its weight of 1, so that the sum is more than 1. Multiply it by 1 - ε first.
+{MIXTURE} -> torch.where(true > 0, 1.0, smoothing / num_classes)
+    The true class keeps a probability of 1, and the others get ε / C on top. Multiply the true class by 1 - ε first.
+* true + smoothing -> * true - smoothing
+    You subtract the even share. Probabilities below 0 do not exist: add it.
+{MIXTURE} -> smoothing * true + (1 - smoothing) / num_classes
+    ε and 1 - ε are exchanged: almost everything is spread evenly.
+/ num_classes ->
+    Every class gets all of ε. Divide it among them: ε / C each.
+{MIXTURE} -> (1 - smoothing) * true + smoothing * (1 - true)
+    Each class but the true one gets all of ε. Divide it among all classes: ε / C each.
+/ num_classes -> / len(target)
+/ num_classes -> / target.numel()
+/ num_classes -> / target.shape[-1]
+    You divide ε by a size of target. It is spread over the classes: / num_classes.
+{MIXTURE} -> true
+    Nothing is smoothed: the true class has 1, and smoothing is never used.
+{MIXTURE} -> (1 - smoothing) * true
+    The probability ε goes to no class. Spread it: ε / C for every class.
+* true + smoothing -> * true * {REAL} + smoothing
++ smooth * {REAL} -> smooth
+    Smoothing leaks into padding: its rows get ε / C for each class, and so a loss. Set the rows to zero after
+    smoothing.
+smooth * {REAL} -> smooth
+smooth * {REAL} -> torch.where({REAL}, smooth, true)
+    The rows at padding have padding as their target. These rows are zero.
+smooth * {REAL} -> torch.where({REAL}, smooth, 1 / num_classes)
+    Your rows at padding are uniform distributions. They are zero, so that padding has no loss.
+{MIXTURE} -> torch.where(true > 0, 1 - smoothing, smoothing / (num_classes - 2)) * {NOT_PAD}
+    You give the class of padding nothing and spread ε over C - 2. The Annotated Transformer does so; PyTorch and
+    Szegedy et al. (2016) spread it over all C.
+{MIXTURE} -> ((1 - smoothing) * true + smoothing / (num_classes - 1)) * {NOT_PAD}
+    You give the class of padding nothing and spread ε over the C - 1 others. PyTorch and Szegedy et al. (2016) spread
+    it over all C.
+smooth * {REAL} -> smooth * {REAL} * {NOT_PAD}
+    You set the column of padding to zero as well, so that no row sums to 1. Only its rows are zero.
+smooth * {REAL} -> smooth * {NOT_PAD}
+    You set the column of the padding class to zero. It is the rows at padding that are zero: (target != pad_id)[...,
+    None].
+!= pad_id -> != 0
+    You take class 0 for padding. pad_id says which class it is.
+!= pad_id -> == pad_id
+    Only the rows at padding are left. They are the ones to be zero: target != pad_id is True at real tokens.
+(target != pad_id)[..., None] -> (target != pad_id)[:, None]
+(target != pad_id)[..., None] -> (target != pad_id)
+    The mask of the rows needs an axis for the classes, and it is the last one: (target != pad_id)[..., None].
+/ num_classes -> / (num_classes - 1)
+    You divide ε by C - 1 and give a share to all C classes, so that a row sums to more than 1. With the true class
+    included there are C shares: ε / C.
+smooth * {REAL} -> smooth * {REAL} / (smooth * {REAL}).sum(-1, keepdim=True)
+    You divide each row by its sum, which is 0 at padding: 0/0 is NaN. With the right shares a row sums to 1 already.
+true = F.one_hot -> smoothing = 0.1; true = F.one_hot
+    Your ε is always 0.1. It is the argument smoothing.
+F.one_hot(target, num_classes) -> F.one_hot(target)
+    Without num_classes, F.one_hot makes as many classes as the largest token needs.
+smooth * {REAL} -> (smooth * {REAL}).reshape(-1, num_classes)
+    You flatten batch and positions. The result has the shape of target, with the classes as one more axis.
+smooth * {REAL} -> (smooth * {REAL}).movedim(-1, 1)
+    Your classes are on the second axis, where F.cross_entropy takes them. Here they are on the last.
+smooth * {REAL} -> smooth * {REAL} / (target != pad_id).sum()
+    You divide by the number of real tokens. The mean is taken of the losses; each row of a real token sums to 1.
+{MIXTURE} -> 0 * true + smoothing / num_classes
+    The true class has no more than the others. It gets 1 - ε on top of its share ε / C.
+{MIXTURE} -> (1 - smoothing + smoothing / num_classes) * true
+    The true class has its share ε / C, but the other classes have none. Spread ε over all: ε / C each.
+"""
 
 EXERCISE = Exercise(
-    name="smoothed_targets",
-    notebook="08_transformer",
     title="Label smoothing as a target distribution",
-    reference=_smoothed,
+    reference=_reference,
     solution=smoothed_targets,
     cases=(
         Case(target=torch.tensor([2, 0]), num_classes=4, smoothing=0.2, pad_id=0),
@@ -47,160 +117,7 @@ EXERCISE = Exercise(
             pad_id=0,
         ),
     ),
-    mistakes=(
-        Mistake(
-            "sums_to_less",
-            partial(_smoothed, true=lambda e, C: 1 - e),
-            "Your true class has 1 - ε and the others ε / C each: that sums to less than 1. The probability ε is spread "
-            "over all classes, the true one included, so that has 1 - ε + ε / C.",
-        ),
-        Mistake(
-            "over_the_others",
-            partial(_smoothed, true=lambda e, C: 1 - e, others=lambda e, C: e / (C - 1)),
-            "You spread ε over the other classes: 1 - ε and ε / (C - 1). That sums to 1 and is another convention. "
-            "PyTorch and Szegedy et al. (2016) spread it over all C.",
-        ),
-        Mistake(
-            "mixed_conventions",
-            partial(_smoothed, others=lambda e, C: e / (C - 1)),
-            "You mix two conventions: the true class as if ε went to all C, the others as if it went to C - 1. That "
-            "sums to more than 1.",
-        ),
-        Mistake(
-            "nothing_given_away",
-            partial(_smoothed, true=lambda e, C: 1 + e / C),
-            "Every row sums to 1 + ε. Multiply the one-hot row by 1 - ε first.",
-        ),
-        Mistake(
-            "true_class_whole",
-            partial(_smoothed, true=lambda e, C: 1.0),
-            "The true class keeps a probability of 1, and the others get ε / C on top. Multiply the true class by 1 - ε first.",
-        ),
-        Mistake(
-            "subtracted",
-            partial(_smoothed, true=lambda e, C: 1 - e - e / C, others=lambda e, C: -e / C),
-            "You subtract the even share. Probabilities below 0 do not exist: add it.",
-        ),
-        Mistake(
-            "exchanged",
-            partial(_smoothed, true=lambda e, C: e + (1 - e) / C, others=lambda e, C: (1 - e) / C),
-            "ε and 1 - ε are exchanged: almost everything is spread evenly.",
-        ),
-        Mistake(
-            "not_divided",
-            partial(_smoothed, true=lambda e, C: 1.0, others=lambda e, C: e),
-            "Every class gets all of ε. Divide it among them: ε / C each.",
-        ),
-        Mistake(
-            "not_smoothed",
-            partial(_smoothed, true=lambda e, C: 1.0, others=lambda e, C: 0.0),
-            "Nothing is smoothed: the true class has 1, and smoothing is never used.",
-        ),
-        Mistake(
-            "only_the_true",
-            partial(_smoothed, true=lambda e, C: 1 - e, others=lambda e, C: 0.0),
-            "The probability ε goes to no class. Spread it: ε / C for every class.",
-        ),
-        Mistake(
-            "padding_smoothed",
-            lambda target, C, e, pad_id: (
-                (1 - e) * F.one_hot(target, C) * (target != pad_id)[..., None] + e / C
-            ),
-            "Smoothing leaks into padding: its rows get ε / C for each class, and so a loss. Set the rows to zero "
-            "after smoothing.",
-        ),
-        Mistake(
-            "padding_counted",
-            partial(_smoothed, padding="counted"),
-            "The rows at padding have padding as their target. These rows are zero.",
-        ),
-        Mistake(
-            "padding_class_left_out",
-            lambda target, C, e, pad_id: (
-                torch.where(F.one_hot(target, C).bool(), 1 - e, e / (C - 2))
-                .masked_fill(torch.arange(C) == pad_id, 0.0)
-                .masked_fill((target == pad_id)[..., None], 0.0)
-            ),
-            "You give the class of padding nothing and spread ε over C - 2. The Annotated Transformer does so; PyTorch "
-            "and Szegedy et al. (2016) spread it over all C.",
-        ),
-        Mistake(
-            "padding_class_emptied",
-            lambda *a: _smoothed(*a).masked_fill(torch.arange(a[1]) == a[3], 0.0),
-            "You set the column of padding to zero as well, so that no row sums to 1. Only its rows are zero.",
-        ),
-        Mistake(
-            "padding_class_emptied_instead",
-            lambda *a: _smoothed(*a, padding="counted").masked_fill(
-                torch.arange(a[1]) == a[3], 0.0
-            ),
-            "You set the column of the padding class to zero. It is the rows at padding that are zero: (target != "
-            "pad_id)[..., None].",
-        ),
-        Mistake(
-            "zero_is_padding",
-            lambda target, C, e, pad_id: _smoothed(target, C, e, 0),
-            "You take class 0 for padding. pad_id says which class it is.",
-        ),
-        Mistake(
-            "padding_inverted",
-            lambda target, C, e, pad_id: (
-                _smoothed(target, C, e, pad_id, padding="counted") * (target == pad_id)[..., None]
-            ),
-            "Only the rows at padding are left. They are the ones to be zero: target != pad_id is True at real tokens.",
-        ),
-        Mistake(
-            "padding_uniform",
-            lambda target, C, e, pad_id: torch.where(
-                (target != pad_id)[..., None], _smoothed(target, C, e, pad_id), 1 / C
-            ),
-            "Your rows at padding are uniform distributions. They are zero, so that padding has no loss.",
-        ),
-        Mistake(
-            "true_class_of_c_minus_1",
-            partial(
-                _smoothed, true=lambda e, C: 1 - e + e / (C - 1), others=lambda e, C: e / (C - 1)
-            ),
-            "You divide ε by C - 1 and give a share to all C classes, so that a row sums to more than 1. With the true class "
-            "included there are C shares: ε / C.",
-        ),
-        Mistake(
-            "normalised",
-            lambda *a: (q := _smoothed(*a)) / q.sum(-1, keepdim=True),
-            "You divide each row by its sum, which is 0 at padding: 0/0 is NaN. The rows sum to 1 already.",
-        ),
-        Mistake(
-            "fixed",
-            lambda target, C, e, pad_id: _smoothed(target, C, 0.1, pad_id),
-            "Your ε is always 0.1. It is the argument smoothing.",
-        ),
-        Mistake(
-            "flattened",
-            lambda *a: _smoothed(*a).reshape(-1, a[1]),
-            "You flatten batch and positions. The result has the shape of target, with the classes as one more axis.",
-        ),
-        Mistake(
-            "uniform",
-            lambda target, C, e, pad_id: (
-                torch.full((*target.shape, C), e / C) * (target != pad_id)[..., None]
-            ),
-            "The true class has no more than the others. It gets 1 - ε on top of its share ε / C.",
-        ),
-        Mistake(
-            "others_empty",
-            partial(_smoothed, others=lambda e, C: 0.0),
-            "The true class has its share ε / C, but the other classes have none. Spread ε over all: ε / C each.",
-        ),
-        Mistake(
-            "padding_one_hot",
-            lambda target, C, e, pad_id: torch.where(
-                (target != pad_id)[..., None],
-                _smoothed(target, C, e, pad_id),
-                F.one_hot(target, C).float(),
-            ),
-            "Your rows at padding have padding as their target. These rows are zero.",
-        ),
-    ),
+    mistakes=mistakes(smoothed_targets, MISTAKES),
     hints=(
         "A mixture of two rows: one-hot with weight 1 - ε, and uniform (1/C everywhere) with weight ε.",
         "F.one_hot(target, num_classes).float() is the first row. For the second a number is enough.",

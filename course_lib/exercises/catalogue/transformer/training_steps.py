@@ -1,14 +1,12 @@
 """Exercise `training_steps` of notebook 08."""
 
-from functools import partial
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.exercises.catalogue._shared import token_losses
 from course_lib.exercises.catalogue.transformer_blocks._shared import NamedFunction
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 from course_lib.training import next_token_loss
 
 
@@ -16,8 +14,8 @@ def training_steps(model, new_optimizer, batches):
     optimizer = new_optimizer(model.parameters())
     for source, target in batches:
         logits = model(source, target[:, :-1])  # (batch, target, vocabulary)
-        labels = target[:, 1:].flatten()
-        loss = F.cross_entropy(logits.flatten(0, 1), labels, ignore_index=0)
+        labels = target[:, 1:]
+        loss = F.cross_entropy(logits.mT, labels, ignore_index=0)  # classes on axis 1
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -82,29 +80,6 @@ def _optimizer(lr):
     return NamedFunction(f"SGD with lr={lr}", lambda params: _SGD(params, lr))
 
 
-def _mean(logits, labels):
-    return F.cross_entropy(logits.transpose(1, 2), labels, ignore_index=0)
-
-
-def _steps(
-    model,
-    new_optimizer,
-    batches,
-    *,
-    order="zbs",
-    inputs=lambda y: y[:, :-1],
-    labels=lambda y: y[:, 1:],
-    loss=_mean,
-    sign=1,
-):
-    optimizer = new_optimizer(model.parameters())
-    for source, target in batches:
-        value = sign * loss(model(source, inputs(target)), labels(target))
-        for action in order:
-            {"z": optimizer.zero_grad, "b": value.backward, "s": optimizer.step}[action]()
-    return model.weight.detach()
-
-
 def _reference(model, new_optimizer, batches):
     optimizer = new_optimizer([model.weight])
     for source, target in batches:
@@ -114,36 +89,114 @@ def _reference(model, new_optimizer, batches):
     return model.weight.detach()
 
 
-def _one_step(model, new_optimizer, batches):
-    optimizer = new_optimizer(model.parameters())
-    sum(_mean(model(source, y[:, :-1]), y[:, 1:]) for source, y in batches).backward()
-    optimizer.step()
-    return model.weight.detach()
-
-
-def _summed(logits, labels):
-    return (token_losses(logits, labels) * (labels != 0)).sum()
-
-
-def _smoothed_mean(logits, labels):
-    return F.cross_entropy(logits.transpose(1, 2), labels, ignore_index=0, label_smoothing=0.1)
-
-
-def _padding_of_the_inputs(model, new_optimizer, batches):
-    """Leave out the positions whose input is padding, not those whose label is."""
-    optimizer = new_optimizer(model.parameters())
-    for source, target in batches:
-        inputs, labels = target[:, :-1], target[:, 1:]
-        real = inputs != 0
-        optimizer.zero_grad()
-        F.cross_entropy(model(source, inputs)[real], labels[real]).backward()
-        optimizer.step()
-    return model.weight.detach()
-
+LOGITS = "model(source, target[:, :-1])"
+LOSS = "F.cross_entropy(logits.mT, labels, ignore_index=0)"
+EACH = 'F.cross_entropy(logits.mT, labels, ignore_index=0, reduction="none")'
+LOOP = "for source, target in batches:"
+ZERO, BACK, STEP = "optimizer.zero_grad()", "loss.backward()", "optimizer.step()"
+CLIP = "torch.nn.utils.clip_grad"
+MISTAKES = rf"""
+{ZERO} -> pass
+    The gradients are never set to zero, so each step adds the gradients of all steps before it:
+    optimizer.zero_grad().
+{ZERO}\n{BACK} -> {BACK}\n{ZERO}
+    The weight does not change: there is no gradient when step is called, or step is never called. For each batch:
+    optimizer.zero_grad(), loss.backward(), optimizer.step().
+{ZERO}\n{BACK}\n{STEP} -> {STEP}\n{BACK}
+{ZERO}\n{BACK}\n{STEP} -> {STEP}\n{ZERO}\n{BACK}
+    You step before backward: the first step has no gradients, and each later one uses old ones.
+{STEP} -> {CLIP}_norm_(model.parameters(), 1.0); {STEP}
+{STEP} -> {CLIP}_norm_(model.parameters(), 0.5); {STEP}
+{STEP} -> {CLIP}_value_(model.parameters(), 1.0); {STEP}
+{STEP} -> {CLIP}_value_(model.parameters(), 0.5); {STEP}
+    You clip the gradients. Here each step uses them as they are.
+target[:, 1:] -> target[:, :-1]
+    The label of each position is its own input token. The labels are target[:, 1:].
+target[:, :-1] -> target
++ target[:, 1:] -> target
+    Input and labels are both the whole target: nothing is shifted.
+target[:, :-1] -> target[:, 1:]
+    Each label is its own input token, because your input lacks the first token. Leave out the last one: target[:,
+    :-1].
+target[:, :-1] -> target[:, 1:]
++ target[:, 1:] -> target[:, :-1]
+    Input and labels are exchanged: the model learns the token before each input.
+target[:, :-1] -> target
+target[:, :-1] -> target
++ {LOSS} -> F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
+    Your input is the whole target, so there is one position more than there are labels. Leave out the last token:
+    target[:, :-1].
+target[:, 1:] -> target
+target[:, 1:] -> target
++ {LOSS} -> F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
+    Your labels are the whole target, so there is one more than there are positions. Leave out the first token:
+    target[:, 1:].
+{LOGITS} -> model(target[:, :-1], source)
+    The arguments of the model are exchanged: model(source, inputs).
+logits.mT -> logits
+    F.cross_entropy takes the classes on axis 1, and your logits have them on axis 2. Use logits.mT, or flatten batch
+    and positions.
+logits.mT -> logits.flatten(0, 1)
+    You flatten the logits and not the labels. F.cross_entropy needs one row of logits for each label:
+    labels.flatten().
+logits.mT, labels -> logits, labels.flatten()
+    You flatten the labels and not the logits. F.cross_entropy needs one row of logits for each label:
+    logits.flatten(0, 1).
+logits.mT -> logits.reshape(len(logits), logits.shape[2], -1)
+    You bring the classes to the second axis with view or reshape, which mixes positions and classes. Exchange the
+    axes with transpose(1, 2), or flatten batch and positions.
+, ignore_index=0 ->
+    Padding counts in your loss. Leave out the labels that are 0: ignore_index=0.
+ignore_index=0) -> ignore_index=0, reduction="none").mean()
+    Padding has no gradient, but your mean still divides by all positions. Divide by the number of labels that are not
+    padding.
+ignore_index=0) -> ignore_index=0, reduction="sum")
+    You sum the losses. Take their mean, or the step grows with the number of tokens in the batch.
+{LOSS} -> ({EACH}.sum(1) / (labels != 0).sum(1)).mean()
+    You average within each sequence and then over sequences, so a token of a short sequence counts more. Average over
+    all tokens at once.
+ignore_index=0) -> ignore_index=0, reduction="sum") / len(labels)
+    You divide the sum of the losses by the number of sequences. Divide by the number of labels that are not padding.
+ignore_index=0) -> ignore_index=0, reduction="sum") / labels.shape[1]
+    You divide the sum of the losses by the length. Divide by the number of labels that are not padding.
+, ignore_index=0 -> , reduction="sum"
+    You sum the losses, those of padding too. Take the mean over the labels that are not padding: ignore_index=0.
+{LOSS} -> F.cross_entropy(logits[target[:, :-1] != 0], labels[target[:, :-1] != 0])
+    You leave out the positions whose input is padding. What counts are the labels: at the end token the label is
+    padding, and it must not be learned.
+ignore_index=0 -> ignore_index=2
+    You leave out the labels that are 2, the end token. Padding is 0.
+logits.mT -> logits.softmax(-1).mT
+    You apply a softmax first. F.cross_entropy takes logits; it applies the softmax itself.
+F.cross_entropy( -> F.nll_loss(
+    F.nll_loss takes log-probabilities, and you give it logits. F.cross_entropy takes logits.
+ignore_index=0 -> ignore_index=0, label_smoothing=0.1
+    Your loss has label smoothing 0.1. Here it is the cross-entropy without smoothing.
+{BACK} -> (-loss).backward()
+    You go uphill: the loss grows. Its sign is wrong.
+{ZERO} -> pass
++ {STEP} -> pass
++ return model.weight -> {STEP}; return model.weight
+{STEP} -> pass
++ return model.weight -> {STEP}; return model.weight
+    You make one step after the last batch. Make one step per batch.
+{STEP} -> {STEP}; return model.weight
+    You return after the first batch. Is the return inside the loop?
+{STEP} -> {STEP}; {STEP}
+    You call optimizer.step() twice for each batch. Make one step.
+{LOOP} -> for source, target in [batch for batch in batches for _ in range(2)]:
+    You make two steps for each batch. Make one.
+{LOOP} -> for source, target in [*batches, *batches]:
+    You go through the batches twice. Make one step for each batch.
+return model.weight -> return model.weight.grad.clone()
+    You return the gradient of the last step. Return model.weight.
+return model.weight -> return loss
+    You return the loss of the last batch. Return model.weight.
+{LOOP} -> for source, target in batches[:-1]:
+    This is the weight before the last step. Return model.weight at the end, after all steps.
+"""
 
 EXERCISE = Exercise(
-    name="training_steps",
-    notebook="08_transformer",
     title="Training steps",
     reference=_reference,
     solution=training_steps,
@@ -169,151 +222,18 @@ EXERCISE = Exercise(
                 ]
             ),
         ),
-    ),
-    mistakes=(
-        Mistake(
-            "not_zeroed",
-            partial(_steps, order="bs"),
-            "The gradients are never set to zero, so each step adds the gradients of all steps before it: "
-            "optimizer.zero_grad().",
-        ),
-        Mistake(
-            "nothing_learned",
-            partial(_steps, order="bzs"),
-            "The weight does not change: there is no gradient when step is called, or step is never called. For each batch: "
-            "optimizer.zero_grad(), loss.backward(), optimizer.step().",
-        ),
-        Mistake(
-            "step_first",
-            partial(_steps, order="sb"),
-            "You step before backward: the first step has no gradients, and each later one uses old ones.",
-        ),
-        Mistake(
-            "not_shifted",
-            partial(_steps, labels=lambda y: y[:, :-1]),
-            "The label of each position is its own input token. The labels are target[:, 1:].",
-        ),
-        Mistake(
-            "whole_target",
-            partial(_steps, inputs=lambda y: y, labels=lambda y: y),
-            "Input and labels are both the whole target: nothing is shifted.",
-        ),
-        Mistake(
-            "exchanged",
-            partial(_steps, inputs=lambda y: y[:, 1:], labels=lambda y: y[:, :-1]),
-            "Input and labels are exchanged: the model learns the token before each input.",
-        ),
-        Mistake(
-            "counts_padding",
-            partial(_steps, loss=lambda logits, labels: token_losses(logits, labels).mean()),
-            "Padding counts in your loss. Leave out the labels that are 0: ignore_index=0.",
-        ),
-        Mistake(
-            "divides_by_all",
-            partial(
-                _steps,
-                loss=lambda logits, labels: (token_losses(logits, labels) * (labels != 0)).mean(),
+        Case(  # gradients longer than 1, with components beyond 1
+            model=_Model(5),
+            new_optimizer=_optimizer(0.25),
+            batches=_Batches(
+                [
+                    (torch.tensor([[3]]), torch.tensor([[1, 3, 3, 3, 3]])),
+                    (torch.tensor([[4]]), torch.tensor([[1, 4, 4, 2, 0]])),
+                ]
             ),
-            "Padding has no gradient, but your mean still divides by all positions. Divide by the number of labels that "
-            "are not padding.",
-        ),
-        Mistake(
-            "sum",
-            partial(
-                _steps,
-                loss=lambda logits, labels: (token_losses(logits, labels) * (labels != 0)).sum(),
-            ),
-            "You sum the losses. Take their mean, or the step grows with the number of tokens in the batch.",
-        ),
-        Mistake(
-            "mean_of_means",
-            partial(
-                _steps,
-                loss=lambda logits, labels: (
-                    (token_losses(logits, labels) * (labels != 0)).sum(1) / (labels != 0).sum(1)
-                ).mean(),
-            ),
-            "You average within each sequence and then over sequences, so a token of a short sequence counts more. "
-            "Average over all tokens at once.",
-        ),
-        Mistake(
-            "softmax_first",
-            partial(_steps, loss=lambda logits, labels: _mean(torch.softmax(logits, -1), labels)),
-            "You apply a softmax first. F.cross_entropy takes logits; it applies the softmax itself.",
-        ),
-        Mistake(
-            "ascent",
-            partial(_steps, sign=-1),
-            "You go uphill: the loss grows. Its sign is wrong.",
-        ),
-        Mistake(
-            "one_step",
-            _one_step,
-            "You make one step after the last batch. Make one step per batch.",
-        ),
-        Mistake(
-            "sum_by_the_batch",
-            partial(_steps, loss=lambda logits, labels: _summed(logits, labels) / len(labels)),
-            "You divide the sum of the losses by the number of sequences. Divide by the number of labels that are not padding.",
-        ),
-        Mistake(
-            "sum_by_the_length",
-            partial(_steps, loss=lambda logits, labels: _summed(logits, labels) / labels.shape[1]),
-            "You divide the sum of the losses by the length. Divide by the number of labels that are not padding.",
-        ),
-        Mistake(
-            "first_batch_only",
-            lambda model, new_optimizer, batches: _steps(model, new_optimizer, batches[:1]),
-            "You return after the first batch. Is the return inside the loop?",
-        ),
-        Mistake(
-            "smoothed",
-            partial(_steps, loss=_smoothed_mean),
-            "Your loss has label smoothing 0.1. Here it is the cross-entropy without smoothing.",
-        ),
-        Mistake(
-            "gradient",
-            lambda model, new_optimizer, batches: (
-                _steps(model, new_optimizer, batches),
-                model.weight.grad,
-            )[1],
-            "You return the gradient of the last step. Return model.weight.",
-        ),
-        Mistake(
-            "before_the_last_step",
-            lambda model, new_optimizer, batches: _steps(model, new_optimizer, batches[:-1]),
-            "This is the weight before the last step. Return model.weight at the end, after all steps.",
-        ),
-        Mistake(
-            "reshaped",
-            partial(
-                _steps,
-                loss=lambda logits, labels: F.cross_entropy(
-                    logits.reshape(len(logits), logits.shape[2], -1), labels, ignore_index=0
-                ),
-            ),
-            "You bring the classes to the second axis with view or reshape, which mixes positions and classes. Exchange the axes "
-            "with transpose(1, 2), or flatten batch and positions.",
-        ),
-        Mistake(
-            "padding_of_the_inputs",
-            _padding_of_the_inputs,
-            "You leave out the positions whose input is padding. What counts are the labels: at the end token the label is "
-            "padding, and it must not be learned.",
-        ),
-        Mistake(
-            "two_steps",
-            lambda model, new_optimizer, batches: _steps(
-                model, new_optimizer, [batch for batch in batches for _ in range(2)]
-            ),
-            "You make two steps for each batch. Make one.",
-        ),
-        Mistake(
-            "sum_with_padding",
-            partial(_steps, loss=lambda logits, labels: token_losses(logits, labels).sum()),
-            "You sum the losses, those of padding too. Take the mean over the labels that are not padding: ignore_index=0.",
         ),
     ),
+    mistakes=mistakes(training_steps, MISTAKES),
     hints=(
         "For each batch: the forward pass, the loss, then three calls on optimizer and loss. In which order?",
         "The input of the decoder is target[:, :-1], the labels are target[:, 1:]; ignore_index=0 leaves padding out.",

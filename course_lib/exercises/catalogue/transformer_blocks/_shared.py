@@ -59,17 +59,3 @@ def random_attention(size, seed, name="self-attention"):
     """The same, from x to itself: x and a mask → the output."""
     attend = random_cross_attention(size, seed)
     return NamedFunction(name, lambda x, mask=None: attend(x, x, mask))
-
-
-def standardise(x, eps, *, dim=-1, ddof=0, eps_at="inside", centred="xv", rooted=True):
-    """Standardise, with one bug or another; `centred` says where the mean is subtracted."""
-    centre = x - x.mean(dim, keepdim=True)
-    square = (centre if "v" in centred else x) ** 2
-    count = torch.ones_like(x).sum(dim, keepdim=True)
-    variance = square.sum(dim, keepdim=True) / (count - ddof)
-    std = {
-        "inside": (variance + eps).sqrt() if rooted else variance + eps,
-        "outside": variance.sqrt() + eps,
-        "nowhere": variance.sqrt(),
-    }[eps_at]
-    return (centre if "x" in centred else x) / std

@@ -1,8 +1,5 @@
 """Exercise `decoder_block` of notebook 07."""
 
-from functools import partial
-from itertools import permutations
-
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
@@ -12,7 +9,8 @@ from course_lib.exercises.catalogue.transformer_blocks._shared import (
     random_network,
     trained_norm,
 )
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 from course_lib.masks import causal_mask, padding_mask
 
 
@@ -31,64 +29,195 @@ def _decoder_parts(size, seed):
     }
 
 
-def _run_block(
-    x,
-    memory,
-    mask,
-    memory_mask,
-    self_attend,
-    cross_attend,
-    feed_forward,
-    norms,
-    *,
-    order="scn",
-    norm_of=(0, 1, 2),
-    residual="scn",
-    post="",
-    memory_norm=None,
-    hide=lambda mask, memory_mask: (mask, memory_mask),
-    query="x",
-    at_once=False,
-    inputs=(),
-    stale=False,
-    after="",
-):
-    mask, memory_mask = hide(mask, memory_mask)
-    n0, n1, n2 = (norms[number] if number is not None else (lambda x: x) for number in norm_of)
-    memory = memory if memory_norm is None else norms[memory_norm](memory)
-    steps = {
-        "s": (n0, lambda x: self_attend(x, mask)),
-        "c": (
-            n1,
-            {
-                "x": lambda x: cross_attend(x, memory, memory_mask),
-                "memory": lambda x: cross_attend(memory, x, memory_mask),
-                "memory, no mask": lambda x: cross_attend(memory, x, None),
-                "x twice": lambda x: cross_attend(x, x, memory_mask),
-                "x as memory": lambda normed: cross_attend(normed, x, memory_mask),
-                "x twice, causal": lambda x: cross_attend(x, x, mask),
-                "memory twice": lambda x: cross_attend(memory, memory, memory_mask),
-            }[query],
-        ),
-        "n": (n2, feed_forward),
-    }
-    first = x
-    for step in order:
-        norm, part = steps[step]
-        if step in post:
-            x = norm(x + part(x))
-        else:
-            change = part(norm(first if at_once or step in inputs else x))
-            x = norm(x) if step in after else x
-            x = (first if stale else x) + change if step in residual else change
-    return x
-
+SELF = "x = x + self_attend(norms[0](x), mask)"
+CROSS = "x = x + cross_attend(norms[1](x), memory, memory_mask)"
+FFN = "return x + feed_forward(norms[2](x))"
+MISTAKES = rf"""
+{SELF} -> {CROSS}
++ {CROSS} -> {SELF}
+    The order is exchanged: your cross-attention comes first. Self-attention comes first, then cross-attention.
+self_attend(norms[0](x), mask) -> cross_attend(norms[0](x), memory, memory_mask)
++ cross_attend(norms[1](x), memory, memory_mask) -> self_attend(norms[1](x), mask)
+    The order is exchanged: your cross-attention comes first, with the first norm. Self-attention comes first, then
+    cross-attention.
+{CROSS} -> x = x + feed_forward(norms[2](x))
++ {FFN} -> return x + cross_attend(norms[1](x), memory, memory_mask)
+    Your FFN comes before the cross-attention. It comes last.
+{CROSS} -> x = x + feed_forward(norms[1](x))
++ {FFN} -> return x + cross_attend(norms[2](x), memory, memory_mask)
+    Your FFN comes before the cross-attention, with the second norm. It comes last.
+{SELF} -> x = x + feed_forward(norms[2](x)); {SELF}
++ {FFN} -> return x
+    Your FFN comes first. It comes last.
+memory, memory_mask) -> norms[1](memory), memory_mask)
+memory, memory_mask) -> norms[0](memory), memory_mask)
+memory, memory_mask) -> norms[2](memory), memory_mask)
+    You normalise the memory too. The final norm of the encoder has done so once, for all blocks; here only the input
+    of the queries is normalised.
+norms[1](x), memory, memory_mask) -> x, norms[1](memory), memory_mask)
+    You normalise the memory instead of x. The memory is normalised already; x is not.
+(norms[0](x), mask) -> (norms[0](x), memory_mask)
++ memory, memory_mask) -> memory, mask)
+    The masks are exchanged: target tokens attend to later ones, and the source is masked causally. Where both have
+    the same length, no error is raised.
+memory, memory_mask) -> memory, mask)
+    Your cross-attention gets the causal mask. The whole source is known; only its padding is masked: memory_mask.
+(norms[0](x), mask) -> (norms[0](x), memory_mask)
+    Your self-attention gets memory_mask, so tokens attend to later ones. It needs mask.
+(norms[0](x), mask) -> (norms[0](x))
+    Your self-attention gets no mask: a token attends to those that come after it.
+memory, memory_mask) -> memory)
+    Your cross-attention gets no mask: it attends to the padding of the source.
+norms[1](x), memory, memory_mask) -> memory, norms[1](x), memory_mask)
+norms[1](x), memory, memory_mask) -> memory, x, memory_mask)
+norms[1](x), memory, memory_mask) -> norms[1](memory), x, memory_mask)
+norms[1](x), memory, memory_mask) -> norms[1](memory), norms[1](x), memory_mask)
+    Your queries come from the memory. They come from x: weights are (batch, target, source), and cross_attend takes x
+    first.
+norms[1](x), memory, memory_mask) -> memory, norms[1](x))
+norms[1](x), memory, memory_mask) -> norms[1](memory), x)
+    Your queries come from the memory, and its mask is left out. Queries come from x: weights are (batch, target,
+    source), and cross_attend takes x first.
+norms[1](x), memory, memory_mask) -> norms[1](x), norms[1](x), memory_mask)
+norms[1](x), memory, memory_mask) -> norms[1](x), x, memory_mask)
+    Your cross-attention takes its keys and values from x: the memory is never used.
+norms[1](x), memory, memory_mask) -> norms[1](x), norms[1](x), mask)
+norms[1](x), memory, memory_mask) -> norms[1](x), x, mask)
+cross_attend(norms[1](x), memory, memory_mask) -> self_attend(norms[1](x), mask)
+    Your second attention is a second causal self-attention: the memory is never used.
+cross_attend(norms[1](x), memory, memory_mask) -> self_attend(norms[1](x), memory_mask)
+    Your second attention is a second self-attention: the memory is never used.
+norms[1](x), memory, memory_mask) -> memory, memory, memory_mask)
+norms[1](x), memory, memory_mask) -> norms[1](memory), memory, memory_mask)
+    Your cross-attention takes queries, keys and values from the memory. The queries come from x.
+self_attend(norms[0](x), mask) -> cross_attend(norms[0](x), norms[0](x), mask)
+    You call cross_attend for the self-attention. It has projections of its own: call self_attend(…, mask).
+{SELF} -> x = norms[0](x + self_attend(x, mask))
++ {CROSS} -> x = norms[1](x + cross_attend(x, memory, memory_mask))
++ {FFN} -> return norms[2](x + feed_forward(x))
+    This is post-norm: each sum is normalised. In pre-norm the input of each sublayer is normalised.
+{SELF} -> x = norms[0](x + self_attend(x, mask))
+    Your self-attention is post-norm: its sum with x is normalised. In pre-norm its input is normalised.
+{CROSS} -> x = norms[1](x + cross_attend(x, memory, memory_mask))
+    Your cross-attention is post-norm: its sum with x is normalised. In pre-norm its input x is normalised.
+{FFN} -> return norms[2](x + feed_forward(x))
+    Your FFN is post-norm: its sum with x is normalised. In pre-norm its input is normalised.
+self_attend(norms[0](x), mask) -> norms[0](self_attend(x, mask))
++ cross_attend(norms[1](x), memory, memory_mask) -> norms[1](cross_attend(x, memory, memory_mask))
++ feed_forward(norms[2](x)) -> norms[2](feed_forward(x))
+    You normalise the output of each sublayer. In pre-norm its input is normalised.
+x = x + self_attend -> x = self_attend
++ x = x + cross_attend -> x = cross_attend
++ return x + feed_forward -> return feed_forward
+    None of the three sublayers has a residual connection: x + …
+x = x + self_attend -> x = self_attend
+    The self-attention has no residual connection: x + self_attend(…).
+x = x + cross_attend -> x = cross_attend
+    The cross-attention has no residual connection: x + cross_attend(…).
+return x + feed_forward -> return feed_forward
+    The feed-forward network has no residual connection: x + feed_forward(…).
+norms[1] -> norms[0]
++ norms[2] -> norms[0]
+    You use norms[0] three times. Each sublayer has its own norm.
+norms[0] -> norms[1]
+norms[0] -> norms[2]
+    Your self-attention uses the norm of another sublayer. Its own is norms[0].
+norms[1] -> norms[0]
+norms[1] -> norms[2]
+    Your cross-attention uses the norm of another sublayer. Its own is norms[1].
+norms[2] -> norms[0]
+norms[2] -> norms[1]
+    Your FFN uses the norm of another sublayer. Its own is norms[2].
+norms[0](x) -> x
++ norms[1](x) -> x
++ norms[2](x) -> x
+    The norms are never used.
+norms[0](x) -> x
+    The input of your self-attention is not normalised: norms[0].
+norms[1](x) -> x
+    The input x of your cross-attention is not normalised: norms[1].
+norms[2](x) -> x
+    The input of your FFN is not normalised: norms[2].
+{SELF} -> first = x; {SELF}
++ norms[1](x) -> norms[1](first)
++ norms[2](x) -> norms[2](first)
+    All three sublayers get the first x. Each continues with the sum of the one before: x = x + …
+{SELF} -> first = x; {SELF}
++ norms[1](x) -> norms[1](first)
+    The queries of your cross-attention come from the input of the block. They come from the sum after the
+    self-attention.
+{SELF} -> first = x; {SELF}
++ norms[2](x) -> norms[2](first)
+    Your FFN gets the input of the block. It continues with the sum after the cross-attention.
+{CROSS} -> second = x; {CROSS}
++ norms[2](x) -> norms[2](second)
+    Your FFN gets the sum after the self-attention. It continues with the sum after the cross-attention.
+{SELF} -> first = x; {SELF}
++ x = x + cross_attend -> x = first + cross_attend
++ return x + feed_forward -> return first + feed_forward
+    Your residual connections all start at the input of the block, so the outputs of earlier sublayers are lost from
+    the sum. Each starts at the sum before it: x = x + …
+{SELF} -> first = x; {SELF}
++ x = x + cross_attend -> x = first + cross_attend
+    The residual connection of your cross-attention starts at the input of the block, so the output of the
+    self-attention is lost from the sum. It starts at the sum before it: x = x + …
+{SELF} -> first = x; {SELF}
++ return x + feed_forward -> return first + feed_forward
+    The residual connection of your FFN starts at the input of the block, so the outputs of both attentions are lost
+    from the sum. It starts at the sum before it.
+{CROSS} -> second = x; {CROSS}
++ return x + feed_forward -> return second + feed_forward
+    The residual connection of your FFN starts at the sum after the self-attention, so the output of the
+    cross-attention is lost. It starts at the sum before it.
+{CROSS} ->
+{CROSS} ->
++ norms[2](x) -> norms[1](x)
+    The cross-attention is missing: the memory is never used. It comes between self-attention and FFN, with norms[1].
+{SELF} ->
+{SELF} ->
++ norms[1](x) -> norms[0](x)
++ norms[2](x) -> norms[1](x)
+    The self-attention is missing. It comes first, with norms[0].
+{FFN} -> return x
+    The FFN is missing. It comes last, with norms[2].
+norms[1] -> norms[2]
++ norms[2] -> norms[1]
+norms[0] -> norms[1]
++ norms[1] -> norms[0]
+norms[0] -> norms[1]
++ norms[1] -> norms[2]
++ norms[2] -> norms[0]
+norms[0] -> norms[2]
++ norms[1] -> norms[0]
++ norms[2] -> norms[1]
+norms[0] -> norms[2]
++ norms[2] -> norms[0]
+    The norms are permuted: norms[0] belongs to the self-attention, norms[1] to the cross-attention, norms[2] to the
+    FFN.
+(norms[0](x), mask) -> (norms[0](x), ~mask)
+    You invert the mask of the self-attention. The sublayers take True = may attend: pass it as it is.
+memory, memory_mask) -> memory, ~memory_mask)
+    You invert the mask of the memory. The sublayers take True = may attend: pass it as it is.
+(norms[0](x), mask) -> (norms[0](x))
++ memory, memory_mask) -> memory, mask)
+    Your cross-attention gets the mask of the self-attention, and the self-attention gets none. mask belongs to the
+    self-attention, memory_mask to the cross-attention.
+{FFN} -> return norms[2](x + feed_forward(norms[2](x)))
+    You apply a norm once more at the end. The output of a pre-norm block is a sum that is not normalised.
+x = x + self_attend -> x = norms[0](x) + self_attend
++ x = x + cross_attend -> x = norms[1](x) + cross_attend
++ return x + feed_forward -> return norms[2](x) + feed_forward
+    You add norm(x) to the output of a sublayer. The residual connection starts before the norm: add x itself.
+x = x + self_attend -> x = norms[0](x) + self_attend
+    You add norms[0](x) to the output of the self-attention. Its residual connection starts before the norm: add x.
+x = x + cross_attend -> x = norms[1](x) + cross_attend
+    You add norms[1](x) to the output of the cross-attention. Its residual connection starts before the norm: add x.
+return x + feed_forward -> return norms[2](x) + feed_forward
+    You add norms[2](x) to the output of the FFN. Its residual connection starts before the norm: add x.
+"""
 
 EXERCISE = Exercise(
-    name="decoder_block",
-    notebook="07_transformer_blocks",
     title="A decoder block: self-attention, cross-attention, FFN",
-    reference=_run_block,
     solution=decoder_block,
     cases=(
         Case(  # as many tokens in the target as in the source: no mistake raises an error
@@ -113,268 +242,7 @@ EXERCISE = Exercise(
             **_decoder_parts(4, seed=60),
         ),
     ),
-    mistakes=(
-        Mistake(
-            "cross_first",
-            partial(_run_block, order="csn"),
-            "The order is exchanged: your cross-attention comes first. Self-attention comes first, then "
-            "cross-attention.",
-        ),
-        Mistake(
-            "cross_first_with_norms",
-            partial(_run_block, order="csn", norm_of=(1, 0, 2)),
-            "The order is exchanged: your cross-attention comes first, with the first norm. Self-attention comes first, "
-            "then cross-attention.",
-        ),
-        Mistake(
-            "ffn_between",
-            partial(_run_block, order="snc"),
-            "Your FFN comes before the cross-attention. It comes last.",
-        ),
-        Mistake(
-            "ffn_between_with_norms",
-            partial(_run_block, order="snc", norm_of=(0, 2, 1)),
-            "Your FFN comes before the cross-attention, with the second norm. It comes last.",
-        ),
-        Mistake(
-            "ffn_first",
-            partial(_run_block, order="nsc"),
-            "Your FFN comes first. It comes last.",
-        ),
-        Mistake(
-            "memory_normed",
-            partial(_run_block, memory_norm=1),
-            "You normalise the memory too. The final norm of the encoder has done so once, for all blocks; here only "
-            "the input of the queries is normalised.",
-        ),
-        Mistake(
-            "only_memory_normed",
-            partial(_run_block, memory_norm=1, norm_of=(0, None, 2)),
-            "You normalise the memory instead of x. The memory is normalised already; x is not.",
-        ),
-        Mistake(
-            "masks_exchanged",
-            partial(_run_block, hide=lambda mask, memory_mask: (memory_mask, mask)),
-            "The masks are exchanged: target tokens attend to later ones, and the source is masked causally. Where both "
-            "have the same length, no error is raised.",
-        ),
-        Mistake(
-            "mask_twice",
-            partial(_run_block, hide=lambda mask, memory_mask: (mask, mask)),
-            "Your cross-attention gets the causal mask. The whole source is known; only its padding is masked: "
-            "memory_mask.",
-        ),
-        Mistake(
-            "memory_mask_twice",
-            partial(_run_block, hide=lambda mask, memory_mask: (memory_mask, memory_mask)),
-            "Your self-attention gets memory_mask, so tokens attend to later ones. It needs mask.",
-        ),
-        Mistake(
-            "no_mask",
-            partial(_run_block, hide=lambda mask, memory_mask: (None, memory_mask)),
-            "Your self-attention gets no mask: a token attends to those that come after it.",
-        ),
-        Mistake(
-            "no_memory_mask",
-            partial(_run_block, hide=lambda mask, memory_mask: (mask, None)),
-            "Your cross-attention gets no mask: it attends to the padding of the source.",
-        ),
-        Mistake(
-            "no_masks",
-            partial(_run_block, hide=lambda mask, memory_mask: (None, None)),
-            "Neither mask is passed on.",
-        ),
-        Mistake(
-            "queries_from_memory",
-            partial(_run_block, query="memory"),
-            "Your queries come from the memory. They come from x: weights are (batch, target, source), and cross_attend "
-            "takes x first.",
-        ),
-        Mistake(
-            "queries_from_memory_no_mask",
-            partial(_run_block, query="memory, no mask"),
-            "Your queries come from the memory, and its mask is left out. Queries come from x: weights are "
-            "(batch, target, source), and cross_attend takes x first.",
-        ),
-        Mistake(
-            "memory_unused",
-            partial(_run_block, query="x twice"),
-            "Your cross-attention takes its keys and values from x: the memory is never used.",
-        ),
-        Mistake(
-            "memory_unused_causal",
-            partial(_run_block, query="x twice, causal"),
-            "Your second attention is a second causal self-attention: the memory is never used.",
-        ),
-        Mistake(
-            "memory_to_itself",
-            partial(_run_block, query="memory twice"),
-            "Your cross-attention takes queries, keys and values from the memory. The queries come from x.",
-        ),
-        Mistake(
-            "post_norm",
-            partial(_run_block, post="scn"),
-            "This is post-norm: each sum is normalised. In pre-norm the input of each sublayer is normalised.",
-        ),
-        Mistake(
-            "no_residual",
-            partial(_run_block, residual=""),
-            "None of the three sublayers has a residual connection: x + …",
-        ),
-        Mistake(
-            "no_residual_self",
-            partial(_run_block, residual="cn"),
-            "The self-attention has no residual connection: x + self_attend(…).",
-        ),
-        Mistake(
-            "no_residual_cross",
-            partial(_run_block, residual="sn"),
-            "The cross-attention has no residual connection: x + cross_attend(…).",
-        ),
-        Mistake(
-            "no_residual_ffn",
-            partial(_run_block, residual="sc"),
-            "The feed-forward network has no residual connection: x + feed_forward(…).",
-        ),
-        Mistake(
-            "one_norm",
-            partial(_run_block, norm_of=(0, 0, 0)),
-            "You use norms[0] three times. Each sublayer has its own norm.",
-        ),
-        Mistake(
-            "no_norms",
-            partial(_run_block, norm_of=(None, None, None)),
-            "The norms are never used.",
-        ),
-        Mistake(
-            "cross_not_normed",
-            partial(_run_block, norm_of=(0, None, 2)),
-            "The input x of your cross-attention is not normalised: norms[1].",
-        ),
-        Mistake(
-            "ffn_not_normed",
-            partial(_run_block, norm_of=(0, 1, None)),
-            "The input of your FFN is not normalised: norms[2].",
-        ),
-        Mistake(
-            "at_once",
-            partial(_run_block, at_once=True),
-            "All three sublayers get the first x. Each continues with the sum of the one before: x = x + …",
-        ),
-        Mistake(
-            "no_cross_attention",
-            partial(_run_block, order="sn"),
-            "The cross-attention is missing: the memory is never used. It comes between self-attention and FFN, with norms[1].",
-        ),
-        Mistake(
-            "no_cross_attention_next_norm",
-            partial(_run_block, order="sn", norm_of=(0, None, 1)),
-            "The cross-attention is missing: the memory is never used. It comes between self-attention and FFN, with norms[1].",
-        ),
-        Mistake(
-            "no_self_attention",
-            partial(_run_block, order="cn"),
-            "The self-attention is missing. It comes first, with norms[0].",
-        ),
-        Mistake(
-            "no_self_attention_next_norms",
-            partial(_run_block, order="cn", norm_of=(None, 0, 1)),
-            "The self-attention is missing. It comes first, with norms[0].",
-        ),
-        Mistake(
-            "no_ffn",
-            partial(_run_block, order="sc"),
-            "The FFN is missing. It comes last, with norms[2].",
-        ),
-        *(
-            Mistake(
-                f"norms_permuted {norm_of}",
-                partial(_run_block, norm_of=norm_of),
-                "The norms are permuted: norms[0] belongs to the self-attention, norms[1] to the cross-attention, norms[2] to "
-                "the FFN.",
-            )
-            for norm_of in permutations(range(3))
-            if norm_of != (0, 1, 2)
-        ),
-        Mistake(
-            "memory_is_x",
-            partial(_run_block, query="x as memory"),
-            "Your cross-attention takes its keys and values from x: the memory is never used.",
-        ),
-        Mistake(
-            "cross_of_the_input",
-            partial(_run_block, inputs={"c"}),
-            "The queries of your cross-attention come from the input of the block. They come from the sum after the "
-            "self-attention.",
-        ),
-        Mistake(
-            "ffn_of_the_input",
-            partial(_run_block, inputs={"n"}),
-            "Your FFN gets the input of the block. It continues with the sum after the cross-attention.",
-        ),
-        Mistake(
-            "residuals_of_the_input",
-            partial(_run_block, stale=True),
-            "Your residual connections all start at the input of the block, so the outputs of earlier sublayers are lost from "
-            "the sum. Each starts at the sum before it: x = x + …",
-        ),
-        Mistake(
-            "mask_inverted",
-            partial(_run_block, hide=lambda mask, memory_mask: (~mask, memory_mask)),
-            "You invert the mask of the self-attention. The sublayers take True = may attend: pass it as it is.",
-        ),
-        Mistake(
-            "memory_mask_inverted",
-            partial(_run_block, hide=lambda mask, memory_mask: (mask, ~memory_mask)),
-            "You invert the mask of the memory. The sublayers take True = may attend: pass it as it is.",
-        ),
-        Mistake(
-            "masks_inverted",
-            partial(_run_block, hide=lambda mask, memory_mask: (~mask, ~memory_mask)),
-            "You invert both masks. The sublayers take True = may attend: pass them as they are.",
-        ),
-        Mistake(
-            "self_not_normed",
-            partial(_run_block, norm_of=(None, 1, 2)),
-            "The input of your self-attention is not normalised: norms[0].",
-        ),
-        Mistake(
-            "final_norm",
-            lambda *a: a[-1][2](_run_block(*a)),
-            "You apply a norm once more at the end. The output of a pre-norm block is a sum that is not normalised.",
-        ),
-        Mistake(
-            "residual_after_the_norm",
-            lambda x, memory, mask, memory_mask, self_attend, cross_attend, feed_forward, norms: (
-                _run_block(
-                    x,
-                    memory,
-                    mask,
-                    memory_mask,
-                    self_attend,
-                    cross_attend,
-                    feed_forward,
-                    norms,
-                    after="scn",
-                )
-            ),
-            "You add norm(x) to the output of a sublayer. The residual connection starts before the norm: add x itself.",
-        ),
-        *(
-            Mistake(
-                f"only_residual_{kept}",
-                partial(_run_block, residual=kept),
-                f"Only the {name} has a residual connection. All three sublayers need one: x + …",
-            )
-            for kept, name in (("s", "self-attention"), ("c", "cross-attention"), ("n", "FFN"))
-        ),
-        Mistake(
-            "mask_of_the_target_for_the_memory_only",
-            partial(_run_block, hide=lambda mask, memory_mask: (None, mask)),
-            "Your cross-attention gets the mask of the self-attention, and the self-attention gets none. mask belongs to the "
-            "self-attention, memory_mask to the cross-attention.",
-        ),
-    ),
+    mistakes=mistakes(decoder_block, MISTAKES),
     hints=(
         "Three times the same form: x = x + sublayer(norm(x)). In which order?",
         "Self-attention first. Cross-attention takes the queries, then the memory as it is, then its own mask.",

@@ -1,14 +1,12 @@
 """Exercise `layer_norm` of notebook 07."""
 
-from functools import partial
-
 import torch
 from torch.func import functional_call
 
 from course_lib.blocks import LayerNorm
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.catalogue.transformer_blocks._shared import standardise
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise
 
 
 def layer_norm(x, weight, bias, eps):
@@ -18,13 +16,89 @@ def layer_norm(x, weight, bias, eps):
     return normal * weight + bias
 
 
-def _layer_norm(x, weight, bias, eps, **wrong):
-    return standardise(x, eps, **wrong) * weight + bias
+VARIANCE = "((x - mean) ** 2).mean(dim=-1, keepdim=True)"
+NORMAL = "(x - mean) / torch.sqrt(variance + eps)"
+MISTAKES = rf"""
+torch.sqrt(variance + eps) -> (torch.sqrt(variance) + eps)
+    Your eps is outside the root. Add it to the variance: sqrt(variance + eps). The difference shows where the
+    components of a vector are nearly equal.
+torch.sqrt(variance + eps) -> (torch.sqrt(variance) + eps**0.5)
+    You take the roots of variance and eps one by one. The root is that of their sum: sqrt(variance + eps).
+{VARIANCE} -> x.var(dim=-1, keepdim=True)
+    Your variance is divided by d - 1, as .var() and .std() do unless told otherwise. LayerNorm divides by d:
+    correction=0.
+{VARIANCE} -> x.var(dim=-1, keepdim=True)
++ torch.sqrt(variance + eps) -> (torch.sqrt(variance) + eps)
+    You divide by .std() + eps. Two things differ: LayerNorm divides the sum of squares by d, not by d - 1, and its
+    eps is inside the root.
+torch.sqrt(variance + eps) -> torch.sqrt(torch.sqrt(variance) + eps)
+{VARIANCE} -> x.std(dim=-1, keepdim=True)
+    You take the root of the standard deviation, which is a root already. eps is added to the variance: sqrt(variance
+    + eps).
+variance + eps -> variance
+    You never use eps. A vector of equal components is divided by 0.
+torch.sqrt(variance + eps) -> (variance + eps)
+    You divide by the variance. Divide by its root.
+{NORMAL} -> (x - mean) * torch.sqrt(variance + eps)
+    You multiply by the standard deviation. Divide by it.
+variance + eps -> variance - eps
+    You subtract eps. It is added to the variance, so that the root is never that of 0.
+{VARIANCE} -> (x**2).mean(dim=-1, keepdim=True)
++ normal = (x - mean) -> normal = x
+    Your mean is never subtracted. What you have is RMSNorm.
+normal = (x - mean) -> normal = x
+    Your variance is right, but the mean stays in x: divide x - mean.
+{VARIANCE} -> (x**2).mean(dim=-1, keepdim=True)
+    You subtract the mean from x, but not inside the variance: that is the mean of (x - mean)².
+normal = (x - mean) -> normal = x - mean
+    Only the mean is divided by the standard deviation: / comes before -. Write (x - mean) in brackets.
+dim=-1 => dim=-2
+    Your mean and variance are computed over the tokens of a sentence. Each vector is normalised separately: dim=-1.
+dim=-1 => dim=0
+    Your mean and variance are computed over the batch, so a sentence depends on the others. Each vector is normalised
+    separately: dim=-1.
+dim=-1 => dim=(0, 1)
+    Your mean and variance are computed over batch and tokens, for each component: that is BatchNorm. Each vector is
+    normalised separately: dim=-1.
+dim=-1 => dim=(-2, -1)
+    Your mean and variance are those of a whole sentence. Each vector is normalised separately: dim=-1.
+dim=-1 => dim=(0, 1, 2)
+    You compute one mean and one variance of the whole tensor. Each vector has its own: dim=-1, keepdim=True.
+normal * weight + bias -> normal + weight + bias
+    You add the weight. It multiplies; the bias is added.
+normal * weight + bias -> normal * weight * bias
+    You multiply by the bias. It is added, after the weight has multiplied.
+normal * weight + bias -> normal * bias + weight
+    Weight and bias are exchanged: the weight multiplies, the bias is added.
+normal * weight + bias -> (normal + bias) * weight
+    You add the bias first, so the weight multiplies it too. Multiply by the weight, then add the bias.
+weight + bias -> weight
+    The bias is never used.
+* weight ->
+    The weight is never used.
+* weight -> * (1 + weight)
+    You multiply by 1 + weight, as Gemma's RMSNorm does. Here it is the weight itself.
+normal * weight + bias -> normal
+    The normalisation is correct. Multiply by the weight and add the bias.
+variance + eps -> variance + 1e-5
+    Your eps is always 1e-5. It is an argument.
+variance + eps -> variance + eps**2
+    You add the square of eps to the variance. Add eps itself: sqrt(variance + eps).
+** 2).mean -> ** 2).sum
+    You divide by the root of the sum of squares, so each vector gets the norm 1. The variance is their mean: divided
+    by d.
+{NORMAL} -> x - mean
+    You subtract the mean, but do not divide by the standard deviation: sqrt(variance + eps).
+{NORMAL} -> (x - mean) / ((x - mean).abs().mean(dim=-1, keepdim=True) + eps)
+    You divide by the mean of the absolute deviations. Divide by the root of the mean of their squares.
+{NORMAL} -> x / torch.sqrt(variance + eps) - mean
+    You subtract the mean after the division. Subtract it first: (x - mean) / sqrt(variance + eps).
+weight + bias -> weight - bias
+    You subtract the bias. It is added.
+"""
 
 
 EXERCISE = Exercise(
-    name="layer_norm",
-    notebook="07_transformer_blocks",
     title="Layer normalisation by hand",
     reference=lambda x, weight, bias, eps: functional_call(
         LayerNorm(len(weight), eps), {"weight": weight, "bias": bias}, (x,)
@@ -50,147 +124,7 @@ EXERCISE = Exercise(
             eps=1e-5,
         ),
     ),
-    mistakes=(
-        Mistake(
-            "eps_outside",
-            partial(_layer_norm, eps_at="outside"),
-            "Your eps is outside the root. Add it to the variance: sqrt(variance + eps). The difference shows where the "
-            "components of a vector are nearly equal.",
-        ),
-        Mistake(
-            "unbiased",
-            partial(_layer_norm, ddof=1),
-            "Your variance is divided by d - 1, as .var() and .std() do unless told otherwise. LayerNorm divides "
-            "by d: correction=0.",
-        ),
-        Mistake(
-            "unbiased_and_eps_outside",
-            partial(_layer_norm, ddof=1, eps_at="outside"),
-            "You divide by .std() + eps. Two things differ: LayerNorm divides the sum of squares by d, not by d - 1, "
-            "and its eps is inside the root.",
-        ),
-        Mistake(
-            "no_eps",
-            partial(_layer_norm, eps_at="nowhere"),
-            "You never use eps. A vector of equal components is divided by 0.",
-        ),
-        Mistake(
-            "not_rooted",
-            partial(_layer_norm, rooted=False),
-            "You divide by the variance. Divide by its root.",
-        ),
-        Mistake(
-            "root_mean_square",
-            partial(_layer_norm, centred=""),
-            "Your mean is never subtracted. What you have is RMSNorm.",
-        ),
-        Mistake(
-            "mean_left_in_x",
-            partial(_layer_norm, centred="v"),
-            "Your variance is right, but the mean stays in x: divide x - mean.",
-        ),
-        Mistake(
-            "mean_left_in_variance",
-            partial(_layer_norm, centred="x"),
-            "You subtract the mean from x, but not inside the variance: that is the mean of (x - mean)².",
-        ),
-        Mistake(
-            "over_tokens",
-            partial(_layer_norm, dim=-2),
-            "Your mean and variance are computed over the tokens of a sentence. Each vector is normalised separately: "
-            "dim=-1.",
-        ),
-        Mistake(
-            "over_batch",
-            partial(_layer_norm, dim=0),
-            "Your mean and variance are computed over the batch, so a sentence depends on the others. Each vector is "
-            "normalised separately: dim=-1.",
-        ),
-        Mistake(
-            "batch_norm",
-            partial(_layer_norm, dim=(0, 1)),
-            "Your mean and variance are computed over batch and tokens, for each component: that is BatchNorm. Each "
-            "vector is normalised separately: dim=-1.",
-        ),
-        Mistake(
-            "whole_sentence",
-            partial(_layer_norm, dim=(-2, -1)),
-            "Your mean and variance are those of a whole sentence. Each vector is normalised separately: dim=-1.",
-        ),
-        Mistake(
-            "everything",
-            partial(_layer_norm, dim=(0, 1, 2)),
-            "You compute one mean and one variance of the whole tensor. Each vector has its own: dim=-1, keepdim=True.",
-        ),
-        Mistake(
-            "weight_added",
-            lambda x, w, b, eps: standardise(x, eps) + w + b,
-            "You add the weight. It multiplies; the bias is added.",
-        ),
-        Mistake(
-            "bias_multiplied",
-            lambda x, w, b, eps: standardise(x, eps) * w * b,
-            "You multiply by the bias. It is added, after the weight has multiplied.",
-        ),
-        Mistake(
-            "exchanged",
-            lambda x, w, b, eps: standardise(x, eps) * b + w,
-            "Weight and bias are exchanged: the weight multiplies, the bias is added.",
-        ),
-        Mistake(
-            "bias_first",
-            lambda x, w, b, eps: (standardise(x, eps) + b) * w,
-            "You add the bias first, so the weight multiplies it too. Multiply by the weight, then add the bias.",
-        ),
-        Mistake(
-            "no_bias",
-            lambda x, w, b, eps: standardise(x, eps) * w,
-            "The bias is never used.",
-        ),
-        Mistake(
-            "no_weight",
-            lambda x, w, b, eps: standardise(x, eps) + b,
-            "The weight is never used.",
-        ),
-        Mistake(
-            "neither",
-            lambda x, w, b, eps: standardise(x, eps),
-            "The normalisation is correct. Multiply by the weight and add the bias.",
-        ),
-        Mistake(
-            "eps_fixed",
-            lambda x, w, b, eps: _layer_norm(x, w, b, 1e-5),
-            "Your eps is always 1e-5. It is an argument.",
-        ),
-        Mistake(
-            "eps_squared",
-            lambda x, w, b, eps: _layer_norm(x, w, b, eps**2),
-            "You add the square of eps to the variance. Add eps itself: sqrt(variance + eps).",
-        ),
-        Mistake(
-            "sum_of_squares",
-            lambda x, w, b, eps: _layer_norm(x, w, b, eps, ddof=x.shape[-1] - 1),
-            "You divide by the root of the sum of squares, so each vector gets the norm 1. The variance is their mean: "
-            "divided by d.",
-        ),
-        Mistake(
-            "mean_alone",
-            lambda x, w, b, eps: (x - x.mean(-1, keepdim=True)) * w + b,
-            "You subtract the mean, but do not divide by the standard deviation: sqrt(variance + eps).",
-        ),
-        Mistake(
-            "mean_of_absolute_values",
-            lambda x, w, b, eps: (
-                (c := x - x.mean(-1, keepdim=True)) / (c.abs().mean(-1, keepdim=True) + eps) * w + b
-            ),
-            "You divide by the mean of the absolute deviations. Divide by the root of the mean of their squares.",
-        ),
-        Mistake(
-            "bias_subtracted",
-            lambda x, w, b, eps: standardise(x, eps) * w - b,
-            "You subtract the bias. It is added.",
-        ),
-    ),
+    mistakes=mistakes(layer_norm, MISTAKES),
     hints=(
         "Four steps: the mean of each vector, its variance, normalise, then weight and bias. Which axis is a vector?",
         "mean = x.mean(dim=-1, keepdim=True). The variance is the mean of (x - mean) ** 2 along the same axis.",
