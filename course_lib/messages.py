@@ -20,8 +20,8 @@ PICTURE = {
 RESET = "Reset"
 PICTURE_HELP = "Point at the picture to read exact values. By keyboard: ← → move, ↑ ↓ change row or panel, Esc ends."
 PICTURE_CHOOSE = (
-    "Point at the picture to read exact values; click a cell to open it. By keyboard: the arrow keys move from "
-    "cell to cell and open them, Esc ends."
+    "Point at the picture to read exact values; click a row, a cell, a head or a word to choose it. By keyboard: the "
+    "arrow keys move and choose, Esc ends."
 )
 CANNOT_DRAW = (
     "This setting cannot be drawn: {reason}. The picture still shows the last one that could."

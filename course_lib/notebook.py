@@ -67,7 +67,19 @@ def show(figure: Figure, summary: str, *, name: str = "figure", approximate: boo
         if axes.collections:  # seaborn turns the names of a heat map's rows, even single digits
             axes.tick_params(axis="y", labelrotation=0)
     live = LiveFigure(figure, drawn_panels(figure))
+    if _shares_an_axis(figure):  # the numbers stand beside the first panel only
+        live.cuts = []
     display(Picture(live, summary, name=name, approximate=approximate))
+
+
+def _shares_an_axis(figure: Figure) -> bool:
+    """Whether panels side by side share their y axis and only the first has its numbers."""
+    return any(
+        axes.get_shared_y_axes().joined(axes, other)
+        and axes.get_position().x0 != other.get_position().x0
+        for axes in figure.axes
+        for other in figure.axes
+    )
 
 
 def show_lines(

@@ -42,6 +42,7 @@ from course_lib.plots.lines import LinesPanel
 from course_lib.plots.links import LinksPanel
 from course_lib.plots.ngrams import NgramsPanel
 from course_lib.plots.rotations import RotationsPanel
+from course_lib.plots.sentence_pair import SentencePairPanel
 from course_lib.plots.signed_map import SignedMapPanel
 from course_lib.plots.stems import StemsPanel
 from course_lib.plots.still import bar_plot, line_plot
@@ -65,6 +66,7 @@ __all__ = [
     "LinksPanel",
     "NgramsPanel",
     "RotationsPanel",
+    "SentencePairPanel",
     "SignedMapPanel",
     "StemsPanel",
     "TilesPanel",

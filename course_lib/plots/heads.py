@@ -28,12 +28,20 @@ class HeadsPanel(Panel):
         most: the largest number of heads.
         title: above the panel.
         colours: a matplotlib colour map, or its name.
+        chooses: the control that a click on a thumbnail sets to its number.
     """
 
     def __init__(
-        self, axes: Axes, most: int, *, title: str = "", colours: Colormap | str = "viridis"
+        self,
+        axes: Axes,
+        most: int,
+        *,
+        title: str = "",
+        colours: Colormap | str = "viridis",
+        chooses: str | None = None,
     ) -> None:
         super().__init__(axes)
+        self.chooses = None, chooses
         self.weights, self.notes, self.head = np.zeros((1, 1, 1)), [""], 0
         self._columns = math.ceil(math.sqrt(most)) if most > 4 else most
         self._columns = 4 if 4 < most <= _MOST_NAMED else self._columns
@@ -87,6 +95,30 @@ class HeadsPanel(Panel):
     def data(self) -> dict:
         """The weights, and the framed head."""
         return {"weight": self.weights, "head": [self.head]}
+
+    def regions(self) -> list[dict]:
+        """The largest weight of each head, a region for each row of thumbnails, if a click chooses one."""
+        if not any(self.chooses):
+            return []
+        left, top, right, bottom = self._box()
+        across, down = self._size[1], self._size[0]
+        regions = []
+        for first in range(0, len(self.weights), self._columns):
+            row = self.weights[first : first + self._columns]
+            y = first // self._columns * self._step
+            box = [
+                left,
+                top + (bottom - top) * y / down,
+                left + (right - left) * len(row) * (_TILE + _GAP) / across,
+                top + (bottom - top) * (y + self._step) / down,
+            ]
+            heads = [str(first + number) for number in range(len(row))]
+            largest = row.reshape(1, len(row), -1).max(axis=-1)  # (1, head)
+            region = self._hover_grid(largest, box, ["weight"], heads)
+            regions.append(
+                region | {"row_name": "largest", "column_name": "head", "first": [0, first]}
+            )
+        return regions
 
 
 def _thumbnail(shares: np.ndarray) -> np.ndarray:

@@ -1,19 +1,21 @@
 """Named curves over one x axis."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from course_lib.plots.panel import Panel, rounded
+from course_lib.plots.panel import Panel, rounded, short
 from course_lib.plots.style import COLOURS, name_points, plain_log
+from course_lib.plots.tick_numbers import TickNumbers, whole_ticks
+from course_lib.plots.words import Words
 
 _STYLES = ("-", "--", "-.", ":")  # never colour alone
 
 
 class LinesPanel(Panel):
-    """Curves that can be updated by name, and a marker.
+    """Curves that can be updated by name, and a marker; beyond the limits it is an arrow at the edge, with its height.
 
     Args:
         axes: where to draw.
@@ -22,8 +24,8 @@ class LinesPanel(Panel):
         x_label, y_label, title: labels.
         log_x, log_y: logarithmic axes.
         y_limits: fixed limits of the y axis; chosen from the data where left out.
-        unit: what 1 on the x axis stands for, where that may change; `update` takes another one, and the five
-            labels of the axis, the marker and the values under the pointer follow it.
+        unit: what 1 on the x axis stands for, where that may change; `update` takes another one, and the labels
+            of the axis, whole numbers, the marker and the values under the pointer follow it.
     """
 
     def __init__(
@@ -58,22 +60,32 @@ class LinesPanel(Panel):
             axes.set_ylim(*y_limits)
         if len(lines) > 1:
             axes.legend()
-        self.artists = [*self._curves.values(), self._marker]
+        # beyond the limits: at the edge, an arrow in the direction of the marker, with its height
+        self._marked: tuple[np.ndarray, np.ndarray] = (np.array([]), np.array([]))
+        self._beyond = [
+            axes.plot(
+                [],
+                [],
+                arrow,
+                color=COLOURS["second"],
+                markersize=9,
+                zorder=5,
+                transform=axes.transAxes,
+            )[0]
+            for arrow in "^v<>"
+        ]
+        self._heights = Words(axes, axes.transAxes)
+        for one in (*self._beyond, self._heights):
+            one.set_in_layout(False)
+        self.artists = [*self._curves.values(), self._marker, *self._beyond, self._heights]
         if unit is not None:
-            self._label_in_units()
+            self._ticks = TickNumbers(axes)
+            self._ticks.update(_within(x, unit), unit=unit)
+            self.static_artists = [self._ticks]
 
-    def _label_in_units(self) -> None:
-        """Give the x axis five labels that `update` can change."""
-        at = np.linspace(self.x[0], self.x[-1], 5)
-        self.axes.set_xticks(at, [""] * len(at))
-        self.axes.xaxis.labelpad = 16
-        style = {"ha": "center", "va": "top", "clip_on": False}
-        style["transform"] = self.axes.get_xaxis_transform()
-        self.static_artists = [self.axes.text(x, -0.03, "", **style) for x in at]
-
-    def static_state(self) -> tuple[str, ...]:
-        """The labels of the x axis that can change."""
-        return tuple(text.get_text() for text in self.static_artists)
+    def static_state(self) -> Hashable:
+        """What 1 on the x axis stands for, which its labels say."""
+        return self._unit
 
     def update(
         self,
@@ -85,8 +97,7 @@ class LinesPanel(Panel):
         """Update the named curves; place one or several markers; draw the `emphasise`d curve thick, the others faint."""
         if unit is not None:
             self._unit = unit
-            for text in self.static_artists:
-                text.set_text(f"{text.get_position()[0] * unit:.0f}")
+            self._ticks.update(_within(self.x, unit), unit=unit)
         for name, y in lines.items():
             self.lines[name] = y
             self._curves[name].set_ydata(y)
@@ -95,11 +106,37 @@ class LinesPanel(Panel):
                 line.set(
                     linewidth=2.4 if name == emphasise else 1, alpha=1 if name == emphasise else 0.4
                 )
-        self._marker.set_data(*map(np.atleast_1d, marker) if marker else ([], []))
+        self._mark(*map(np.atleast_1d, marker or ([], [])))
+
+    def _mark(self, x: np.ndarray, y: np.ndarray) -> None:
+        """Place the markers; pin those beyond the limits to the edge."""
+        self._marked = x, y
+        (left, right), (bottom, top) = self.axes.get_xlim(), self.axes.get_ylim()
+        tests = (y > top, y < bottom, x < left, x > right)
+        which = np.select(tests, range(4), default=4)  # for each marker
+        at = np.clip(x, left, right), np.clip(y, bottom, top)
+        self._marker.set_data(at[0][which == 4], at[1][which == 4])
+        across, up = self._shares(*at)
+        across, up = np.clip(across, 0.02, 0.98), np.clip(up, 0.03, 0.97)
+        for number, arrows in enumerate(self._beyond):
+            arrows.set_data(across[which == number], up[which == number])
+        named = [n for n in range(len(x)) if which[n] < 2]
+        self._heights.show(
+            [short(y[n]) for n in named],
+            [(across[n], up[n] + (-0.07 if which[n] == 0 else 0.07)) for n in named],
+            colour=COLOURS["second"],
+        )
+
+    def _shares(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return points as shares of the width and the height of the axes."""
+        if not len(x):
+            return x, y
+        points = self.axes.transData.transform(np.column_stack([x, y]))
+        return tuple(self.axes.transAxes.inverted().transform(points).T)
 
     def data(self) -> dict:
         """The curves, and the marker where there is one."""
-        x, y = self._marker.get_data()
+        x, y = self._marked
         marker = {"marker at": np.asarray(x) * self._unit, "height": y}
         return self.lines | (marker if len(x) else {})
 
@@ -110,3 +147,8 @@ class LinesPanel(Panel):
             shown["x"] = rounded(np.asarray(self.x) * self._unit)
             shown["limits"] = [limit * self._unit for limit in shown["limits"]]
         return shown
+
+
+def _within(x: ArrayLike, unit: float) -> list[float]:
+    """Return whole numbers for an axis on which 1 stands for `unit`."""
+    return whole_ticks(unit * float(np.min(x)), unit * float(np.max(x)))

@@ -26,10 +26,21 @@ class LinksPanel(Panel):
     Args:
         axes: where to draw.
         title: above the panel.
+        chooses: the control that a click on a query sets to its number.
+        row_name: what a query is called.
     """
 
-    def __init__(self, axes: Axes, *, title: str = "") -> None:
+    def __init__(
+        self,
+        axes: Axes,
+        *,
+        title: str = "",
+        chooses: str | None = None,
+        row_name: str = "query",
+    ) -> None:
         super().__init__(axes)
+        self._row_name = row_name
+        self.chooses = chooses, None
         self.weights, self.queries, self.keys, self.row = np.zeros((1, 1)), [""], [""], 0
         axes.set(xlim=(0, 1), ylim=(1.02, -0.02), xticks=[], yticks=[], title=title)
         axes.grid(False)
@@ -103,15 +114,29 @@ class LinksPanel(Panel):
         """The exact weights of the highlighted row, beside their keys."""
         if not self.axes.get_visible():
             return None
+        query = numbered(self.queries, self._row_name)[self.row]
+        # one column of cells, a row per key
+        region = self._column(_FROM, 1, self.weights[self.row], numbered(self.keys), query)
+        region.pop("chooses", None)
+        return region | {"row_name": "key", "column_name": self._row_name}
+
+    def regions(self) -> list[dict]:
+        """That of `hover`; before it the largest weight of each query, if a click chooses one."""
+        regions = super().regions()
+        if regions and any(self.chooses):
+            largest = self.weights.max(axis=1)
+            names = numbered(self.queries, self._row_name)
+            queries = self._column(0, _FROM, largest, names, "weight")
+            queries |= {"row_name": self._row_name, "column_name": "largest"}
+            regions.insert(0, queries | {"at": [self.row, 0]})
+        return regions
+
+    def _column(
+        self, start: float, end: float, values: np.ndarray, rows: list[str], column: str
+    ) -> dict:
+        """One column of cells between two places across the panel."""
         left, top, right, bottom = self._box()
         low, high = self.axes.get_ylim()[::-1]
         y = [top + (bottom - top) * (edge - low) / (high - low) for edge in (0, 1)]
-        box = [left + (right - left) * _FROM, y[0], right, y[1]]
-        query = numbered(self.queries)[self.row]
-        # one column of cells, a row per key
-        return self._hover_grid(
-            self.weights[self.row][:, None], box, numbered(self.keys), [query]
-        ) | {
-            "row_name": "key",
-            "column_name": "query",
-        }
+        x = [left + (right - left) * edge for edge in (start, end)]
+        return self._hover_grid(values[:, None], [x[0], y[0], x[1], y[1]], rows, [column])

@@ -35,6 +35,11 @@ class Panel:
         """Return the exact values to show under the pointer, or None if there are none."""
         return None
 
+    def regions(self) -> list[dict]:
+        """Return all regions with values under the pointer; that of `hover` unless a panel has several."""
+        region = self.hover()
+        return [] if region is None else [region]
+
     def data(self) -> dict[str, ArrayLike]:
         """Return the data drawn now, name → numbers. Tests compare its description."""
         raise NotImplementedError

@@ -24,12 +24,20 @@ class SignedMapPanel(Panel):
     Args:
         axes: where to draw.
         title, x_label, y_label: labels.
+        sides: what is drawn in blue and in orange, where both are amounts, and not numbers below and above zero.
     """
 
     def __init__(
-        self, axes: Axes, *, title: str = "", x_label: str = "", y_label: str = ""
+        self,
+        axes: Axes,
+        *,
+        title: str = "",
+        x_label: str = "",
+        y_label: str = "",
+        sides: tuple[str, str] | None = None,
     ) -> None:
         super().__init__(axes)
+        self._sides = sides
         self.values, self._row, self._largest = np.zeros((1, 1)), None, 1.0
         axes.set(xlim=(0, 1 + _RIGHT), ylim=(1, 0), xticks=[], yticks=[], title=title)
         axes.set_xlabel(x_label, labelpad=14)
@@ -68,7 +76,7 @@ class SignedMapPanel(Panel):
         words = corners or ("0", str(columns - 1), "0", str(rows - 1))
         for text, word in zip(self._corners, words, strict=True):
             text.set_text(word)
-        self._bar.show([-largest, 0, largest])
+        self._bar.show([largest if self._sides else -largest, 0, largest])
         self._line.set_visible(row is not None)
         if row is not None:
             self._line.set_ydata([(row + 0.5) / rows] * 2)
@@ -80,13 +88,20 @@ class SignedMapPanel(Panel):
 
     def data(self) -> dict:
         """The numbers, and the marked row."""
-        return {"value": self.values} | ({} if self._row is None else {"row": [self._row]})
+        shown = {"value": self.values}
+        if self._sides:
+            below = self.values < 0
+            shown = dict(zip(self._sides, (-self.values[below], self.values[~below]), strict=True))
+        return shown | ({} if self._row is None else {"row": [self._row]})
 
     def hover(self) -> dict:
         """The exact number in each cell, as float32 bytes."""
         rows, columns = self.values.shape
         left, top, right, bottom = self._box()
         box = [left, top, left + (right - left) / (1 + _RIGHT), bottom]
-        return self._hover_grid(
-            self.values, box, list(map(str, range(rows))), list(map(str, range(columns)))
-        )
+        names = list(map(str, range(rows))), list(map(str, range(columns)))
+        if not self._sides:
+            return self._hover_grid(self.values, box, *names)
+        texts = [[self._sides[int(value >= 0)] for value in row] for row in self.values]
+        region = self._hover_grid(np.abs(self.values), box, *names)
+        return region | {"text": "weight", "texts": texts}

@@ -10,6 +10,12 @@ from course_lib.plots.words import Words
 _PAD = 14  # points between the axes and the label, which leave room for the numbers
 
 
+def whole_ticks(low: float, high: float, most: int = 8) -> list[float]:
+    """Return up to about `most` multiples of 1, 2, 5, 10, 20, … from `low` to `high`."""
+    ticks = MaxNLocator(most, integer=True, steps=(1, 2, 5, 10)).tick_values(low, high)
+    return [float(tick) for tick in ticks if low <= tick <= high]
+
+
 class TickNumbers(Words):
     """Numbers along the x axis; matplotlib's own take many times as long to redraw.
 
@@ -26,15 +32,20 @@ class TickNumbers(Words):
         axes.grid(False, axis="x")
         axes.xaxis.labelpad += _PAD
 
-    def update(self, ticks: ArrayLike | None = None) -> None:
-        """Write other numbers; where left out, round numbers within the limits of the axis."""
-        low, high = sorted(self.axes.get_xlim())
+    def update(self, ticks: ArrayLike | None = None, *, unit: float = 1.0) -> None:
+        """Write other numbers.
+
+        Args:
+            ticks: where left out, round numbers within the limits of the axis.
+            unit: what 1 on the axis stands for; the numbers are multiples of it.
+        """
+        low, high = (unit * limit for limit in sorted(self.axes.get_xlim()))
         if ticks is None:
-            ticks = MaxNLocator(8, integer=True, steps=(1, 2, 5, 10)).tick_values(low, high)
+            ticks = whole_ticks(low, high)
         ticks = [tick for tick in ticks if low <= tick <= high]
         self.show(
             [f"{tick:g}" for tick in ticks],
-            [(tick, -self._below) for tick in ticks],
+            [(tick / unit, -self._below) for tick in ticks],
             size=10,
             colour=self._colour,
             hanging=True,

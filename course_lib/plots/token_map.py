@@ -17,6 +17,7 @@ from course_lib.plots.words import Words
 _LEFT, _BELOW = 0.24, 0.26  # space for the tokens, as shares of the map
 _RIGHT = 0.16  # space for the colour bar
 _MOST_PIXELS = 360
+_MOST_SENT = 4096  # weights that are sent to the browser at every step
 _FEW_CELLS = 36  # up to so many cells have their number printed
 
 
@@ -26,10 +27,21 @@ class TokenMapPanel(Panel):
     Args:
         axes: where to draw.
         title: above the map.
+        chooses: the control that a click on a row sets to its number.
+        row_name: what a row is.
     """
 
-    def __init__(self, axes: Axes, *, title: str = "") -> None:
+    def __init__(
+        self,
+        axes: Axes,
+        *,
+        title: str = "",
+        chooses: str | None = None,
+        row_name: str = "query",
+    ) -> None:
         super().__init__(axes)
+        self._row_name = row_name
+        self.chooses = chooses, None
         self.weights, self.queries, self.keys = np.zeros((1, 1)), [""], [""]
         axes.set(
             xlim=(-_LEFT, 1 + _RIGHT), ylim=(1 + _BELOW, -0.005), xticks=[], yticks=[], title=title
@@ -92,11 +104,27 @@ class TokenMapPanel(Panel):
         """The exact weight in each cell, as float32 bytes."""
         if not self.axes.get_visible():
             return None
-        return self._hover_grid(
-            self.weights, self._unit_box(), numbered(self.queries), numbered(self.keys)
-        ) | {"row_name": "query", "column_name": "key"}
+        region = self._hover_grid(
+            self.weights,
+            self._unit_box(),
+            numbered(self.queries, self._row_name),
+            numbered(self.keys),
+        ) | {"row_name": self._row_name, "column_name": "key"}
+        light = self.weights.size <= _MOST_SENT  # or every move of the frame would send them again
+        if light and any(self.chooses) and self._frame.get_visible():  # where arrow keys begin
+            row = round(self._frame.get_y() * len(self.queries))
+            region["at"] = [row, int(self.weights[row].argmax())]
+        return region
 
 
-def numbered(tokens: Sequence[str]) -> list[str]:
-    """Tokens with their positions, since a token may occur twice."""
-    return [f"{position} {token}" for position, token in enumerate(tokens)]
+def numbered(tokens: Sequence[str], side: str = "") -> list[str]:
+    """Tokens with their positions, since a token may occur twice.
+
+    One that says its position, as "5 F" does, or "head 0" on the side "head", does not get it again.
+    """
+    names = []
+    for position, token in enumerate(tokens):
+        own = token.removeprefix(f"{side} ")
+        says = own.startswith(f"{position} ") or (own != token and own == str(position))
+        names.append(own if says else f"{position} {token}")
+    return names

@@ -57,7 +57,7 @@ PICTURES: dict[str, Callable[[], bytes]] = {
     ),
     "score_explorer.svg": _explorer(lambda: score_explorer(d=64)),
     "translation_explorer.svg": _explorer(
-        lambda: translation_explorer(phrase_translator(), ENGLISH)
+        lambda: translation_explorer(phrase_translator(), ENGLISH, word=2)
     ),
     "attention.svg": _diagram(attention_diagram),
     "self_and_cross.svg": _diagram(self_and_cross_diagram),

@@ -11,10 +11,11 @@ from course_lib import messages
 from course_lib.inspection import AttentionMap, entropy, mean_distance
 from course_lib.plots import HeadsPanel, LinksPanel, TokenMapPanel, figure
 from course_lib.plots.style import STYLE
+from course_lib.plots.token_map import numbered
 from course_lib.validation import require_finite, require_one_of, require_whole
+from course_lib.widgets.clickable import ClickableFigure
 from course_lib.widgets.code import recreatable
 from course_lib.widgets.explorer import Explorer
-from course_lib.widgets.live_figure import LiveFigure
 
 _MOST_TOKENS, _MOST_HEADS = 1024, 64
 VIEWS = ("map", "lines")
@@ -38,9 +39,13 @@ def attention_explorer(
     example: int = 0,
     title: str = "Attention",
     answer: Callable[[str], str] | None = None,
+    rows: str = "query",
     approximate: bool = False,
 ) -> Explorer:
     """Step through layers, heads and queries; see the weights as a map or as lines, and all heads as thumbnails.
+
+    A click on a row of the map, or on a token on the left of the lines, chooses the query; a click on a thumbnail
+    chooses the head.
 
     Below each head are its entropy in nats, averaged over the queries, and for self-attention its mean
     distance in positions. The brightest colour is the largest weight of the layer; colours have a
@@ -56,6 +61,7 @@ def attention_explorer(
         example: which sequence of a batch.
         title: the first words of the summary.
         answer: from the typed text to an answer in the summary, such as a translation.
+        rows: what a row of the map is called, for example "head" where each head has a single query.
         approximate: as for `Explorer`; true for weights that were trained in the notebook.
 
     Raises:
@@ -84,15 +90,17 @@ def attention_explorer(
     with matplotlib.rc_context(STYLE):
         fig, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
         beside = right if most == 1 else left.figure.add_subplot(left.get_subplotspec())
-        map_ = TokenMapPanel(left, title="rows attend to columns")
+        click = {"chooses": "query", "row_name": rows}
+        map_ = TokenMapPanel(left, title="rows attend to columns", **click)
         lines = LinksPanel(
-            beside, title="the same as lines" if most == 1 else "rows attend to columns"
+            beside, title="the same as lines" if most == 1 else "rows attend to columns", **click
         )
         panels = [map_, lines]
         if most > 1:
             measures = ", ".join(["number", *_measures(layers[layer])[0]])
-            panels.append(HeadsPanel(right, most, title=f"each head: {measures}"))
-        live = LiveFigure(fig, panels)
+            title_ = f"each head: {measures}"
+            panels.append(HeadsPanel(right, most, title=title_, chooses="head"))
+        live = ClickableFigure(fig, panels)
 
     def update(
         query: int = query,
@@ -122,12 +130,19 @@ def attention_explorer(
         facts = {"text": repr(text)} if text is not None else {}
         if answered is not None:
             facts["answer"] = repr(answered(text))
-        facts |= {"layer": layer, "head": f"{head} of {len(shown.weights)}"} | measures[head]
-        return facts | {
-            "query": f"{row} {shown.queries[row]}",
-            "attends to": ", ".join(f"{n} {shown.keys[n]} ({mine[n]:.2f})" for n in largest),
-            "brightest colour": f"{brightest:.2f}",
-        }
+        facts |= {"layer": layer, "head": f"{head} of {len(shown.weights)}"}
+        if rows == "head":
+            del facts["head"]  # the map has one row for each
+        keys = numbered(shown.keys)
+        return (
+            facts
+            | measures[head]
+            | {
+                rows: numbered(shown.queries, rows)[row],
+                "attends to": ", ".join(f"{keys[n]} ({mine[n]:.2f})" for n in largest),
+                "brightest colour": f"{brightest:.2f}",
+            }
+        )
 
     def limits(text: str | None = None, layer: str = layer, **_) -> dict[str, int]:
         heads, queries, _ = read(text)[layer].weights.shape
@@ -144,7 +159,7 @@ def attention_explorer(
     if longest > 1 or text is not None:
         most_queries = max(longest, 2)  # a slider needs two positions
         controls["query"] = ipywidgets.IntSlider(
-            query, min=0, max=most_queries - 1, description="query"
+            query, min=0, max=most_queries - 1, description=rows
         )
     if most > 1:
         controls["view"] = ipywidgets.Dropdown(value=view, options=VIEWS, description="view")

@@ -118,8 +118,9 @@ def heads_explorer(
             bar="score",
             chooses=("layer", "head"),
         )
-        map_ = TokenMapPanel(right, title="the head's weights: rows attend to columns")
-        map_.chooses = ("query", None)
+        map_ = TokenMapPanel(
+            right, title="the head's weights: rows attend to columns", chooses="query"
+        )
         live = LiveFigure(fig, [cells, map_])
 
     def update(text: str, score: str, layer: int, head: int, query: int) -> dict[str, str]:

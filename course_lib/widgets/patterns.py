@@ -10,6 +10,7 @@ from torch import Tensor
 from course_lib.efficient import PATTERNS, attention_pattern, pattern_cost
 from course_lib.plots import GridPanel, LinesPanel, SignedMapPanel, figure
 from course_lib.plots.style import STYLE
+from course_lib.plots.tick_numbers import whole_ticks
 from course_lib.validation import require_finite, require_one_of, require_whole
 from course_lib.widgets.code import recreatable
 from course_lib.widgets.explorer import Explorer, short
@@ -63,7 +64,7 @@ def pattern_explorer(
     positions = list(map(str, range(length)))
     dense = _LENGTHS.astype(float) ** 2 * 4 / 2**20
     with matplotlib.rc_context(STYLE):
-        fig, axes = figure(11.4, 3.7, columns=3, width_ratios=(1, 1.25, 1.25))
+        fig, axes = figure(10.4, 3.7, columns=3, width_ratios=(1, 1.25, 1.25))
         pattern = GridPanel(
             axes[0],
             positions,
@@ -72,11 +73,15 @@ def pattern_explorer(
             limits=(-1, 1),
             write=None,
         )
-        shown = np.linspace(0, length - 1, min(_LABELS, length)).round().astype(int)
+        shown = [int(tick) for tick in whole_ticks(0, length - 1, _LABELS)]
         axes[0].set_xticks(shown, map(str, shown))
         axes[0].set_yticks(shown, map(str, shown))
         kept = SignedMapPanel(
-            axes[1], title="weights: kept (orange), lost (blue)", x_label="key", y_label="query"
+            axes[1],
+            title="weights: kept (orange), lost (blue)",
+            x_label="key",
+            y_label="query",
+            sides=("lost", "kept"),
         )
         cost = LinesPanel(
             axes[2],

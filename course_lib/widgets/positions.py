@@ -214,6 +214,7 @@ def bias_explorer(
     encoding: str | None = None,
     head: int = 0,
     query: int | None = None,
+    menu: str = "encoding",
     title: str = "Bias of the scores",
     approximate: bool = False,
 ) -> Explorer:
@@ -224,6 +225,7 @@ def bias_explorer(
         encoding: which of the biases to show; the first where left out.
         head: initial value of its slider.
         query: whose row is shown; the middle one where left out.
+        menu: what the biases are, for example "layer".
         title: the first words of the summary.
         approximate: as for `Explorer`; true for biases that were trained in the notebook.
 
@@ -280,7 +282,7 @@ def bias_explorer(
             marker=(itself, bias[head, query, itself] / largest), added=bias[head, query] / largest
         )
         return {
-            "encoding": encoding,
+            menu: encoding,
             "head": f"{head} of {len(bias)}",
             "query": str(query),
             "largest": short(largest),
@@ -290,9 +292,7 @@ def bias_explorer(
         }
 
     controls = {
-        "encoding": ipywidgets.Dropdown(
-            value=encoding, options=list(biases), description="encoding"
-        ),
+        "encoding": ipywidgets.Dropdown(value=encoding, options=list(biases), description=menu),
         "head": ipywidgets.IntSlider(head, min=0, max=most - 1, description="head"),
         "query": ipywidgets.IntSlider(query, min=0, max=queries - 1, description="query"),
     }

@@ -105,7 +105,7 @@ def reshape_explorer(
         correct = torch.equal(split, split_heads(numbers, heads)), torch.equal(merged, numbers)
         return {
             "variant": variant,
-            "step": f"{step:.1f}, {steps[after].code}",
+            "step": f"{round(step, 1):g}, {steps[after].code}",
             "shape": f"({steps[after].axes}) = {tuple(now.shape)}",
             "strides": str(now.stride()),
             "head 0 gets": " ".join(map(str, split[0].flatten().tolist())),
@@ -114,7 +114,9 @@ def reshape_explorer(
         }
 
     controls = {
-        "step": ipywidgets.FloatSlider(step, min=0, max=4, step=0.1, description="step"),
+        "step": ipywidgets.FloatSlider(
+            step, min=0, max=4, step=0.1, description="step", readout_format=".2"
+        ),
         "heads": ipywidgets.Dropdown(value=heads, options=_HEADS, description="heads"),
         "variant": ipywidgets.Dropdown(
             value=variant, options=list(VARIANTS), description="variant"

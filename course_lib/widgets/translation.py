@@ -1,20 +1,23 @@
 """The translation explorer: type a sentence, change the temperature, see the translation and its attention."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import ipywidgets
 import matplotlib
+import torch
 
 from course_lib.inspection import AttentionMap, weights_version
-from course_lib.plots import TokenMapPanel, figure
+from course_lib.plots import HeadsPanel, SentencePairPanel, TokenMapPanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.translator import PhraseTranslator
 from course_lib.validation import require_one_of, require_whole
+from course_lib.widgets.clickable import ClickableFigure
 from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.explorer import Explorer, probability
 
-_TEMPERATURES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)  # 0: greedy decoding
+# 0 is greedy decoding. The phrasebook's model is so sure that 0.5 would hardly ever sample another word.
+_TEMPERATURES = (0.0, 1.0, 1.5, 2.0, 2.5, 3.0)
 _SAMPLES = 20
 
 
@@ -23,12 +26,13 @@ def translation_explorer(
     translator: PhraseTranslator,
     text: str,
     *,
-    temperature: float = 0.0,
-    sample: int = 0,
     layer: str = "decoder 2: cross",
     head: int = 1,
+    word: int = 0,
+    temperature: float = 0.0,
+    sample: int = 8,
 ) -> Explorer:
-    """Translate a typed sentence; rows are the generated French words, columns the English words they attend to.
+    """Translate a typed sentence; click a French word or its row to see what it attends to; click a head.
 
     At temperature 0 each word is the most probable one (greedy decoding). Above 0, words are sampled, and a
     higher temperature samples improbable words more often; another `sample` uses another seed.
@@ -36,15 +40,16 @@ def translation_explorer(
     Args:
         translator: of the phrasebook.
         text: initial content of the text box.
-        temperature: 0, 0.5, 1, 1.5, 2 or 3.
-        sample: number of the sample, which is its seed; 0 to 20.
         layer, head: which cross-attention is shown.
+        word: position of the framed French token; at most the last one is framed.
+        temperature: 0, 1, 1.5, 2, 2.5 or 3.
+        sample: number of the sample, which is its seed; 0 to 20.
 
     Raises:
         ValueError: for a temperature or a sample that its slider does not have, an unknown layer or head, and
             a text that the translator refuses.
     """
-    require_whole(0, sample=sample, head=head)
+    require_whole(0, sample=sample, head=head, word=word)
     if sample > _SAMPLES:
         raise ValueError(f"sample={sample} must be at most {_SAMPLES}")
     if isinstance(temperature, bool) or temperature not in _TEMPERATURES:
@@ -62,31 +67,67 @@ def translation_explorer(
         sample = sample if temperature > 0 else 0  # greedy decoding has no seed
         return maps(text, temperature, sample, weights_version(translator.model))
 
+    @lru_cache(maxsize=64)
+    def greedy_share(text: str, temperature: float, version: int) -> float:
+        return _probability_of_greedy(translator, text, temperature)
+
     shown = translated(text, temperature, sample)
     require_one_of(shown, layer=layer)
-    if head >= len(shown[layer].weights):
-        raise ValueError(f"head={head} must be below {len(shown[layer].weights)}")
+    heads = len(shown[layer].weights)
+    if head >= heads:
+        raise ValueError(f"head={head} must be below {heads}")
     with matplotlib.rc_context(STYLE):
-        fig, axes = figure(7.2, 4.2)
-        of, _, kind = layer.replace("decoder", "Decoder layer").partition(": ")
-        title = f"{of}, {kind}-attention, head {head}: French (rows) attends to English (columns)"
-        panel = TokenMapPanel(axes, title=title)
-        live = LiveFigure(fig, [panel])
+        fig, grid = figure(10.4, 5.2, 2, 2, height_ratios=(1.15, 3.6))
+        (above, right), (below, unused) = grid
+        unused.remove()
+        right.set_subplotspec(right.get_gridspec()[:, 1])
+        pair = SentencePairPanel(
+            above, title="one French word, and the English words that it attends to", chooses="word"
+        )
+        title = "attention map: French (rows) attends to English (columns)"
+        map_ = TokenMapPanel(below, title=title, chooses="word")
+        heads_ = HeadsPanel(right, heads, title="all heads of the layer", chooses="head")
+        live = ClickableFigure(fig, [map_, pair, heads_])
 
-    def update(text: str = text, temperature: float = temperature, sample: int = sample) -> dict:
+    def update(
+        text: str, layer: str, head: int, word: int, temperature: float, sample: int
+    ) -> dict[str, str]:
         weights, queries, keys = translated(text, temperature, sample)[layer]
-        panel.update(weights[head], queries, keys, row=None, brightest=1.0)
-        return {
+        word = min(word, len(queries) - 1)
+        map_.update(weights[head], queries, keys, row=word, brightest=1.0)
+        written = _written(translator, queries)
+        special = [not one for one in written]
+        written = [one or f" {token}" for one, token in zip(written, queries, strict=True)]
+        pair.update(weights[head], queries, keys, row=word, written=written, faint=special)
+        notes = [f"head {number}" for number in range(heads)]
+        heads_.update(weights, notes, head=head, brightest=1.0)
+        mine = weights[head, word]
+        largest = mine.argsort(descending=True, stable=True)[:3].tolist()
+        facts = {
             "English": repr(text),
             "French": repr(translator.detokenize(queries)),
+            "layer": f"{layer}, head {head} of {heads}",
+            "word": f"{word} {queries[word]}",
+            "attends to": ", ".join(f"{n} {keys[n]} ({mine[n]:.2f})" for n in largest),
             "temperature": f"{temperature:g}",
-        } | ({"sample": str(sample)} if temperature > 0 else {})
+        }
+        if temperature > 0:
+            share = greedy_share(text, temperature, weights_version(translator.model))
+            facts["sample"] = str(sample)
+            facts["probability of the greedy translation"] = probability(share)
+        return facts
 
-    def limits(temperature: float, **_) -> dict[str, int | None]:
-        return {"sample": _SAMPLES if temperature > 0 else None}  # greedy decoding has no seed
+    def limits(text: str, layer: str, temperature: float, sample: int, **_) -> dict:
+        words = len(translated(text, temperature, sample)[layer].queries)
+        # greedy decoding has no seed
+        return {"word": words - 1, "sample": _SAMPLES if temperature > 0 else None}
 
+    words = len(shown[layer].queries)
     controls = {
         "text": ipywidgets.Text(value=text, description="English"),
+        "layer": ipywidgets.Dropdown(value=layer, options=[*shown], description="layer"),
+        "head": ipywidgets.IntSlider(head, min=0, max=heads - 1, description="head"),
+        "word": ipywidgets.IntSlider(word, min=0, max=max(words - 1, word, 1), description="word"),
         "temperature": ipywidgets.SelectionSlider(
             value=temperature,
             options=[(f"{t:g}", t) for t in _TEMPERATURES],
@@ -95,3 +136,21 @@ def translation_explorer(
         "sample": ipywidgets.IntSlider(sample, min=0, max=_SAMPLES, description="sample"),
     }
     return Explorer("Translation", controls, live, update, name="translation", limits=limits)
+
+
+def _written(translator: PhraseTranslator, tokens: Sequence[str]) -> list[str]:
+    """Return what each token adds to the text; nothing for a special one."""
+    texts = [translator.detokenize(tokens[:count]) for count in range(len(tokens) + 1)]
+    return [long[len(short) :] for short, long in zip(texts, texts[1:], strict=False)]
+
+
+@torch.no_grad()
+def _probability_of_greedy(translator: PhraseTranslator, text: str, t: float) -> float:
+    """Return the probability that sampling at temperature `t` gives the greedy translation."""
+    words, target = translator.words(text), translator.target
+    (french,) = translator.all([words])
+    ids = torch.tensor([target.tokens.index(token) for token in [target.bos, *french, target.eos]])
+    ids = ids[: translator.max_length + 1]  # there may be no room for the end token
+    source = translator.source.encode(words)[None]
+    log_p = (translator.model(source, ids[None, :-1])[0] / t).log_softmax(dim=-1)  # (step, token)
+    return log_p.gather(-1, ids[1:, None]).sum().exp().item()

@@ -476,7 +476,7 @@ def decoding_in_the_kernel() -> None:
             },
         ),
         "translation": (
-            translation_explorer(translator, text, temperature=0.5),
+            translation_explorer(translator, text, temperature=1.0),
             {
                 "sample": [(1 + n) % 21 for n in range(20)],
                 "temperature": [(1.0, 1.5, 2.0, 3.0, 0.0)[n % 5] for n in range(5)],

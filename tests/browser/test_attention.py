@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.helpers.gestures import ask, attends_to, point_at, regions, says, settled
+from tests.helpers.gestures import ask, attends_to, click_at, point_at, regions, says, settled
 from tests.helpers.lab import Explorer
 
 FOUR, FIVE = "04_self_and_cross_attention.ipynb", "05_multi_head_attention.ipynb"
@@ -35,7 +35,7 @@ def test_a_typed_sentence_is_read_and_the_weights_are_those_of_the_model(four):
     assert f"brightest colour {max(map(max, weights)):.2f}" in said
     explorer.press("query", "ArrowLeft", times=3)
     assert f"query 8 it; {attends_to(words, weights[8])};" in explorer.summary()
-    map_, lines = regions(screen)
+    map_, _, lines = regions(screen)
     for row, column in ((0, 0), (11, 6), (11, 1), (4, 11)):
         tip = point_at(explorer, map_, row, column)
         cell = f"query {row} {words[row]}, key {column} {words[column]}"
@@ -94,7 +94,7 @@ def test_layers_and_heads_show_the_weights_of_the_model(five):
     weights = model_says(screen, text, "layers.0", 5)
     assert "layer layers.0; head 5 of 8;" in explorer.summary()
     assert f"query 8 it; {attends_to(words, weights[8])};" in explorer.summary()
-    (map_,) = regions(screen)
+    map_, *heads = regions(screen)
     for row, column in ((0, 0), (8, 1), (11, 6), (3, 11)):
         tip = point_at(explorer, map_, row, column)
         cell = f"query {row} {words[row]}, key {column} {words[column]}"
@@ -105,17 +105,45 @@ def test_layers_and_heads_show_the_weights_of_the_model(five):
     explorer.press("query", "ArrowRight", times=3)
     weights = model_says(screen, text, "layers.1", 5)
     assert f"query 11 {words[11]}; {attends_to(words, weights[11])};" in explorer.summary()
-    (lines,) = regions(screen)
+    lines = regions(screen)[1]
     for key in (0, 6, 11):
         tip = point_at(explorer, lines, key, 0)
         assert says(tip, f"key {key} {words[key]}, query 11 {words[11]}", weights[11][key])
+
+
+def test_heads_rows_and_tokens_are_chosen_where_they_are_drawn(five):
+    screen, explorer = five
+    explorer.reset()
+    map_, above, below = regions(screen)
+    assert above["shape"] == below["shape"] == [1, 4]
+    click_at(explorer, below, 0, 2, "head 6 of 8;")
+    click_at(explorer, above, 0, 3, "head 3 of 8;")
+    assert explorer.value("head") == 3
+    click_at(explorer, map_, 2, 7, "query 2 ")
+    assert explorer.value("query") == 2
+    explorer.choose("view", "lines")
+    tokens = regions(screen)[0]
+    click_at(explorer, tokens, 9, 0, "query 9 ")
+    assert explorer.value("query") == 9 and "head 3 of 8;" in explorer.summary()
+    explorer.page.keyboard.press("ArrowUp")  # the picture has the focus
+    settled(explorer, "query 8 ")
+    screen.page.mouse.move(1, 1)
+    explorer.reset()
+
+
+def test_the_rows_of_heads_that_have_one_query_each_are_called_heads(five):
+    screen, _ = five
+    heads = Explorer(screen.page, "4 heads look up 4 letters")
+    settled(heads, "; head 0; attends to 5 F (1.00)")
+    heads.press("head", "ArrowRight")
+    assert "; head 1; " in heads.summary() and "query" not in heads.summary()
 
 
 def test_a_pointer_that_rests_on_the_picture_reads_what_is_drawn_after_a_change(five):
     screen, explorer = five
     explorer.reset()
     try:
-        (map_,) = regions(screen)
+        map_, *_ = regions(screen)
         point_at(explorer, map_, 3, 11)
         explorer.choose("view", "lines")
         assert screen.errors == []
@@ -131,9 +159,9 @@ def test_a_slider_in_tenths_comes_to_rest_on_whole_steps(five):
     reshape = Explorer(screen.page, "Splitting heads")
     for number, code in enumerate((".unflatten(-1, (heads, d_head))", ".transpose(0, 1)"), 1):
         reshape.press("step", "ArrowRight", times=10)
-        assert f"step {number}.0, " in reshape.summary() and code in reshape.summary()
+        assert f"step {number}, " in reshape.summary() and code in reshape.summary()
     reshape.press("step", "ArrowRight", times=10)
-    assert "step 3.0, .transpose(0, 1);" in reshape.summary()
+    assert "step 3, .transpose(0, 1);" in reshape.summary()
     assert "merging gives x again yes" in reshape.summary()
 
 

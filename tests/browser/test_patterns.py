@@ -1,5 +1,7 @@
 """The pattern explorer in a real JupyterLab: chosen by keyboard, read with the pointer."""
 
+import math
+
 import pytest
 
 from tests.helpers.gestures import ask, point_at, says
@@ -65,7 +67,9 @@ def test_the_pointer_reads_the_pattern_and_the_weights(opened, explorer):
         sign = 1 if abs(row - column) <= 2 else -1
         cell = f"query {row}, key {column}"
         assert says(point_at(explorer, pattern, row, column), cell, sign)
-        assert says(point_at(explorer, kept, row, column), cell, sign * weights[row][column])
+        tip, side = point_at(explorer, kept, row, column).split(" (")
+        assert says(tip, cell, weights[row][column])
+        assert side == f"weight {'kept' if sign > 0 else 'lost'})"
 
 
 def test_a_control_without_effect_cannot_be_moved(explorer):
@@ -74,6 +78,18 @@ def test_a_control_without_effect_cannot_be_moved(explorer):
     assert "pattern causal; scores 136 of 256 (53.1 %);" in before
     explorer.choose("pattern", "sliding_window")
     assert "window 2;" in explorer.summary()
+
+
+def test_the_pointer_reads_lengths_as_whole_numbers(opened, explorer):
+    cost = ask(opened, "explorer.picture.hover[2]")
+    (left, top, right, bottom), limits = cost["box"], [math.log(one) for one in cost["limits"]]
+    picture = explorer.image.bounding_box()
+    for length in (2048, 8192, 65536):
+        share = (math.log(length) - limits[0]) / (limits[1] - limits[0])
+        x = picture["x"] + (left + share * (right - left)) * picture["width"]
+        explorer.page.mouse.move(x, picture["y"] + (top + bottom) / 2 * picture["height"])
+        assert explorer.tip().startswith(f"length of the sequence {length}: ")
+    opened.page.mouse.move(1, 1)
 
 
 def test_nothing_left_this_machine_and_nothing_complained(opened):

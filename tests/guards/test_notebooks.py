@@ -94,6 +94,13 @@ def text_of(output):
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS)
+def test_every_picture_fits_into_a_cell_of_a_window_of_1500_pixels(path):
+    outputs = [output for cell in code_cells(path) for output in cell.outputs]
+    sizes = [output.get("metadata", {}).get("image/png", {}) for output in outputs]
+    assert max((size.get("width", 0) for size in sizes), default=0) <= 1068
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS)
 def test_no_verdict_on_a_time_is_compared(path):
     """A busy machine may give another one."""
     for number, cell in enumerate(code_cells(path), start=1):

@@ -35,6 +35,14 @@ def point_at(explorer, region, row, column):
     return explorer.tip()
 
 
+def click_at(explorer, region, row, column, words):
+    """Click the middle of a cell, and wait until the line below the picture holds `words`."""
+    point_at(explorer, region, row, column)
+    explorer.page.mouse.down()
+    explorer.page.mouse.up()
+    settled(explorer, words)
+
+
 def regions(screen):
     return ask(
         screen, "[{'box': one['box'], 'shape': one['shape']} for one in explorer.picture.hover]"

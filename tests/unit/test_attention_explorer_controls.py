@@ -8,9 +8,12 @@ import torch
 
 from course_lib.plots.words import _outline
 from course_lib.widgets import AttentionMap, attention_explorer
+from course_lib.widgets.attention import VIEWS
 from tests.helpers.attention_explorers import (
     WORDS,
     Reader,
+    box_of,
+    box_of_word,
     facts,
     random_weights,
     two_layers,
@@ -49,8 +52,10 @@ def test_each_control_changes_what_it_should_and_nothing_else():
             view == "map",
             view == "lines",
         ]
-        assert len(explorer.picture.hover) == 1, "what is hidden cannot be read off"
-        assert move("query", 9) == ({"query", "attends to"}, True, False, view == "lines")
+        first = [one["row_name"] for one in explorer.picture.hover]
+        shown = ["query"] if view == "map" else ["query", "key"]
+        assert first == [*shown, "largest", "largest"], "what is hidden cannot be read off"
+        assert move("query", 9) == ({"query", "attends to"}, True, False, True)
         of_head = {"head", "entropy", "distance", "attends to"}
         assert move("head", 6) == (of_head, True, True, True)
         of_layer = {"layer", "entropy", "distance", "attends to", "brightest colour"}
@@ -96,12 +101,12 @@ def test_single_head_shows_map_and_lines_side_by_side():
     assert map_.axes.get_visible() and lines.axes.get_visible()
     assert map_.axes.get_title("left") != lines.axes.get_title("left")
     assert map_.axes.get_position().x1 <= lines.axes.get_position().x0
-    one, other = explorer.picture.hover
+    one, _, other = explorer.picture.hover
     assert np.array_equal(values_of(one), weights.numpy())
     assert np.array_equal(values_of(other), weights[3, :, None].numpy())
     was = explorer.picture.png
     explorer.controls["query"].value = 8
-    assert np.array_equal(values_of(explorer.picture.hover[1]), weights[8, :, None].numpy())
+    assert np.array_equal(values_of(explorer.picture.hover[2]), weights[8, :, None].numpy())
     assert explorer.picture.png != was
     assert explorer._repr_mimebundle_()[0]["text/plain"].count(": weight 0") == 2
     same = attention_explorer(weights, WORDS, query=8, view="lines")
@@ -181,7 +186,7 @@ def test_typed_text_with_an_unknown_word_keeps_the_picture(typed, text, says):
     explorer.controls["query"].value = 1  # still the text that cannot be read
     assert says in explorer._problem.value and explorer.picture.png == before[0]
     explorer.controls["text"].value = "a bb ccc dddd eeeee"
-    assert facts(explorer)["query"] == "1 bb" and "cannot" not in explorer._problem.value
+    assert facts(explorer)["query"] == "1 bb" and explorer._problem.value == ""
 
 
 @pytest.mark.parametrize("token", ["_{", "^", r"\alpha", "$5", *("$x$", r"$\foo$")])
@@ -195,3 +200,59 @@ def test_tokens_are_not_parsed_as_formulas(token):
     # letter by letter, as in a text without formulas
     alone = [_outline(letter)[1] for letter in token]
     assert _outline(token)[1] == pytest.approx(sum(alone), rel=0.15)
+
+
+@pytest.mark.parametrize("count", [2, 5, 8, 16, 17])
+def test_a_click_on_a_thumbnail_chooses_the_head(count):
+    weights = random_weights(count, 6, 7)
+    explorer = attention_explorer(weights)
+    live = explorer.picture.figure
+    rows = [one for one in explorer.picture.hover if one.get("chooses") == [None, "head"]]
+    numbers = np.concatenate([values_of(one)[0] for one in rows])
+    assert np.array_equal(numbers, weights.flatten(1).max(dim=-1).values.numpy())
+    clicked = []
+    for region in rows:
+        (left, top, right, bottom), (_, columns) = region["box"], region["shape"]
+        for column in range(columns):
+            head = region["first"][1] + column
+            clicked.append(head)
+            assert region["columns"][column] == str(head)
+            explorer.choose(head=head)
+            frame = box_of(live.panels[2]._frame, live.figure)
+            x = (frame[0] + frame[2]) / 2, left + (column + 0.5) / columns * (right - left)
+            assert x[0] == pytest.approx(x[1], abs=1e-3)
+            assert top <= (frame[1] + frame[3]) / 2 <= bottom
+    assert clicked == list(range(count))
+
+
+@pytest.mark.parametrize("view", ["map", "lines"])
+def test_a_click_on_a_row_chooses_the_query(view):
+    weights = random_weights(3, 5, 9)
+    explorer = attention_explorer(weights, list("abcde"), list("fghijklmn"), view=view, query=3)
+    region = explorer.picture.hover[0]
+    assert region["chooses"] == ["query", None] and region["shape"][0] == 5
+    assert region["at"][0] == 3, "arrow keys begin there"
+    names = explorer.picture.figure.panels[VIEWS.index(view)]
+    names = names._rows if view == "map" else names._left
+    left, top, right, bottom = region["box"]
+    for row in range(5):
+        y = top + (row + 0.5) / 5 * (bottom - top)
+        name = box_of_word(names, row, explorer.picture.figure.figure)
+        assert name[1] < y < name[3]
+        assert view == "map" or left <= name[0] < name[2] <= right
+    explorer.choose(query=1)
+    assert facts(explorer)["query"] == "1 b" and explorer.picture.hover[0]["at"][0] == 1
+
+
+def test_where_each_head_has_one_query_the_rows_are_heads():
+    letters = [f"{n} {letter}" for n, letter in enumerate("ABC")]
+    heads = [f"head {n}" for n in range(4)]
+    explorer = attention_explorer(random_weights(4, 3), heads, letters, rows="head", query=2)
+    assert list(explorer.controls) == ["query"]
+    assert explorer.controls["query"].description == "head"
+    said = facts(explorer)
+    assert said["head"] == "2" and "query" not in said
+    assert all(re.match(r"\d [ABC] \(", one) for one in said["attends to"].split(", "))
+    map_, left, right = explorer.picture.hover
+    assert [one["row_name"] for one in (map_, left, right)] == ["head", "head", "key"]
+    assert map_["rows"] == ["0", "1", "2", "3"] and map_["columns"] == letters == right["rows"]

@@ -202,7 +202,7 @@ def test_only_the_strongest_of_many_attention_lines_are_drawn():
 def test_hover_over_attention_lines_reads_the_weights_of_the_query():
     weights = random_weights(2, 12, 9)
     explorer = attention_explorer(weights, WORDS, list("abcdefghi"), view="lines", query=2, head=1)
-    (region,) = explorer.picture.hover
+    region = explorer.picture.hover[1]
     assert np.array_equal(values_of(region), weights[1, 2, :, None].numpy())
     assert region["rows"] == [f"{n} {letter}" for n, letter in enumerate("abcdefghi")]
     assert region["columns"] == ["2 did"]

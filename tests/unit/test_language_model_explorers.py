@@ -171,7 +171,7 @@ def test_stop_and_another_text_end_a_run_in_a_notebook(pair):
         stopped = len(explorer._continuation.generated)
         assert 3 <= stopped < 30
         assert fact(explorer, "generated").startswith(f"{stopped} tokens")
-        assert explorer._problem.value.count(f"{stopped} tokens") == 1
+        assert explorer._words.value.count(f"{stopped} tokens") == 1
         generate.click()
         await asyncio.sleep(0.01)  # it has begun anew
         while len(explorer._continuation.generated) < 3:

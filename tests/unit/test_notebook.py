@@ -131,3 +131,14 @@ def test_the_kernel_of_the_launcher_has_pytorch_and_runs_cells(monkeypatch):
         manager.shutdown_kernel(now=True)
     assert "True False __main__\n" in printed
     assert "course_lib.lab.kernel" in manager.kernel_spec.argv
+
+
+@pytest.mark.parametrize(("shared", "pieces"), [(True, 1), (False, 3)])
+def test_panels_that_share_an_axis_stay_in_one_piece(monkeypatch, shared, pieces):
+    shown = []
+    monkeypatch.setattr("course_lib.notebook.display", shown.append)
+    drawn, panels = figure(9, 3, columns=3, sharey=shared)
+    for axes in panels:
+        axes.plot([0, 1], [0, 1])
+    show(drawn, "Three lines.")
+    assert len(shown[0].cuts) + 1 == pieces

@@ -133,3 +133,20 @@ def test_moved_pictures_equal_full_drawings():
 def test_invalid_input_raises_value_error(call, says):
     with pytest.raises(ValueError, match=re.escape(says)):
         call()
+
+
+def test_lost_weights_are_amounts_and_not_negative_numbers():
+    explorer = pattern_explorer(weights(), kind="block", window=5)
+    pattern, kept, _ = explorer.picture.figure.panels
+    top, middle, low = kept._bar.numbers()
+    assert top == low and middle == "0" and not top.startswith("-")
+    region = explorer.picture.hover[1]
+    values = np.frombuffer(region["values"], "<f4").reshape(region["shape"])
+    assert np.allclose(values, weights().numpy())
+    allowed = pairs("block", LENGTH, 5, 0)
+    assert region["texts"] == [["kept" if one else "lost" for one in row] for row in allowed]
+    drawn = kept.data()
+    assert np.allclose(np.sort(drawn["lost"]), np.sort(weights().numpy()[~allowed]))
+    ticks = [int(text.get_text()) for text in pattern.axes.get_xticklabels()]
+    assert ticks == [0, 2, 4, 6, 8, 10]
+    assert explorer.picture.width <= 1040

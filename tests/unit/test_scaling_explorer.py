@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from course_lib.experiments.scaling_ladder import recorded_points, recorded_surface
+from course_lib.plots import LinesPanel, figure
 from course_lib.scaling import LossSurface
 from course_lib.widgets import scaling_explorer
 from tests.helpers.explorers import move, moved_at_random
@@ -94,3 +95,35 @@ def test_moved_pictures_are_full_drawings():
 def test_settings_that_the_explorer_does_not_have_are_refused(settings, says):
     with pytest.raises(ValueError, match=re.escape(says)):
         scaling_explorer(**settings)
+
+
+def test_a_point_outside_a_panel_is_pinned_to_its_edge_with_an_arrow():
+    explorer = scaling_explorer(flops=1e9, relative_size=16.0)  # the recorded surface
+    for panel in explorer.picture.figure.panels:
+        up, *others = panel._beyond
+        assert len(panel._marker.get_xdata()) == 0 and not any(
+            len(one.get_xdata()) for one in others
+        )
+        (across,), (height,) = up.get_data()
+        assert 0 < across < 1 and 0.9 < height < 1
+        assert panel._heights.words == [f"{panel.data()['height'].item():.2g}"]
+        assert panel.data()["height"] > panel.axes.get_ylim()[1]
+    frontier = explorer.picture.figure.panels[1]
+    assert frontier.data()["marker at"] == pytest.approx(1e9)
+    move(explorer, relative_size=1.0)
+    for panel in explorer.picture.figure.panels:
+        assert len(panel._marker.get_xdata()) == 1 and panel._heights.words == []
+        assert not any(len(one.get_xdata()) for one in panel._beyond)
+
+
+def test_each_side_has_its_arrow():
+    panel = LinesPanel(figure(3, 3)[1], [0, 1], {"line": [0, 1]}, y_limits=(0, 1))
+    panel.axes.set_xlim(0, 1)
+    beyond = [(0.5, 2), (0.5, -1), (-3, 0.5), (4, 0.5), (0.5, 0.5)]
+    panel.update(marker=tuple(np.array(beyond, dtype=float).T))
+    places = [tuple(np.ravel(one.get_data())) for one in panel._beyond]
+    wanted = [(0.5, 0.97), (0.5, 0.03), (0.02, 0.5), (0.98, 0.5)]
+    assert np.allclose(places, wanted)
+    assert np.allclose(np.ravel(panel._marker.get_data()), (0.5, 0.5))
+    assert panel._heights.words == ["2", "-1"]
+    assert panel.data()["height"].tolist() == [float(y) for _, y in beyond]

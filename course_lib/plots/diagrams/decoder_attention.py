@@ -84,7 +84,12 @@ def _luong(page: Page, left: float) -> None:
     page.note(token, third, r"$\tilde s_{i-1}$")
     page.note(token, third + 0.42, WORDS["input feeding"])
     page.arrow(
-        fed.right, (state - 0.3, third), (state - 0.3, second + 0.2), colour="data", line="--"
+        fed.right,
+        (state - 0.7, third),
+        (state - 0.7, second + 0.12),
+        (gru.left[0], second + 0.12),
+        colour="data",
+        line="--",
     )
     page.arrow(
         (state - 0.2, fourth + 0.2),

@@ -47,7 +47,8 @@ const describe = ({ region, column, row }) => {
   const scale = scaleOf(region);
   const [low, high] = region.limits.map(scale);
   const x = region.x[column];
-  const name = region.log ? Number(x.toPrecision(3)) : x;
+  const whole = Number.isInteger(x) && x < 1e6; // a length, a number of tokens
+  const name = region.log && !whole ? Number(x.toPrecision(3)) : x;
   let text = `${region.x_name} ${name}: ${region.lines.map(([name, y]) => `${name} ${short(y[column])}`).join(", ")}`;
   if (region.points) {
     const [keys, values] = region.points;
