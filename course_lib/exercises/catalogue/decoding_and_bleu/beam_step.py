@@ -65,6 +65,9 @@ torch.stack({STEP}) -> torch.stack([torch.arange(len(log_p)), log_p.argmax(-1)])
 + {STEP} -> [best, total.argmax(-1)[best]]
     You extend each row by its own best token, the best first. Several candidates may extend one row, and in the first
     step, with one row, all do. Flatten, and take the best of all together.
+{BEST} -> total[0].topk(beam_size).indices
+    All your candidates extend the first row. Where topk has chosen within each row, its first beam_size results are
+    those of row 0. Flatten total before topk, so that the candidates of all rows compete.
 {BEST} -> total[scores.argmax()].topk(beam_size).indices
 + {STEP} -> [scores.argmax().expand(beam_size), best]
     You extend the best row only. A candidate of another row may be better. Flatten, and take the best of all

@@ -18,20 +18,21 @@ MISTAKES = rf"""
 {R} / {C} -> {C} / {R}
 + max=1.0 -> min=1.0
     Your ratio is upside down: for a short candidate 1 - c/r is positive, so being short is rewarded with a factor
-    above 1. 1 - r/c.
+    above 1. The exponent is 1 - r/c.
 {R} / {C} -> {C} / {R}
-    Your ratio is upside down: short candidates are not penalised, and long ones are. 1 - r/c.
+    Your ratio is upside down: short candidates are not penalised, and long ones are. The exponent is 1 - r/c.
 {R} / {C} -> {C} / {R}
 + {CAPPED} -> penalty
-    Your ratio is upside down, and nothing caps it at 1: the shorter, the better. 1 - r/c, and at most 1.
+    Your ratio is upside down, and nothing caps the factor at 1: the shorter, the better. It is exp(1 - r/c), and at
+    most 1.
 {CAPPED} -> penalty
-    You have no limit at 1, so a candidate longer than its references is rewarded. At most 1: .clamp(max=1.0).
+    You have no limit at 1, so a candidate longer than its references is rewarded. Use .clamp(max=1.0).
 1 - {R} / {C} -> -(1 - {R} / {C}).abs()
 {R} / {C} -> torch.maximum({C}, {R}) / torch.minimum({C}, {R})
     You penalise long candidates as well. Their precision is lower already; for c >= r the factor is 1.
 max=1.0 -> min=1.0
-    The wrong way round: long candidates get a factor above 1, and short ones are not penalised. At most 1, not at
-    least: .clamp(max=1.0).
+    Your factor is at least 1: long candidates get more than 1, and short ones are not penalised. It must be at most
+    1: .clamp(max=1.0).
 torch.exp(1 - {R} / {C}) -> {C} / {R}
     You take min(1, c/r). That is a penalty too, and a milder one. BLEU takes exp(1 - r/c).
 torch.exp(1 - {R} / {C}) -> {R} / {C}
@@ -40,18 +41,19 @@ torch.exp(1 - {R} / {C}) -> {R} / {C}
     The 1 is missing. At equal lengths the exponent must be 0: 1 - r/c.
 1 - {R} / {C} -> -{R} / {C}
 + {CAPPED} -> torch.where({C} < {R}, penalty, 1.0)
-    The 1 is missing. Near equal lengths your factor jumps from 1 to 0.37: 1 - r/c in the exponent.
+    The 1 is missing. Near equal lengths your factor jumps from 1 to 0.37. The exponent is 1 - r/c.
 torch.exp(1 - {R} / {C}) -> 1 - {R} / {C}
     The exponential is missing: your factor is 0 at equal lengths, and negative below.
 1 - {R} / {C} -> {C} - {R}
 1 - {R} / {C} -> 1 - ({R} - {C})
-    Your exponent is a difference of lengths, so one word in a thousand costs as much as one in two. A ratio: 1 - r/c.
+    Your exponent is a difference of lengths, so one word in a thousand costs as much as one in two. Take
+    their ratio: 1 - r/c.
 1 - {R} / {C} -> {C} / {R} - 1
     You divide the missing words by the length of the reference: exp(c/r - 1). BLEU divides them by the length of the
     candidate, so an empty one gets 0: exp(1 - r/c).
 {R} / {C} -> {R} / {C}.clamp(min=1)
-    You count an empty candidate as one token, so it gets a little more than 0. A tensor may be divided by 0: r/0 is
-    infinity, and exp of minus infinity is 0.
+    You count an empty candidate as one token, so it gets exp(1 - r) instead of 0. A tensor may be divided by 0: r/0
+    is infinity, and exp of minus infinity is 0.
 {R} / {C} -> {R} / ({C} + 1)
     You add 1 to the length of the candidate. A tensor may be divided by 0: r/0 is infinity, and exp of minus infinity
     is 0.
@@ -89,8 +91,8 @@ torch.exp(1 - {R} / {C}) -> 2 ** (1 - {R} / {C})
 {R} / {C} -> ({R} / {C}).sqrt()
     You take the root of the ratio. BLEU takes exp(1 - r/c).
 torch.exp(1 - {R} / {C}) -> 1 + ({C} - {R}) / {C}
-    The exponential is missing: you add 1 to the exponent instead, which is negative for very short candidates. exp(1
-    - r/c).
+    The exponential is missing: you add 1 to the exponent instead, which is negative for very short candidates. The
+    factor is exp(1 - r/c).
 {CAPPED} -> min(penalty, 1.0)
     if, min and max need one truth value, and a tensor has one for each system. Use .clamp(max=1.0) or torch.where.
 {CAPPED} -> torch.where({C} < {R}, penalty, 0.0)

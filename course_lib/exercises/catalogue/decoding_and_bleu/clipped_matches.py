@@ -116,8 +116,8 @@ range(len(text) - n + 1) -> range(0, len(text) - n + 1, n)
     You join the tokens of an n-gram without a separator, so (1, 12) and (11, 2) are both '112'. Use tuples.
 text = text.tolist() -> text = text
 allowed |= -> allowed &=
-    Nothing ever matches. Two equal tensors are different keys of a Counter or a set: use text.tolist(). And &=
-    starting from an empty Counter leaves it empty: join the counts of the references with |=.
+    Nothing ever matches. Either your n-grams hold tensors, and two equal tensors are different keys of a Counter or a
+    set (use text.tolist()), or you join the references with &=, which leaves an empty Counter empty (use |=).
 {MATCHED}, {TOTAL} -> {TOTAL}, {MATCHED}
     The two numbers are exchanged: first the matches, then the total.
 [{MATCHED}, {TOTAL}] -> {MATCHED} / {TOTAL}

@@ -66,7 +66,8 @@ MISTAKES = rf"""
 precision.log() -> ((precision > 0) * precision.log())
     Where a precision is 0, its log is minus infinity, and times 0, or minus itself, gives NaN. BLEU is 0.
 precision.log() -> precision.log().nan_to_num(neginf=0.0)
-    A precision of 0 counts as 1 in your mean, since its log was set to 0. The geometric mean with a factor of 0 is 0.
+    A precision of 0 counts as 1 in your mean, since its log is left out or set to 0. The geometric mean with a factor
+    of 0 is 0.
 precision.log() -> precision[precision > 0].log()
     You leave out precisions of 0, although the geometric mean of precisions with a 0 is 0: BLEU is 0.
 precision.log() -> precision.clamp(min=1e-6).log()
@@ -81,21 +82,20 @@ precision.log() -> precision.clamp(min=1e-12).log()
     compared with others. Leave the counts as they are.
 {MEAN} -> precision.mean()
     You take the arithmetic mean, so many matching words make up for n-grams that never match. BLEU takes the
-    geometric one: exp of the mean of logs.
+    geometric mean, exp of the mean of logs.
 {MEAN} -> 1 / (1 / precision).mean()
-    You take the harmonic mean. BLEU takes the geometric one: exp of the mean of logs.
+    You take the harmonic mean. BLEU takes the geometric mean, exp of the mean of logs.
 {MEAN} -> precision.prod()
-    You add up the logs without weights, or multiply the precisions: the score falls with every order that is added.
-    Each has the weight 1/N: the mean of the logs.
+    You add up the logs without weights, or multiply the precisions, so the score falls with every order that is
+    added. Each log has the weight 1/N: take their mean.
 {MEAN} -> precision[-1]
-    You take the last precision alone. All orders count: exp of the mean of logs.
+    You take the last precision alone. All orders count: take exp of the mean of their logs.
 {MEAN} -> precision[0]
     You use single words only, so a shuffled sentence scores like the right one. All orders count.
 {MEAN} -> precision.min()
-    You take the smallest precision. All orders count: exp of the mean of logs.
+    You take the smallest precision. All orders count: take exp of the mean of their logs.
 {MEAN} -> precision.mean() * (precision > 0).all()
-    Where a precision is 0 you return 0, which is right. Elsewhere you take the arithmetic mean. The geometric one:
-    exp of the mean of logs.
+    Where no precision is 0, you take the arithmetic mean. BLEU takes the geometric mean, exp of the mean of logs.
 {MEAN} -> precision.log().mean()
     You return the log of the mean. Take exp.
 {MEAN} -> precision.prod() ** 0.25
@@ -121,10 +121,11 @@ mean * {PENALTY} -> mean
     The brevity penalty is missing: a few matching words get a perfect score.
 {SHORTNESS} -> {C}.sum() / {R}.sum()
 + max=1.0 -> min=1.0
-    The ratio in your brevity penalty is upside down: short candidates get a factor above 1. 1 - r/c.
+    The ratio in your brevity penalty is upside down: short candidates get a factor above 1. The exponent
+    is 1 - r/c.
 {SHORTNESS} -> {C}.sum() / {R}.sum()
 1 - shortness -> shortness - 1
-    Your brevity penalty penalises long candidates and not short ones. 1 - r/c.
+    Your brevity penalty penalises long candidates and not short ones. The exponent is 1 - r/c.
 .clamp(max=1.0) ->
     Your brevity penalty rewards long candidates. It is at most 1.
 max=1.0 -> min=1.0
@@ -152,8 +153,8 @@ torch.exp(1 - shortness) -> (1 / shortness)
     The exponent of your penalty is c/r - 1, which divides the missing words by the length of the references. BLEU
     divides them by that of the candidates: 1 - r/c.
 1 - shortness -> {C}.sum() - {R}.sum()
-    The exponent of your penalty is a difference of lengths, so one word in a thousand costs as much as one in two. A
-    ratio: 1 - r/c.
+    The exponent of your penalty is a difference of lengths, so one word in a thousand costs as much as one in two.
+    Take their ratio: 1 - r/c.
 torch.exp(1 - shortness) -> (1 - shortness)
     Your penalty lacks the exponential: exp(1 - r/c), at most 1.
 return mean -> return 100 * mean

@@ -81,7 +81,7 @@ order[before < p] -> order
 order[before < p] -> order[:1]
     You keep the most probable token only, whatever p is.
 before < p -> ordered.cumsum(dim=0) < p
-    < for <= makes it worse: now even a sum of exactly p is cut. The token that brings the sum to p or above is still
+    Replacing <= by < makes it worse: now even a sum of exactly p is cut. The token that brings the sum to p or above is still
     dropped.
 before < p -> before <= p
     Right, except where the kept ones sum to exactly p: then yours keeps one more. A token is kept if those before it
@@ -117,4 +117,5 @@ EXERCISE = Exercise(
         "A token is kept if those before it sum to less than p: order[ordered.cumsum(dim=0) - ordered < p].",
     ),
     given=edited(nucleus, (("before < p", BUG, False),)),
+    differentiable=False,
 )

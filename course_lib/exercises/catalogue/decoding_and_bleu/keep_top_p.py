@@ -28,13 +28,17 @@ MISTAKES = f"""
 before < p -> ordered.cumsum(dim=-1) <= p
     You drop the token that crosses p, so the kept probabilities sum to less than p. If the first token alone has more
     than p, none is kept and the softmax gives NaN. Keep a token if those before it sum to less than p.
+before < p -> ordered.cumsum(dim=-1) <= p
++ ~kept, -torch.inf -> ~kept, -1e9
+    You drop the token that crosses p. If the first token alone has more than p, none is kept, and with -1e9 instead
+    of -inf all of them get the same probability. Keep a token if those before it sum to less than p.
 before < p -> ordered.cumsum(dim=-1) < p
     You drop the token that brings the sum to p or above, so the kept probabilities sum to less than p. Keep a token
     if those before it sum to less than p.
 before < p -> (ordered.cumsum(dim=-1) <= p) | (before == 0)
 before < p -> (ordered.cumsum(dim=-1) < p) | (before == 0)
-    The first token is kept, but the one that crosses p is dropped, so the kept probabilities sum to less than p. Keep
-    a token if those before it sum to less than p.
+    The most probable token is kept, but a later one that crosses p is dropped, so the kept probabilities can sum to
+    less than p. Keep a token if those before it sum to less than p.
 before < p -> ordered.cumsum(dim=-1) <= p
 + {RESULT} -> {RESULT}.nan_to_num(0.0)
     You drop the token that crosses p, and where nothing is left you replace NaN by 0. Keep a token if those before it
@@ -89,7 +93,7 @@ ordered.cumsum(dim=-1) -> ordered.cumsum(dim=0)
     You apply a mask in sorted order to unsorted logits, so it drops other tokens. Bring the mask back into the order
     of the vocabulary with scatter.
 {KEPT} -> (before < p).gather(-1, order)
-    You bring the mask back with gather, which sorts once more. order says where each element came from: scatter
+    You bring the mask back with gather, which applies the permutation once more. order says where each element came from: scatter
     writes it there.
 scatter(-1 -> scatter(0
     You scatter along the batch, dim=0. order holds ids of tokens: scatter(-1, order, before < p).
@@ -104,7 +108,8 @@ scatter(-1 -> scatter(0
 {LEFT} -> logits.sort(dim=-1, descending=True).values.masked_fill(before >= p, -torch.inf)
     Your probabilities are right, but sorted. They must be in the order of the vocabulary.
 {RESULT} -> {ALL} * kept
-    The right tokens are kept, but their probabilities no longer sum to 1. Drop before the softmax.
+    The probabilities of the kept tokens no longer sum to 1. Set the other logits to -inf before the softmax, or
+    divide by the sum.
 {RESULT} -> {ALL} * kept / p
     The right tokens are kept, but you divide by p. The kept ones usually sum to more: divide by their sum.
 {RESULT} -> {ALL} * kept / ({ALL} * kept).sum()
@@ -150,4 +155,5 @@ EXERCISE = Exercise(
         "That mask is in sorted order. torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, mask) brings it "
         "back into the order of the vocabulary.",
     ),
+    differentiable=False,
 )

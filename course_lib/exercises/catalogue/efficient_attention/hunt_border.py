@@ -28,7 +28,8 @@ BUGS = f"""
 {NEAR} -> (i - j).abs() < w
     keys exactly w positions away get no weight
 {INSIDE} ->
-    the first and the last queries attend to padding
+    padding still takes part in the softmax of the first and the last queries (its values are 0, so zeroing its
+    weights afterwards changes nothing)
 """
 MISTAKES = f"""
 {NEAR} -> (i - j).abs() <= w + 1
@@ -36,9 +37,9 @@ MISTAKES = f"""
 ({NEAR}) & (place -> (place
     The band is gone: each query attends to all 3w keys of its slice. Keys more than w positions away must be masked.
 & (place < n) ->
-    The last queries attend to padding: positions of n and more.
+    Padding takes part in the softmax of the last queries: positions of n and more.
 & (place >= 0) ->
-    The first queries attend to padding: negative positions.
+    Padding takes part in the softmax of the first queries: negative positions.
 {NEAR} -> (i - j <= w) & (j <= i)
     Your window is causal: the w keys to the right of a query are missing.
 / math.sqrt(d) ->
@@ -54,7 +55,7 @@ MISTAKES = f"""
 (place < n) -> (place < n - 1)
     The last position of the sequence is masked for all queries. A key exists if its position is below n.
 (place < n) -> (place <= n)
-    Position n exists for you, so the last queries attend to one key of the padding. A key exists if its position is
+    Position n exists for you, so one key of the padding takes part in the softmax of the last queries. A key exists if its position is
     below n.
 j + w * torch.arange(n // w) -> j + torch.arange(n // w)
     Blocks begin w positions apart, not one: the position of a key is j + w * block.
@@ -66,6 +67,7 @@ scores.masked_fill(~keep, -torch.inf) -> scores
 + torch.softmax(scores, dim=-1) -> torch.softmax(scores, dim=-1) * keep
     You mask after the softmax, so the weights of a row no longer sum to 1. Set the scores to -inf before it.
 masked_fill(~keep -> masked_fill(keep
+masked_fill(~keep, -torch.inf) -> masked_fill(keep, -1e9)
     The mask is inverted: each query attends only to what lies outside of its window.
 dim=-1) @ -> dim=-2) @
     Your softmax runs over the queries. Each query has a distribution over the keys: dim=-1.

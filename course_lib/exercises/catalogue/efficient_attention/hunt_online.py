@@ -68,6 +68,8 @@ total * rescale + p.sum(dim=-1, keepdim=True) -> (total + p.sum(dim=-1, keepdim=
     accumulated is multiplied by exp(m - m_new).
 math.sqrt(q.shape[-1]) -> q.shape[-1]
     The scores are divided by d now. The √d was right.
+math.sqrt(q.shape[-1]) -> math.sqrt(v.shape[1])
+    You scale by the dimension of the values. A score is a sum over the components of q: √q.shape[-1].
 out * rescale -> out * torch.exp(m)
     Your factor for out is exp(m). What is relative to m becomes relative to m_new by exp(m - m_new), like total.
 p.sum(dim=-1, keepdim=True) -> p.sum()
@@ -80,10 +82,10 @@ EXERCISE = Exercise(
     reference=lambda q, k, v, block: flash_attention(q, k, v, block_size=block),
     solution=in_blocks,
     cases=(
-        Case(
-            q=torch.tensor([[1.0]]),
-            k=torch.tensor([[0.0], [2.0]]),
-            v=torch.tensor([[1.0], [3.0]]),
+        Case(  # the exponentials of the scores are 1, 3 and 4
+            q=torch.tensor([[2.0, 0.0, 0.0, 0.0]]),
+            k=torch.tensor([[0.0], [math.log(3)], [math.log(4)]]) * torch.eye(4)[0],
+            v=torch.tensor([[8.0], [0.0], [4.0]]),
             block=1,
         ),
         Case(  # exp of the scores of the first two queries overflows

@@ -26,7 +26,10 @@ MISTAKES = f"""
 / {WEIGHTS} ->
     Nothing is divided by any more, so the weights do not sum to 1.
 z = k.cumsum(dim=0) -> z = k.cumsum(dim=0) - k
-    The denominator leaves out the query's own key, which the numerator contains. For the first position it is 0.
+z = k.cumsum(dim=0) -> z = k.cumsum(dim=0) - k
++ {WEIGHTS} -> ({WEIGHTS} + 1e-6)
+    The denominator leaves out the query's own key, which the numerator contains. For the first position nothing is
+    left of it.
 z = k.cumsum(dim=0) -> z = k.cumsum(dim=0) - k
 + {PREFIX} -> {PREFIX} - k[:, :, None] * v[:, None, :]
     Both sums now leave out the query's own position, and the first query gets 0 / 0. A query may attend to itself.
@@ -51,6 +54,9 @@ z = k.cumsum(dim=0) -> z = k
 {WEIGHTS} -> q @ z.T
     q @ z.T multiplies every query with every prefix sum. Each query needs its own row only: (q * z).sum(dim=-1,
     keepdim=True).
+{WEIGHTS} -> (q @ z.T).sum(dim=-1, keepdim=True)
+    You add up the products of a query with the prefix sums of all positions. Each query needs its own prefix sum
+    only: (q * z).sum(dim=-1, keepdim=True).
 {WEIGHTS} -> (q * z).sum(dim=-1)
     The denominator has one axis, so its positions are aligned with the components of the output. It must be (n, 1):
     keepdim=True.

@@ -49,6 +49,8 @@ F.elu(k) + 1 -> k
     The feature map is missing in query and key. S and z contain features: elu(x) + 1.
 {FEATURES} -> q, k = F.relu(q), F.relu(k)
     Your features are relu(x). The feature map here is elu(x) + 1.
+{FEATURES} -> q, k = F.relu(q) + 1, F.relu(k) + 1
+    Your features are relu(x) + 1. The feature map here is elu(x) + 1, which is exp(x) below 0.
 {FEATURES} -> q, k = F.elu(q), F.elu(k)
     elu(x) can be negative. The feature map is elu(x) + 1.
 {FEATURES} -> q, k = torch.exp(q), torch.exp(k)
@@ -106,4 +108,5 @@ EXERCISE = Exercise(
         "S gets the outer product of φ(k) and v, z gets φ(k).",
         "The output is φ(q) @ S / (φ(q) @ z), with the new S and z.",
     ),
+    differentiable=False,
 )

@@ -22,8 +22,8 @@ def _case(queries, keys, tile, d, seed):
 D = "(d_out * out).sum(dim=-1, keepdim=True)"
 MISTAKES = f"""
 {D} -> (p * (d_out @ v.mT)).sum(dim=-1, keepdim=True)
-    Your D is right only if the tile holds all keys of the row. Otherwise the sum over the row needs the other tiles:
-    it equals the sum of d_out · out over the components.
+    Your D is a sum over the keys of the tile, and it must be one over all keys of the row. That sum equals the sum of
+    d_out · out over the components.
 (d_out @ v.mT - D) -> (d_out @ v.mT)
     The softmax is normalised: raising one score lowers the other weights. Subtract D.
 v.mT - D -> v.mT + D
@@ -65,11 +65,11 @@ EXERCISE = Exercise(
     title="The gradient of the scores of a tile",
     solution=score_gradient,
     cases=(
-        Case(  # one query, both keys
-            p=torch.tensor([[0.25, 0.75]]),
-            d_out=torch.tensor([[2.0, 1.0]]),
+        Case(  # two of three keys; the third has the weight 0.25 and the value (8, 0)
+            p=torch.tensor([[0.25, 0.5]]),
+            d_out=torch.tensor([[1.0, 2.0]]),
             v=torch.tensor([[4.0, 0.0], [0.0, 8.0]]),
-            out=torch.tensor([[1.0, 6.0]]),
+            out=torch.tensor([[3.0, 4.0]]),
         ),
         _case(3, 6, slice(2, 4), 5, seed=10),
         _case(4, 4, slice(0, 4), 4, seed=20),
@@ -80,4 +80,5 @@ EXERCISE = Exercise(
         "The Jacobian of a softmax gives p * (gradient of the weights - D), with D a sum over the whole row.",
         "D = (d_out * out).sum(dim=-1, keepdim=True).",
     ),
+    differentiable=False,
 )

@@ -32,6 +32,8 @@ outputs = [] -> n, outputs = len(q), []\n{PAD}
     block by itself, or mask the padding and cut it off.
 torch.cat(outputs) -> torch.cat(outputs)[: len(q) // size * size]
     The positions of the last, shorter block are missing from the output.
+torch.cat(outputs) -> torch.nn.functional.pad(torch.cat(outputs)[: len(q) // size * size], (0, 0, 0, len(q) % size))
+    The rows of the last, shorter block are zeros. It is a block like the others: compute its outputs too.
 {DENSE}
     Every query attends to every key. Only keys of the same block may be compared.
 {DENSE}

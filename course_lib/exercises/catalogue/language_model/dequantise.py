@@ -58,7 +58,10 @@ packed % 16 -> packed % 15
 packed % 16 -> packed % 8
 packed // 16 -> packed // 15
 packed // 16 -> packed // 8
+packed // 16 -> packed // 16 % 8
     Four bits have 16 values: a byte is 16 · high + low.
+packed % 16 -> packed & 16
+    packed & 16 keeps a single bit, and one of the high half. The low half is packed & 15, or packed % 16.
 packed // 16 -> packed % 16
     Your weights 16 to 31 are the low halves once more. They are the high halves: packed // 16.
 packed % 16 -> packed // 16
@@ -140,4 +143,5 @@ EXERCISE = Exercise(
         "packed % 16 and packed // 16, each (blocks, 16). Concatenate them along dim=1: (blocks, 32).",
         "scale[:, None] gives each block its own scale; flatten at the end.",
     ),
+    differentiable=False,
 )

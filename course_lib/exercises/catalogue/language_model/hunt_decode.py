@@ -84,13 +84,17 @@ scores.masked_fill(~allowed, -torch.inf) -> scores
 {ALLOWED} -> torch.arange(len(keys)) < new[:, None]
 {ALLOWED} -> torch.arange(len(keys)) < new[:, None]
 + dim=-1) -> dim=-1).nan_to_num(0.0)
+{ALLOWED} -> torch.arange(len(keys)) < new[:, None]
++ -torch.inf -> -1e9
     A query does not attend to its own key.
 {ALLOWED} -> torch.arange(len(keys)) <= new[:, None] + 1
     A query also attends to the token after it in its piece.
 {ALLOWED} -> torch.arange(len(keys)) >= new[:, None]
     A query attends to its own key and later ones of its piece instead of the earlier ones.
 ~allowed -> allowed
-    masked_fill fills where its argument is True: a query attends to the tokens after it only.
+~allowed, -torch.inf -> allowed, -1e9
+    masked_fill fills where its argument is True: yours hides from a query its own token and
+    those before it.
 / math.sqrt(q.shape[-1]) ->
     The division by √d_head was right, and it is gone.
 math.sqrt(q.shape[-1]) -> math.sqrt(len(keys))

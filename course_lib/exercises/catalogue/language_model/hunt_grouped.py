@@ -33,8 +33,8 @@ BOTH = "so the weights of one head average the values of another. Both need repe
 HEADS = {
     f"{KEYS}\n+ {VALUES}": "with nine query heads and three KV heads, query head 1 must use KV head 0, like heads 0 "
     "and 2",
-    VALUES: f"the keys are repeated 0 0 0 1 1 1 and the values 0 1 0 1 0 1, {BOTH}",
-    KEYS: f"the values are repeated 0 0 0 1 1 1 and the keys 0 1 0 1 0 1, {BOTH}",
+    VALUES: f"neighbouring query heads share their keys, but not their values, {BOTH}",
+    KEYS: f"neighbouring query heads share their values, but not their keys, {BOTH}",
 }
 ROOT = "/ math.sqrt(q.shape[-1])"
 SUM = "A score is a sum over the components of one head: √d_head"
@@ -71,10 +71,13 @@ MISTAKES += f"""
 .tril() -> .triu()
     The causal mask was right, and it is inverted now: a token attends to those after it, not to those before.
 .tril() -> .tril(-1)
+.tril() -> .tril(-1)
++ ~causal, -torch.inf -> ~causal, -1e9
     The causal mask was right. Yours hides a token from itself, so the first one may attend to nothing.
 .tril() -> .tril(1)
     The causal mask was right. With yours a token attends to the one after it.
 ~causal -> causal
+~causal, -torch.inf -> causal, -1e9
     The causal mask was right. Yours hides a token from itself and from those before it.
 ~causal, -torch.inf -> ~causal, 0.0
     Masked scores were -inf, and that was right. A score of 0 masks nothing: exp(0) is 1.
@@ -90,6 +93,10 @@ k.repeat_interleave(group, dim=0) -> k[:1]
 k.repeat_interleave(group, dim=0) -> k.mean(0, keepdim=True)
 + v.repeat_interleave(group, dim=0) -> v.mean(0, keepdim=True)
     All query heads use the mean of the KV heads now. Each group has its own KV head.
+k.repeat_interleave(group, dim=0) -> k.repeat_interleave(group).view(q.shape)
++ v.repeat_interleave(group, dim=0) -> v.repeat_interleave(group).view(q.shape)
+k.repeat_interleave(group, dim=0) -> k.repeat_interleave(group)
+    Without dim, repeat_interleave flattens the tensor and repeats its numbers one by one. Repeat the heads: dim=0.
 k.repeat_interleave(group, dim=0) -> k
     k and v must both have as many heads as q: repeat_interleave(group, dim=0), of each of them.
 k.repeat_interleave(group, dim=0) -> k.repeat_interleave(len(k), dim=0)

@@ -79,6 +79,8 @@ MISTAKES = f"""
     The answer is closed before the model has written it: no end token after the generation prompt.
 {PROMPT} -> {PROMPT} + {LINE}
     The generation prompt ends with two newlines. The template has one.
+{PROMPT} -> {START} + ids[messages[0][0]] + {LINE}
+    The last header has the role of the first message. The assistant answers.
 {PROMPT} -> {START} + ids["system"] + {LINE}
     The last header is the system's. The assistant answers.
 {PROMPT} -> {PROMPT} + {LINE} + {END}

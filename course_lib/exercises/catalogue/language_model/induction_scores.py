@@ -24,7 +24,9 @@ def _case(layers, heads, length, period, seed):
 _SMALL = torch.tensor([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0.25, 0.5, 0.25, 0], [0, 0.25, 0.75, 0]])
 
 
-MISTAKES = r"""
+KEY = "torch.arange(weights.shape[-1])"
+SUCCESSORS = f"(((keys[:, None] - {KEY}) % period == 0) & ({KEY} > 0) & ({KEY} <= keys[:, None]))"
+MISTAKES = rf"""
 queries - period + 1 -> queries - period
     You take the weight on the previous occurrence itself. An induction head attends to the token after it, one
     position later.
@@ -37,6 +39,9 @@ queries - period + 1 -> queries - period + 2
     after it.
 queries - period + 1 -> queries % period + 1
     You take the weight on the token after the first occurrence. The previous one is a period before the query.
+weights[..., queries, keys] -> (weights[..., queries, :] * {SUCCESSORS}).sum(dim=-1)
+    You add up the weights on the tokens after all earlier occurrences. Only the previous one counts: the key is query
+    - period + 1.
 arange(period, -> arange(period - 1,
     You count one query too many: the one at position period - 1, whose token has not occurred before. The queries
     begin at position `period`.

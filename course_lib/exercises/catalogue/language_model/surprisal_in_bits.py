@@ -78,6 +78,9 @@ logits[:-1].log_softmax(dim=-1) -> logits.log_softmax(dim=0)[:-1]
 logits[:-1].log_softmax(dim=-1) -> (logits[:-1].exp() / logits[:-1].exp().sum(dim=-1, keepdim=True)).log()
     The formula is right, but the exponential of a logit above 88 overflows in float32. log_softmax subtracts the
     largest logit first.
+.log_softmax(dim=-1) -> .softmax(dim=-1).log()
+    A probability below about 1e-45 is 0 in float32, and its logarithm is minus infinity. log_softmax takes the
+    logarithm without computing the probability first.
 -log_p[rows, tokens[1:]] -> torch.special.entr(log_p.exp()).sum(dim=-1)
     This is the entropy of each distribution, the surprisal that the model expects. Take the probability of the token
     that came.
@@ -86,6 +89,9 @@ logits[:-1].log_softmax(dim=-1) -> (logits[:-1].exp() / logits[:-1].exp().sum(di
 -log_p[rows, tokens[1:]] -> -log_p[:, tokens[1:]]
     logits[:, tokens] takes the columns of all tokens in every row. Each row needs one: index rows and columns
     together, or use gather.
+-log_p[rows, tokens[1:]] -> -log_p[:, tokens[1:]].mean(dim=0)
+    logits[:, tokens] takes the columns of all tokens in every row, and you average them over the rows. Each row needs
+    one: index rows and columns together, or use gather.
 -log_p[rows, tokens[1:]] -> -log_p
     This is the surprisal of every token of the vocabulary. Take the one that came: column tokens[t + 1] of row t.
 -log_p[rows, tokens[1:]] -> torch.cat([log_p.new_zeros(1), -log_p[rows, tokens[1:]]])
@@ -102,6 +108,11 @@ EXERCISE = Exercise(
         Case(
             logits=torch.tensor([[0.0, 0.0], [0.0, 2.0], [1.0, 0.0]]),
             tokens=torch.tensor([0, 1, 0]),
+        ),
+        # the probability of the last token underflows
+        Case(
+            logits=torch.tensor([[0.0, 1.0, 2.0], [110.0, 0.0, 50.0], [0.0, 0.0, 0.0]]),
+            tokens=torch.tensor([0, 2, 1]),
         ),
         Case(logits=random_tensor(5, 4, seed=1), tokens=torch.tensor([3, 0, 2, 2, 1])),
         # the exponential of such a logit overflows

@@ -53,6 +53,14 @@ tokens != 0 -> tokens == 0
 .sum() => .sum(dim=1)
 + nats / size -> (nats / size).sum()
     You add the ratios of the texts. Sum nats and bytes over all texts, then divide.
+.sum() => .sum(dim=1)
++ nats / size -> (nats / size * real.sum(dim=1) / real.sum()).sum()
+    You average the ratios of the texts with their numbers of tokens as weights. Sum nats and bytes over all texts, then
+    divide.
+nats / size -> nats / real.sum() / bytes_of[1:].float().mean()
+nats / size -> nats / real.sum() / bytes_of.float().mean()
+    You divide by the mean number of bytes of the vocabulary. Divide by the bytes of the tokens that occur, each as
+    often as it occurs.
 nats / size -> nats
     You do not divide by the number of bytes.
 """

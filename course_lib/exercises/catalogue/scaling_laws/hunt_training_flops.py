@@ -1,7 +1,11 @@
 """Bug hunt `hunt_training_flops` of notebook 11."""
 
+from dataclasses import replace
+from itertools import product
+
 import torch
 
+from course_lib import messages
 from course_lib.exercises.edits import bugs, mistakes
 from course_lib.exercises.exercise import Case, Exercise
 
@@ -14,27 +18,48 @@ def training_flops(d_model, layers, vocabulary, length, tokens, tied):
     return flops_per_token * tokens.double()  # the product exceeds int64 for large models
 
 
-MATRIX = "head = vocabulary * d_model"
-TOTAL = "flops_per_token * tokens.double()"
-BUGS = f"""
-{MATRIX} -> head = torch.where(tied, 0, vocabulary * d_model)
-{MATRIX} -> head = torch.where(tied, 1, 2) * vocabulary * d_model
-{MATRIX} -> head = 2 * vocabulary * d_model
-{MATRIX} -> head = 0
-    the LM head is multiplied by every token, also where it shares its matrix, and the embedding never is: it is a
-    lookup
-head) + 3 * attention -> head) + attention
-head) + 3 * attention -> head) + 2 * attention
-head) + 3 * attention -> head) + 6 * attention
-head) + 3 * attention -> head) + 3 * attention // 2
-head) + 3 * attention -> head)
-layers * 4 * length * d_model -> layers * 4 * d_model
-    the products of attention cost 4 · length · d_model FLOPs for each layer and token in the forward pass, and twice
-    as many in the backward pass
-{TOTAL} -> flops_per_token * tokens
-    GPT-3's bill is 3.2e23 FLOPs, int64 ends at 9.2e18, and a larger product overflows without an error: one factor
-    must be a float before you multiply
-"""
+HEAD, PASSES = "head = vocabulary * d_model ->", "head) + 3 * attention ->"
+COST = "4 · length · d_model FLOPs for each layer and token in the forward pass"
+HEADS = {
+    f"{HEAD} head = torch.where(tied, 0, vocabulary * d_model)": "the LM head is multiplied by every token, also where "
+    "it shares its matrix, and the embedding never is: it is a lookup",
+    f"{HEAD} head = torch.where(tied, 1, 2) * vocabulary * d_model": "you count the untied embedding as well, and it is "
+    "a lookup: only the LM head is multiplied by every token",
+    f"{HEAD} head = 2 * vocabulary * d_model": "you count the embedding as well as the LM head, and it is a lookup: only "
+    "the LM head is multiplied by every token",
+    f"{HEAD} head = 0": "the LM head is missing, and it is multiplied by every token",
+}
+PRODUCTS = {
+    f"{PASSES} head) + attention": f"the products of attention cost {COST}, and twice as many in the backward pass",
+    f"{PASSES} head) + 2 * attention": "you count the products of attention twice; the backward pass costs twice as much "
+    "as the forward pass, which makes three times",
+    f"{PASSES} head) + 6 * attention": "you multiply the products of attention by 6, but they are FLOPs already and not "
+    "weights; with the backward pass they count three times",
+    f"{PASSES} head) + 3 * attention // 2": "you count half of the products of attention, as if only the causal half of "
+    f"the square were computed; here the whole square counts, {COST}, and twice as many in the backward pass",
+    f"{PASSES} head)": f"the products of attention are missing: {COST}, and twice as many in the backward pass",
+    "layers * 4 * length * d_model -> layers * 4 * d_model": "your products of attention do not depend on the length: "
+    f"they cost {COST}",
+}
+INTEGERS = {
+    "flops_per_token * tokens.double() -> flops_per_token * tokens": "GPT-3's bill is 3.2e23 FLOPs, int64 ends at "
+    "9.2e18, and a larger product overflows without an error: one factor must be a float before you multiply",
+}
+BUGS = HEADS, PRODUCTS, INTEGERS
+AS_GIVEN = [next(iter(bug.items())) for bug in BUGS]
+
+
+def _left():
+    """What is left of the bugs, each in the form given or in another one, with a symptom of its own."""
+    for bugs_left in product(*(({"": ""} | bug).items() for bug in BUGS)):
+        left = [(edits, symptom) for edits, symptom in bugs_left if edits]
+        if left and list(bugs_left) != AS_GIVEN:
+            symptoms = "; ".join(symptom for _, symptom in left)
+            said = messages.BUGS_LEFT.format(repaired=3 - len(left), count=3, symptoms=symptoms)
+            table = "\n+ ".join(edits for edits, _ in left) + f"\n    {said}"
+            yield from (replace(one, left=True) for one in mistakes(training_flops, table))
+
+
 MISTAKES = """
 6 * (blocks -> 4 * (blocks
     The backward pass needs two products for each one of the forward pass: 6 FLOPs for each weight and token.
@@ -52,7 +77,9 @@ layers * 4 * length -> 4 * length
 tokens.double() -> tokens.double() * length
     You multiply by `length` as well. `tokens` are all tokens, in all sequences.
 """
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(training_flops, BUGS)
+GIVEN, _, GIVEN_MESSAGE = bugs(
+    training_flops, "".join(f"{edits}\n    {symptom}\n" for edits, symptom in AS_GIVEN)
+)
 
 EXERCISE = Exercise(
     title="Bug hunt: a bill for training",
@@ -83,7 +110,7 @@ EXERCISE = Exercise(
             tied=torch.tensor([False, True]),
         ),
     ),
-    mistakes=(*LEFT, *mistakes(training_flops, MISTAKES)),
+    mistakes=(*_left(), *mistakes(training_flops, MISTAKES)),
     hints=(
         "Compute two models by hand that differ in `tied` only. Which products does each of them call?",
         "Tying saves parameters. Does it save FLOPs? And which of the terms have a backward pass?",

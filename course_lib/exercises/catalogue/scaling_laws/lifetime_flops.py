@@ -73,8 +73,8 @@ torch.inf -> 0.0
     A model that is too small for the target trains on no tokens here. No number is enough: infinity.
 {TOKENS} -> (B / left) ** (1 / beta)
 torch.inf -> torch.nan
-    A model that is too small for the target gets a negative number of tokens, or NaN. It never reaches the target:
-    its FLOPs are infinite.
+    A model that is too small for the target gets negative FLOPs or NaN. It never reaches the target: its FLOPs are
+    infinite.
 left > 0 -> left < 0
     Your condition is reversed: the sizes that reach the target are those with left > 0.
 ** (1 / beta) -> ** beta

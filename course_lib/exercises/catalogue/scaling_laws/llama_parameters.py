@@ -26,12 +26,15 @@ d_model * kv_heads // heads -> d_model * kv_heads
 d_model * kv_heads // heads -> kv_heads
     You count one component for each key/value head. It has d_model / heads.
 2 * d_model * kv -> d_model * kv
-    You count the projection of the keys or that of the values. There are both.
+    You count only one of the key and value projections. There are two.
 2 * d_model * d_model -> d_model * d_model
-    You count the projection of the queries or that of the output. There are both, each of d_model · d_model.
+    You count only one of the query and output projections. There are two, each of d_model · d_model.
 2 * d_model * d_model + 2 * d_model * kv -> 4 * d_model * kv
     Your projections of queries and output are as narrow as those of keys and values. They have all heads: d_model
     columns.
+2 * d_model * d_model + 2 * d_model * kv -> d_model * d_model + 3 * d_model * kv
+    One of your projections of queries and output is as narrow as those of keys and values. Both have all heads:
+    d_model columns.
 3 * d_model * d_ff -> 2 * d_model * d_ff
     Your FFN has two matrices. SwiGLU has three: gate, up and down.
 3 * d_model * d_ff -> 3 * d_model * 4 * d_model
@@ -74,9 +77,9 @@ EXERCISE = Exercise(
     solution=llama_parameters,
     cases=(
         Case(
-            d_model=torch.tensor([4]),
+            d_model=torch.tensor([12]),
             layers=torch.tensor([1]),
-            heads=torch.tensor([4]),
+            heads=torch.tensor([6]),
             kv_heads=torch.tensor([2]),
             d_ff=torch.tensor([5]),
             vocabulary=torch.tensor([7]),

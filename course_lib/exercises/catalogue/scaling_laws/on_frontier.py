@@ -24,7 +24,13 @@ def _reference(compute, loss):
 
 
 FRONTIER = "~(cheaper & at_least_as_good & better).any(dim=1)"
-SORTED = "loss[order := compute.argsort(stable=True)] <= loss[order].cummin(dim=0).values"
+ORDER = "order := compute.argsort(stable=True)"
+NO_WORSE = f"loss[{ORDER}] <= loss[order].cummin(dim=0).values"
+BETTER = (
+    f"loss[{ORDER}] < torch.cat([torch.tensor([torch.inf]), loss[order].cummin(dim=0).values[:-1]])"
+)
+AGAIN = "[order.argsort()]"  # back into the order of the runs
+EARLIER = "torch.ones(len(loss), len(loss), dtype=torch.bool).tril(-1)"
 MISTAKES = f"""
 compute[:, None]) | ( -> compute[:, None]) & (
     You keep a run if no other is better in both. A run with the same loss for less compute, or a lower loss for the
@@ -35,10 +41,17 @@ compute[:, None]) | (loss[None, :] < loss[:, None]) -> compute[:, None])
     A run rules out another one only if its loss is lower here. One with the same loss for less compute also does.
 {FRONTIER} -> loss <= loss.cummin(dim=0).values
     You compare each run with those before it in the list. The runs are in no particular order.
-{FRONTIER} -> {SORTED}
+{FRONTIER} -> {NO_WORSE}
+{FRONTIER} -> {BETTER}
     Your result is in the order of the sorted runs. Put it back into the order in which they were given.
+{FRONTIER} -> ({NO_WORSE}){AGAIN}
+    In the order of compute you keep a run that is no worse than all before it. One with the same compute and a lower
+    loss may come after it, and one that has the same loss for less compute rules it out.
+{FRONTIER} -> ({BETTER}){AGAIN}
+    In the order of compute you keep a run that is better than all before it. One with the same compute and a lower
+    loss may come after it, and of two equal runs neither rules out the other.
 {FRONTIER} -> loss == torch.stack([loss[compute == c].min() for c in compute])
-    You take the best run at each compute, even where a cheaper one is as good.
+    You take the best run at each compute, even where a cheaper one is as good or better.
 .any(dim=1) -> .any(dim=0)
     You mark the runs that no other is worse than: the upper envelope.
 compute[None, :] <= -> compute[None, :] >=
@@ -56,7 +69,10 @@ at_least_as_good & better -> at_least_as_good
 at_least_as_good & better -> at_least_as_good & ~torch.eye(len(loss), dtype=torch.bool)
     Of two equal runs each rules out the other here. A run rules out another one only if it is better in at least one
     of the two.
-at_least_as_good & better -> at_least_as_good & torch.ones(len(loss), len(loss), dtype=torch.bool).tril(-1)
+at_least_as_good & better -> at_least_as_good & (better | {EARLIER})
+    Of two equal runs you keep only the first. A run rules out another one only if it is better in at least one of the
+    two.
+at_least_as_good & better -> at_least_as_good & {EARLIER}
     Of two equal runs you keep only the first, and runs are compared only with those before them in the list.
 (cheaper & at_least_as_good & better) -> (cheaper & better)
     A run that costs less rules out another one whatever its loss here. It must have no higher loss as well.
@@ -81,7 +97,7 @@ EXERCISE = Exercise(
         Case(compute=torch.tensor([4, 1, 2, 2]), loss=torch.tensor([3, 5, 5, 4])),
         Case(  # two equal runs
             compute=torch.tensor([8, 2, 1, 4, 2, 16, 8, 8]),
-            loss=torch.tensor([2.5, 3.0, 3.2, 3.0, 3.5, 2.0, 2.0, 2.0]),
+            loss=torch.tensor([2.5, 3.0, 3.2, 3.0, 3.1, 2.0, 2.0, 2.0]),
         ),
     ),
     mistakes=mistakes(on_frontier, MISTAKES),

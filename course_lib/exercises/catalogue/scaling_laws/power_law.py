@@ -63,8 +63,13 @@ N.log() -> N.log10()
 (loss - E).log() -> loss.log()
 + (y_mean - slope * x_mean).exp() -> (y_mean - slope * x_mean).exp() - E
     You subtract E from A after the fit. It must be subtracted from the losses before the logarithm.
+(loss - E).log() -> (loss.log() - E)
+    You subtract E from log(loss). Subtract first: log(loss - E).
 (loss - E).log() -> loss.log() - torch.tensor(E).log()
     You subtract log E from log(loss), which divides the loss by E. Subtract first: log(loss - E).
+{SLOPE} -> (y - y_mean).square().sum() / ((x - x_mean) * (y - y_mean)).sum()
+    Your line fits log N as a function of log(loss - E), turned round. Least squares of y = log(loss - E) divides the
+    sum of (x - x̄)(y - ȳ) by that of (x - x̄)².
 {SLOPE} -> (x * y).sum() / x.square().sum()
 + (y_mean - slope * x_mean).exp() -> torch.ones(())
     Your line has no intercept, so A is 1. Subtract the means of x and y first.

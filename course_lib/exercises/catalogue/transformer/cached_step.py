@@ -21,6 +21,10 @@ class ProjectedTwice(RuntimeError):
     """A new token was projected more than once."""
 
 
+def _new_tokens(number):
+    return "1 token is" if number == 1 else f"{number} tokens are"
+
+
 class _Projection:
     """Multiply by a matrix; raise for more tokens than there are new ones."""
 
@@ -33,10 +37,10 @@ class _Projection:
         tokens = x.numel() // x.shape[-1]  # of all sequences, in whatever form they come
         most = self._new * self._batch
         if tokens > most:
-            raise TooMuchWork(f"{most} tokens are new, but {tokens} came")
+            raise TooMuchWork(f"{_new_tokens(most)} new, but {tokens} were projected")
         self._seen += tokens
         if self._seen > most:
-            raise ProjectedTwice(f"{most} tokens are new, but {self._seen} came in all")
+            raise ProjectedTwice(f"{_new_tokens(most)} new, but {self._seen} were projected in all")
         return x @ self._W.to(x.dtype)
 
     def __deepcopy__(self, memo):  # has counted nothing

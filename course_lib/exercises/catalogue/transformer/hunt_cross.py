@@ -83,8 +83,10 @@ softmax(scores, dim=-1) -> softmax(scores, dim=0)
 {WEIGHTS} -> {WEIGHTS} * real[:, :, None]
     You set rows to 0 at the end. real belongs to the source, and the rows belong to the target.
 ~real -> real
+~real[:, None, :], -torch.inf -> real[:, None, :], -1e9
     The mask is inverted: real is True where there is no padding.
 real[:, None, :] -> real[:, :, None]
+~real[:, None, :], -torch.inf -> ~real[:, :, None], -1e9
     Your mask lies along the queries: (batch, source, 1). Padding is among the keys: real[:, None, :].
 real[:, None, :] -> real
     real is (batch, source), so its first axis meets the target. Give it an axis of queries, as before: real[:, None,

@@ -38,10 +38,18 @@ MISTAKES = f"""
 .tril(seen - new) -> .tril(seen - new + 1)
     The offset of the mask was right. With yours each query attends to the token after it.
 .tril(seen - new) -> .tril(seen - new - 1)
+.tril(seen - new) -> .tril(seen - new - 1)
++ ~mask, -torch.inf -> ~mask, -1e9
     The offset of the mask was right. With yours a query does not attend to its own position.
+.tril(seen - new) -> .tril(seen - new - 1) | (torch.arange(seen) == 0)
+    The offset of the mask was right. With yours a query does not attend to its own position, unless that is the first.
 .tril(seen - new) -> .tril(new - seen)
     The offset has the wrong sign, so with cached keys the first queries have no key left and get NaN. It was right:
     .tril(seen - new).
+.tril(seen - new) -> .tril(new - seen)
++ ~mask, -torch.inf -> ~mask, -1e9
+    The offset has the wrong sign, so with cached keys the first queries have no key left; with -1e9 they attend to
+    all keys alike. It was right: .tril(seen - new).
 {ONES} -> torch.ones(seen, seen, dtype=torch.bool).tril()
     Your mask is (seen, seen). It needs a row for each query: (new, seen).
 {ONES} -> torch.ones(new, new, dtype=torch.bool).tril()
@@ -50,6 +58,8 @@ MISTAKES = f"""
     Your mask is the upper triangle: each query attends to itself and to later keys. The lower one was right.
 ~mask -> mask
     The mask is inverted: each query attends only to keys after it, and the last one to none, which gives NaN.
+~mask, -torch.inf -> mask, -1e9
+    The mask is inverted: each query attends only to keys after it, and the last one, which has none, to all alike.
 ~mask -> ~mask if training else mask
     In validation the mask is inverted: each query attends only to keys after it, and the last one to none, which
     gives NaN. The same mask is needed in both modes.

@@ -27,18 +27,18 @@ REAL = "(target != pad_id)[..., None]"
 NOT_PAD = "(torch.arange(num_classes) != pad_id)"
 MISTAKES = f"""
 * true + smoothing / num_classes -> * true + smoothing / num_classes * (1 - true)
-    Your true class has 1 - ε and the others ε / C each: that sums to less than 1. The probability ε is spread over
-    all classes, the true one included, so that has 1 - ε + ε / C.
+    Your label has 1 - ε and the other classes ε / C each, which sums to less than 1. The probability ε is spread over
+    all classes, the label included, so the label has 1 - ε + ε / C.
 * true + smoothing / num_classes -> * true + smoothing / (num_classes - 1) * (1 - true)
     You spread ε over the other classes: 1 - ε and ε / (C - 1). That sums to 1 and is another convention. PyTorch and
     Szegedy et al. (2016) spread it over all C.
 {MIXTURE} -> torch.where(true > 0, {MIXTURE}, smoothing / (num_classes - 1))
-    You mix two conventions: the true class as if ε went to all C, the others as if it went to C - 1. That sums to
+    You mix two conventions: the label as if ε went to all C, the others as if it went to C - 1. That sums to
     more than 1.
 (1 - smoothing) * true -> true
     The one-hot row keeps its weight of 1, so that the sum is more than 1. Multiply it by 1 - ε first.
 {MIXTURE} -> torch.where(true > 0, 1.0, smoothing / num_classes)
-    The true class keeps a probability of 1, and the others get ε / C on top. Multiply the true class by 1 - ε first.
+    The label keeps a probability of 1, and the other classes get ε / C on top. Multiply the label's 1 by 1 - ε first.
 * true + smoothing -> * true - smoothing
     You subtract the even share. Probabilities below 0 do not exist: add it.
 {MIXTURE} -> smoothing * true + (1 - smoothing) / num_classes
@@ -46,13 +46,13 @@ MISTAKES = f"""
 / num_classes ->
     Every class gets all of ε. Divide it among them: ε / C each.
 {MIXTURE} -> (1 - smoothing) * true + smoothing * (1 - true)
-    Each class but the true one gets all of ε. Divide it among all classes: ε / C each.
+    Each class but the label gets all of ε. Divide it among all classes: ε / C each.
 / num_classes -> / len(target)
 / num_classes -> / target.numel()
 / num_classes -> / target.shape[-1]
     You divide ε by a size of target. It is spread over the classes: / num_classes.
 {MIXTURE} -> true
-    Nothing is smoothed: the true class has 1, and smoothing is never used.
+    Nothing is smoothed: the label has 1, and smoothing is never used.
 {MIXTURE} -> (1 - smoothing) * true
     The probability ε goes to no class. Spread it: ε / C for every class.
 * true + smoothing -> * true * {REAL} + smoothing
@@ -61,7 +61,7 @@ MISTAKES = f"""
     smoothing.
 smooth * {REAL} -> smooth
 smooth * {REAL} -> torch.where({REAL}, smooth, true)
-    The rows at padding have padding as their target. These rows are zero.
+    The rows at padding have padding as their label. These rows must be zero.
 smooth * {REAL} -> torch.where({REAL}, smooth, 1 / num_classes)
     Your rows at padding are uniform distributions. They are zero, so that padding has no loss.
 {MIXTURE} -> torch.where(true > 0, 1 - smoothing, smoothing / (num_classes - 2)) * {NOT_PAD}
@@ -83,7 +83,7 @@ smooth * {REAL} -> smooth * {NOT_PAD}
 (target != pad_id)[..., None] -> (target != pad_id)
     The mask of the rows needs an axis for the classes, and it is the last one: (target != pad_id)[..., None].
 / num_classes -> / (num_classes - 1)
-    You divide ε by C - 1 and give a share to all C classes, so that a row sums to more than 1. With the true class
+    You divide ε by C - 1 and give a share to all C classes, so that a row sums to more than 1. With the label
     included there are C shares: ε / C.
 smooth * {REAL} -> smooth * {REAL} / (smooth * {REAL}).sum(-1, keepdim=True)
     You divide each row by its sum, which is 0 at padding: 0/0 is NaN. With the right shares a row sums to 1 already.
@@ -98,9 +98,9 @@ smooth * {REAL} -> (smooth * {REAL}).movedim(-1, 1)
 smooth * {REAL} -> smooth * {REAL} / (target != pad_id).sum()
     You divide by the number of real tokens. The mean is taken of the losses; each row of a real token sums to 1.
 {MIXTURE} -> 0 * true + smoothing / num_classes
-    The true class has no more than the others. It gets 1 - ε on top of its share ε / C.
+    The label has no more than the other classes. It gets 1 - ε on top of its share ε / C.
 {MIXTURE} -> (1 - smoothing + smoothing / num_classes) * true
-    The true class has its share ε / C, but the other classes have none. Spread ε over all: ε / C each.
+    The label has its share ε / C, but the other classes have none. Spread ε over all: ε / C each.
 """
 
 EXERCISE = Exercise(

@@ -45,6 +45,9 @@ target[:, :-1] -> target
 + target[:, 1:] -> target.roll(-1, 1)
     torch.roll moves the start token to the end of the labels, but nothing should predict it. Slice instead: target[:,
     :-1] and target[:, 1:].
+target[:, 1:] -> target.roll(-1, 1)[:, 1:]
+    Your labels are shifted by two, and the start token is the last of them: torch.roll shifts, and the slice shifts
+    once more. Slice only: target[:, 1:].
 target[:, :-1] -> target.roll(1, 1)
 + target[:, 1:] -> target
     torch.roll moves the last token to the front of the input, but the start token comes first. Slice instead:

@@ -97,8 +97,8 @@ ZERO, BACK, STEP = "optimizer.zero_grad()", "loss.backward()", "optimizer.step()
 CLIP = "torch.nn.utils.clip_grad"
 MISTAKES = rf"""
 {ZERO} -> pass
-    The gradients are never set to zero, so each step adds the gradients of all steps before it:
-    optimizer.zero_grad().
+    The gradients are not set to zero before each batch, so each step adds the gradients of all steps before it: call
+    optimizer.zero_grad() inside the loop.
 {ZERO}\n{BACK} -> {BACK}\n{ZERO}
     The weight does not change: there is no gradient when step is called, or step is never called. For each batch:
     optimizer.zero_grad(), loss.backward(), optimizer.step().

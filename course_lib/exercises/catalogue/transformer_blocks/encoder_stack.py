@@ -64,10 +64,10 @@ in blocks: -> in blocks[::-1]:
     You apply the blocks from the last to the first.
 x = block(x, mask) -> pass
 + return norm(x) -> return norm(sum(block(x, mask) for block in blocks))
-    You apply all blocks to the same x and add their outputs. Apply them one after the other: x = block(x, mask).
 x = block(x, mask) -> pass
 + return norm(x) -> return norm(sum(block(x, mask) for block in blocks) / len(blocks))
-    You apply all blocks to the same x and average their outputs. Apply them one after the other: x = block(x, mask).
+    You apply all blocks to the same x and add or average their outputs. Apply them one after the other: x = block(x,
+    mask).
 x = block(x, mask) -> x = x + block(x, mask)
     You add x to the output of a block. The residual connections are inside the block already.
 x = block(x, mask) -> x = x + block(norm(x), mask)
@@ -116,11 +116,11 @@ EXERCISE = Exercise(
     title="A stack of pre-norm blocks",
     solution=encoder_stack,
     cases=(
-        Case(
-            x=torch.tensor([[[1.0, 2.0], [3.0, -1.0]]]),
+        Case(  # a vector of two components would be 1 and -1 after any norm
+            x=torch.tensor([[[1.0, 2.0, 0.0], [3.0, -1.0, 1.0]]]),
             mask=torch.tensor([[[True, False]]]),
-            blocks=_blocks(2, 2, seed=19),
-            norm=trained_norm(2, seed=24),
+            blocks=_blocks(2, 3, seed=19),
+            norm=trained_norm(3, seed=24),
         ),
         Case(
             x=random_tensor(2, 3, 4, seed=25),

@@ -95,7 +95,7 @@ x.var(dim=-1, keepdim=True, correction=0) -> (x**2).mean(dim=-1, keepdim=True)
 (x - mean) / spread -> x / spread
     Your variance is right, but the mean stays in x: divide x - mean, as the code did.
 x.var(dim=-1, keepdim=True, correction=0) -> (x**2).mean(dim=-1, keepdim=True)
-    You do not subtract the mean inside the variance: that is the mean of (x - mean)².
+    You do not subtract the mean inside the variance. The variance is the mean of (x - mean)².
 dim=-1 => dim=0
     Your mean and variance are computed over the first axis. The axis was right: each vector is normalised separately,
     dim=-1.
@@ -106,11 +106,12 @@ dim=-1 => dim=tuple(range(x.dim()))
     You compute one mean and one variance of the whole tensor. The axis was right: each vector has its own, dim=-1.
 nn.Parameter(torch.ones(d_model)) -> torch.ones(d_model)
 + nn.Parameter(torch.zeros(d_model)) -> torch.zeros(d_model)
-    Training changes neither weight nor bias: they are not nn.Parameters, or the result does not depend on them.
+    Training changes neither weight nor bias: they are not nn.Parameters, the result does
+    not depend on them, or there are none.
 nn.Parameter(torch.ones(d_model)) -> torch.ones(d_model)
-    Training does not change the weight: it is not an nn.Parameter, or the result does not depend on it.
+    Training does not change the weight: it is not an nn.Parameter, the result does not depend on it, or there is none.
 nn.Parameter(torch.zeros(d_model)) -> torch.zeros(d_model)
-    Training does not change the bias: it is not an nn.Parameter, or the result does not depend on it.
+    Training does not change the bias: it is not an nn.Parameter, the result does not depend on it, or there is none.
 {FORMULA} -> self.weight * ((x - mean) / spread + self.bias)
     With a trained bias your layer is wrong: the weight multiplies first, and then the bias is added.
 {FORMULA} -> (x - mean) / spread / self.weight + self.bias

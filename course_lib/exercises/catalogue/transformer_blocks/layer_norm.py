@@ -45,13 +45,13 @@ variance + eps -> variance - eps
     You subtract eps. It is added to the variance, so that the root is never that of 0.
 {VARIANCE} -> (x**2).mean(dim=-1, keepdim=True)
 + normal = (x - mean) -> normal = x
-    Your mean is never subtracted. What you have is RMSNorm.
+    Your mean is never subtracted, which makes this RMSNorm. LayerNorm divides x - mean.
 normal = (x - mean) -> normal = x
     Your variance is right, but the mean stays in x: divide x - mean.
 {VARIANCE} -> (x**2).mean(dim=-1, keepdim=True)
-    You subtract the mean from x, but not inside the variance: that is the mean of (x - mean)².
+    You subtract the mean from x, but not inside the variance. The variance is the mean of (x - mean)².
 normal = (x - mean) -> normal = x - mean
-    Only the mean is divided by the standard deviation: / comes before -. Write (x - mean) in brackets.
+    Only the mean is divided by the standard deviation, since / comes before -. Write (x - mean) in brackets.
 dim=-1 => dim=-2
     Your mean and variance are computed over the tokens of a sentence. Each vector is normalised separately: dim=-1.
 dim=-1 => dim=0
@@ -79,7 +79,7 @@ weight + bias -> weight
 * weight -> * (1 + weight)
     You multiply by 1 + weight, as Gemma's RMSNorm does. Here it is the weight itself.
 normal * weight + bias -> normal
-    The normalisation is correct. Multiply by the weight and add the bias.
+    Weight and bias are never used. Multiply by the weight, then add the bias.
 variance + eps -> variance + 1e-5
     Your eps is always 1e-5. It is an argument.
 variance + eps -> variance + eps**2
