@@ -119,11 +119,15 @@ def _exit_raises() -> Iterator[None]:
     def raise_exit() -> None:
         raise SystemExit
 
+    before = vars(shell).get("ask_exit")  # of an attempt that runs inside another
     shell.ask_exit = raise_exit
     try:
         yield
     finally:
-        del shell.ask_exit
+        if before is None:
+            vars(shell).pop("ask_exit", None)
+        else:
+            shell.ask_exit = before
 
 
 class CapturedOutput(io.StringIO):
