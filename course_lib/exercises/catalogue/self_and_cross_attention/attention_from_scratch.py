@@ -91,6 +91,8 @@ mask.any -> mask.all
 any(dim=-1 -> any(dim=-2
 any(dim=-1 -> any(dim=-2
 + -torch.inf -> -1e9
+any(dim=-1 -> any(dim=-2
++ -torch.inf -> -1e9
 + {FINITE} -> scores
     You look for keys that no query may attend to (dim=-2). A query is fully masked if it may attend to no key:
     dim=-1.
