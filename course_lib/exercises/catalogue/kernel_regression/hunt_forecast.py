@@ -24,7 +24,8 @@ RATIO = f"{EXP} / {EXP}.sum(dim=-1, keepdim=True)"
 NORMALISE = r"\nweights = weights / weights.sum(dim=-1, keepdim=True)"
 MISTAKES = rf"""
 {SOFTMAX} -> {EXP} / ({EXP}.sum(dim=-1, keepdim=True) + 1e-9)
-    No NaN any more, but the output of the far query is now 0. The exact formula gives the value of the nearest key.
+    No NaN any more, but the output of the far query is now 0. The exact formula gives practically the value of the
+    nearest key.
     The kernel values still underflow to 0 before you divide.
 {SOFTMAX} -> torch.exp(scores - scores.max()){NORMALISE}
     You subtract the largest score of all queries. Each row needs its own: max over the keys.
@@ -33,17 +34,18 @@ MISTAKES = rf"""
     float64 only moves the limit: for a query that is farther away, exp is 0 again.
 {SOFTMAX} -> {RATIO}
 + return weights @ values -> return (weights @ values).nan_to_num()
-    No NaN any more, but the output of the far query is now 0. The exact formula gives the value of the nearest key.
+    No NaN any more, but the output of the far query is now 0. The exact formula gives practically the value of the
+    nearest key.
     The kernel values underflow to 0 before you divide.
 {SOFTMAX} -> {RATIO}
 + weights @ values -> torch.where({EXP}.sum(dim=-1) == 0, values.mean(), weights @ values)
 {SOFTMAX} -> {EXP}.clamp(min=1e-9){NORMALISE}
     The output of a far query is now the mean of all values: all its keys get the same weight. The formula, computed
-    exactly, gives the value of the nearest key. Subtract the largest score of each row before exp.
+    exactly, gives practically the value of the nearest key. Subtract the largest score of each row before exp.
 {SOFTMAX} -> {RATIO}
 + weights @ values -> torch.where({EXP}.sum(dim=-1) == 0, values[-1], weights @ values)
     The output of a far query is now the last value, on whichever side the query lies. The formula, computed exactly,
-    gives the value of the nearest key. Subtract the largest score of each row before exp.
+    gives practically the value of the nearest key. Subtract the largest score of each row before exp.
 {SOFTMAX} -> torch.exp(scores - scores.amax(dim=0, keepdim=True)){NORMALISE}
     You subtract the largest score of each key, over the queries. That changes the weights. Subtract the largest score
     of each query, over the keys: dim=-1.

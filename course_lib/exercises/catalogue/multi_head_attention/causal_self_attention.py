@@ -43,6 +43,8 @@ scores.masked_fill(~allowed, -torch.inf) -> scores
     Your mask is the upper triangle: each position attends to itself and to the future.
 .tril() -> .tril(-1)
 + {SOFTMAX} -> {SOFTMAX}.nan_to_num()
+.tril() -> .tril(-1)
++ -torch.inf -> -1e9
     Your mask excludes the diagonal: a position attends to itself too.
 q, k, v = -> k, q, v =
     Queries and keys are exchanged: the blocks of W are queries, keys, values.
@@ -81,6 +83,8 @@ d_head = d_model // num_heads -> num_heads, d_head = 1, d_model
 {SOFTMAX} -> torch.softmax(scores.masked_fill(allowed, -torch.inf), dim=-1).nan_to_num()
     The mask is inverted: you mask the lower triangle, so each position attends only to later ones. Mask what is above
     the diagonal.
+~allowed, -torch.inf -> allowed, -1e9
+    The mask is inverted: you fill the scores of the lower triangle. Fill those above the diagonal.
 .tril() -> .tril(-1)
     Your mask excludes the diagonal, so the first position has no key left and gets NaN. A position attends to itself
     too.

@@ -35,6 +35,8 @@ MISTAKES = f"""
     Nothing is masked: with several new tokens, none may attend to those after it. Keep the mask, and shift it by the
     number of cached keys.
 {OFFSET} -> .tril(new - total)
+{OFFSET} -> .tril(new - total)
++ -torch.inf -> -1e9
     Your offset has the wrong sign: the queries come after the cached keys, not before them.
 torch.ones(new, total, dtype=torch.bool){OFFSET} -> torch.ones(new, new, dtype=torch.bool).tril()
     Your mask is (new, new). There are more keys than new tokens: it must be (new, total).
@@ -47,6 +49,8 @@ torch.ones(new, total, dtype=torch.bool){OFFSET} -> torch.ones(total, total, dty
     Your mask is the upper triangle: the queries attend to themselves and to the future.
 {OFFSET} -> .tril(total - new - 1)
 + {SOFTMAX} -> {SOFTMAX}.nan_to_num()
+{OFFSET} -> .tril(total - new - 1)
++ -torch.inf -> -1e9
     Off by one: a query does not attend to its own position. The offset is total - new.
 / math.sqrt(query.shape[-1]) ->
     The scale is missing: divide the scores by √d.

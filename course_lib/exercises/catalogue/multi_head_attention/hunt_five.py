@@ -1,6 +1,7 @@
 """Bug hunt `hunt_five` of notebook 05."""
 
 import math
+from dataclasses import replace
 
 import torch
 
@@ -41,7 +42,8 @@ def _matrices(size, seed):
     return dict(zip(("W_q", "W_k", "W_v", "W_o"), matrices, strict=True))
 
 
-BUGS = """
+KEY_OR_VALUE = "the output does not depend on key, on value, or on both"
+BUGS = f"""
 _, key_length, _ = key.shape -> key_length, _, _ = key.shape
     there must be as many sequences in the batch as keys, or an error is raised
 (key @ W_k.T) -> (query @ W_k.T)
@@ -49,7 +51,7 @@ _, key_length, _ = key.shape -> key_length, _, _ = key.shape
 (key @ W_k.T) -> (query @ W_k.T)
 (value @ W_v.T) -> (query @ W_v.T)
 (value @ W_v.T) -> (key @ W_v.T)
-    key and value do not both change the output
+    {KEY_OR_VALUE}
 mask[:, None]) -> mask[:, None] | True)
 mask[:, None]) -> ~mask[:, None])
     queries attend to masked keys
@@ -61,10 +63,30 @@ merged @ W_o.T -> heads @ W_o.T
     the output has four axes with one head, and with more heads an error is raised
 """
 GIVEN, LEFT, GIVEN_MESSAGE = bugs(multi_head, BUGS)
+
+
+def _unused(edits):
+    """The symptom of what is left of the second bug: which input the output does not depend on."""
+    wrong = {wrong for _, wrong, _ in edits}
+    if {"(query @ W_k.T)", "(query @ W_v.T)"} <= wrong:
+        return "the output depends neither on key nor on value"
+    return f"the output does not depend on {'key' if '(query @ W_k.T)' in wrong else 'value'}"
+
+
 MISTAKES = """
+mask[:, None]) -> mask)
+mask[:, None]) -> mask)
++ .reshape(batch, query_length, d_model) -> .flatten(-2)
+    Your mask has no axis for the heads, or has it in front, so its batch axis lines up with the heads. mask[:, None]
+    is (batch, 1, query, key).
 heads.transpose(1, 2).reshape -> heads.reshape
     You merge without transposing back, so a row holds several positions of one head.
 softmax(scores, dim=-1) -> softmax(scores, dim=-2)
+softmax(scores, dim=-1) -> softmax(scores, dim=-2)
++ -torch.inf -> -1e9
+softmax(scores, dim=-1) -> softmax(scores, dim=-2)
++ -torch.inf -> -1e9
++ .masked_fill(fully_masked, 0.0) =>
     Your softmax runs over the queries: each query has a distribution over the keys, dim=-1.
 / math.sqrt(query.shape[-1]) ->
     The scale is missing now: divide the scores by √d_head.
@@ -122,7 +144,7 @@ EXERCISE = Exercise(
     ),
     mistakes=(
         *(  # a mask that is not used hides what a fully masked query gets
-            left
+            replace(left, message=left.message.replace(KEY_OR_VALUE, _unused(left.edits)))
             for left in LEFT
             if "| True" not in left.name
             or (".masked_fill" in left.name and "-1e9" not in left.name)

@@ -31,6 +31,11 @@ MISTAKES = f"""
     A score of 0 masks nothing: exp(0) is 1, so padding still gets weight where a sequence has a token. Masked scores
     must be -inf.
 {MASK} -> allowed[:, None, :, None]
+{MASK} -> allowed[:, None, :, None]
++ .masked_fill(fully_masked, 0.0) =>
+{MASK} -> allowed[:, None, :, None]
++ .masked_fill(fully_masked, 0.0) =>
++ -torch.inf -> -1e9
     Your padding mask is along the queries: (batch, 1, key, 1). It belongs to the last axis.
 {MASK} -> allowed[None, None, :, :]
     The batch lines up with the queries. Broadcasting counts axes from the right: (batch, key) needs two new ones in
@@ -43,9 +48,17 @@ MISTAKES = f"""
 {MASK} -> torch.ones_like({MASK})
     The mask is not used: padding gets weight like every other key.
 {SOFTMAX} -> torch.softmax(scores, dim=1).masked_fill(fully_masked, 0.0)
+{SOFTMAX} -> torch.softmax(scores, dim=1).masked_fill(fully_masked, 0.0)
++ -torch.inf -> -1e9
+{SOFTMAX} -> torch.softmax(scores, dim=1)
++ -torch.inf).masked_fill(fully_masked, 0.0) -> -1e9)
     Your softmax runs over the heads. Each query has a distribution over the keys: dim=-1.
 {SOFTMAX} -> torch.softmax(scores, dim=-2).masked_fill(fully_masked, 0.0)
 {SOFTMAX} -> torch.softmax(scores, dim=-2).masked_fill(fully_masked, 0.0).nan_to_num()
+{SOFTMAX} -> torch.softmax(scores, dim=-2).masked_fill(fully_masked, 0.0)
++ -torch.inf -> -1e9
+{SOFTMAX} -> torch.softmax(scores, dim=-2)
++ -torch.inf).masked_fill(fully_masked, 0.0) -> -1e9)
     Your softmax runs over the queries. Each query has a distribution over the keys: dim=-1.
 {MASK} -> allowed[:1, None, None, :]
     Every sequence gets the mask of the first one. The batch axis stays: allowed[:, None, None, :].

@@ -24,7 +24,7 @@ MISTAKES = f"""
     they are not, it raises an error. They are two axes: two letters.
 {HEADS} -> ({REGROUPED}).unflatten(-1, (len(W), -1)).transpose(1, 2)
     W.reshape(d_in, …) regroups the elements in memory order, so a head gets parts of other heads' matrices. Move d_in
-    to the front first, or let x @ W broadcast.
+    to the front first, or let x[:, None] @ W broadcast.
 {HEADS} -> ({CONCATENATED}).reshape(len(x), len(W), x.shape[1], -1)
     The products are correct and then mixed up: a view alone gives a head parts of other positions. Cut the last axis,
     then transpose.

@@ -73,6 +73,9 @@ trained * omega -> trained * omega / scale
 rotations - 1 -> rotations.floor() - 1
 rotations - 1 -> rotations.round() - 1
     You count whole rotations only. γ grows linearly with the number of rotations, fractions included.
+{KEPT} -> (rotations / 32).clamp(max=1) * (rotations > 1)
+    Your γ is rotations / 32 between 1 and 32 rotations, so it jumps at 1. It must grow linearly from 0 at 1 rotation
+    to 1 at 32.
 {KEPT} -> (rotations > 1).float()
 {KEPT} -> (rotations >= 32).float()
 {KEPT} -> (rotations > 16.5).float()

@@ -34,7 +34,7 @@ hidden @ v -> hidden.sum(dim=-1)
 hidden @ v -> hidden.mean(dim=-1)
     You average the hidden units. The score is their sum, weighted by v: … @ v.
 query[:, None, :] -> query[None, :, :]
-    Your query axis lines up with the keys, not with the batch: add the new axis in the middle, [:, None, :].
+    The batch axis of your projected query lines up with the keys. Add the new axis in the middle: [:, None, :].
 query[:, None, :] -> query[:, :, None]
     Your new axis is the last one, so the hidden units of the query line up with the keys. Add it in the middle: [:,
     None, :].

@@ -27,9 +27,13 @@ torch.tanh( -> (
     Without a tanh of the sum, the score is still a term of the query plus a term of the key. Keep one tanh, and find
     what it has to be applied to.
 from_query + from_key -> from_query * from_key
+    You multiply the two projections inside the tanh. The rows differ now, but this score adds them, hence its name.
 {HIDDEN} -> torch.tanh(from_query) * torch.tanh(from_key)
+    You apply a tanh to each projection and multiply the two. The rows differ now, but this score adds the
+    projections, hence its name, and applies one tanh to the sum.
 {HIDDEN} -> from_query * from_key
-    You multiply the two projections. The rows differ now, but this score adds them, hence its name.
+    You multiply the two projections, without a tanh. The rows differ now, but this score adds the projections, hence
+    its name, and applies a tanh to the sum.
 {SOFTMAX} -> scores
     The softmax is gone: these are scores. Return the weights.
 {SOFTMAX} -> torch.log_softmax(scores, dim=-1)

@@ -24,16 +24,17 @@ MISTAKES = f"""
     The dimension of the values is gone, and the scale with it. The variance of the scores grows with the dimension of
     the keys.
 key.shape[-1] -> key.shape[-2]
-    Now it is the number of keys. A score is a sum over the components of one key.
+    Now you scale by the number of keys. A score is a sum over the components of one key.
 {ROOT} -> key.shape[-1]
-    The right dimension, but without its square root: the variance of the scores is 1/d now.
+    The right dimension, but without its square root: where the components are independent with mean 0 and variance 1,
+    the variance of the scores is 1/d now.
 {ROOT} -> math.sqrt(math.sqrt(key.shape[-1]))
     You take the fourth root of d. Divide by √d, so that the variance of the scores is 1.
 / {ROOT} ->
 + weights @ value -> weights @ value / {ROOT}
     You scale after the softmax: the weights sum to 1/√d. Scale the scores.
 key.shape[-1] -> query.shape[-2]
-    Now it is the number of queries. A score is a sum over the components of one query and one key: use their
+    Now you scale by the number of queries. A score is a sum over the components of one query and one key: use their
     dimension.
 key.shape[-1] -> key.shape[0]
 key.shape[-1] -> query.shape[0]

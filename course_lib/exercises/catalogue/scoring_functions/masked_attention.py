@@ -84,13 +84,18 @@ positions < lengths -> positions >= lengths
 positions < lengths -> positions > lengths
 positions < lengths -> positions > lengths
 + {MINUS_1E9}
+positions < lengths -> positions > lengths
++ {NOT_EMPTIED}
+positions < lengths -> positions > lengths
++ {MINUS_1E9}
++ {NOT_EMPTIED}
     Your mask is inverted, and off by one: the padding after its first key gets the weights. Key j is allowed if j <
     length.
 positions < lengths -> positions <= lengths
 positions < lengths -> positions <= lengths
 + {FROM_MASK}
-    Off by one: each sequence attends to one key of its padding. Positions begin at 0, so key j is allowed if j <
-    length.
+    Off by one: each shorter sequence attends to one key of its padding. Positions begin at 0, so key j is allowed if
+    j < length.
 positions < lengths[:, None, None] -> positions < lengths[:, None, None] - 1
 positions < lengths[:, None, None] -> positions < lengths[:, None, None] - 1
 + {FROM_MASK}
@@ -113,6 +118,13 @@ positions < lengths[:, None, None] -> positions < lengths.max()
 torch.arange(scores.shape[-1]) -> torch.arange(scores.shape[-2])[:, None]
 torch.arange(scores.shape[-1]) -> torch.arange(scores.shape[-2])[:, None]
 + {FROM_MASK}
+torch.arange(scores.shape[-1]) -> torch.arange(scores.shape[-2])[:, None]
++ {NOT_EMPTIED}
+torch.arange(scores.shape[-1]) -> torch.arange(scores.shape[-2])[:, None]
++ {MINUS_1E9}
+torch.arange(scores.shape[-1]) -> torch.arange(scores.shape[-2])[:, None]
++ {MINUS_1E9}
++ {NOT_EMPTIED}
     Your mask is over the queries. The lengths are those of the keys: the mask is (batch, 1, key).
 torch.arange(scores.shape[-1]) -> torch.arange(scores.shape[-2])
     Your positions are those of the queries. The mask needs one entry per key: torch.arange(scores.shape[-1]).
@@ -121,6 +133,8 @@ torch.arange(scores.shape[-1]) -> torch.arange(scores.shape[-2])
 + {FROM_MASK}
 < lengths[:, None, None] -> < lengths[:, None]
 + {NOT_EMPTIED}
+< lengths[:, None, None] -> < lengths[:, None]
++ {MINUS_1E9}
 < lengths[:, None, None] -> < lengths[:, None]
 + {MINUS_1E9}
 + {NOT_EMPTIED}
@@ -147,6 +161,11 @@ dim=-1 -> dim=-2
     Your softmax is over the queries. The weights of one query sum to 1 over the keys: dim=-1. And the weights of
     masked keys must be 0.
 dim=-1 -> dim=0
+dim=-1 -> dim=0
++ {MINUS_1E9}
+dim=-1 -> dim=0
++ {MINUS_1E9}
++ {NOT_EMPTIED}
     Your softmax is over the batch. The weights of one query sum to 1 over the keys: dim=-1.
 {NO_MASK}
 {NO_MASK}

@@ -32,7 +32,8 @@ A.shape[0] -> (query.shape[-1] + key.shape[-1])
     You scale by the dimensions of query and key before their projection. The dot product is a sum of as many terms as
     the projected vectors have components.
 {SCALE} -> / A.shape[0]
-    You divide by the dimension itself. Divide by its square root.
+    Your scores are divided by the dimension itself: either the root is missing, or you divide both the queries and the
+    keys by it.
 return scores -> return torch.softmax(scores, dim=-1)
 return scores -> return torch.softmax(scores, dim=0)
     You applied the softmax already. Return the scores.

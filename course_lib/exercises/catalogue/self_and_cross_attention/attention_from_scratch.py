@@ -60,6 +60,9 @@ MISTAKES = rf"""
 fully_masked = ~ -> mask = ~mask\nfully_masked = ~
     Your mask is inverted. In this course True means 'may attend'.
 (~mask, -> (mask,
+(~mask, -torch.inf -> (mask, -1e9
+(~mask, -torch.inf -> (mask, -1e9
++ {FINITE} -> scores
     You fill the scores of the allowed keys. True means 'may attend', and masked_fill fills where its argument is
     True: fill where ~mask is True.
 (~mask, -> (mask,
@@ -74,6 +77,11 @@ fully_masked = ~ -> mask = ~mask\nfully_masked = ~
 + {ZEROS} -> weights
     Your mask is inverted: True means 'may attend', and masked_fill fills where its argument is True. And a fully
     masked query must get zeros.
+(~mask, -torch.inf -> (mask, -1e9
++ {FINITE} -> scores
++ {ZEROS} -> (weights * mask)
+    You fill the scores of the allowed keys, and then set the weights of the masked ones to 0. masked_fill fills where
+    its argument is True: fill where ~mask is True.
 ~mask.any -> mask.any
     The rows that you set to zero are those with an allowed key. A query is fully masked if it may attend to nothing:
     ~mask.any(dim=-1, keepdim=True).
@@ -81,11 +89,25 @@ mask.any -> mask.all
     Every query with a masked key gets zeros. Only a query that may attend to nothing must: ~mask.any(dim=-1,
     keepdim=True).
 any(dim=-1 -> any(dim=-2
+any(dim=-1 -> any(dim=-2
++ -torch.inf -> -1e9
+any(dim=-1 -> any(dim=-2
++ -torch.inf -> -1e9
++ {FINITE} -> scores
     You look for keys that no query may attend to (dim=-2). A query is fully masked if it may attend to no key:
     dim=-1.
 dim=-1, keepdim=True -> dim=-1
     fully_masked has no key axis, so it is aligned with the wrong axes of the scores. Keep the axis: keepdim=True.
 scores, dim=-1 -> scores, dim=-2
+-torch.inf -> -1e9
++ scores, dim=-1 -> scores, dim=-2
+-torch.inf -> -1e9
++ {FINITE} -> scores
++ scores, dim=-1 -> scores, dim=-2
+-torch.inf -> -1e9
++ {FINITE} -> scores
++ scores, dim=-1 -> scores, dim=-2
++ {ZEROS} -> weights
 {FINITE} -> scores
 + scores, dim=-1 -> scores, dim=-2
 + {ZEROS} -> weights
@@ -94,7 +116,21 @@ scores, dim=-1 -> scores, dim=-2
 + scores, dim=-1 -> scores, dim=-2
 + {ZEROS} -> (weights * mask)
     Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
+{SOFTMAX} -> torch.softmax(scores.flatten(1), dim=-1).view_as(scores)
+{FINITE} -> scores
++ {SOFTMAX} -> torch.softmax(scores.flatten(1), dim=-1).view_as(scores)
++ {ZEROS} -> weights
+    Your softmax runs over queries and keys together. The weights of each query must sum to 1 over the keys: dim=-1.
 scores, dim=-1 -> scores, dim=0
+-torch.inf -> -1e9
++ scores, dim=-1 -> scores, dim=0
+-torch.inf -> -1e9
++ {FINITE} -> scores
++ scores, dim=-1 -> scores, dim=0
+-torch.inf -> -1e9
++ {FINITE} -> scores
++ scores, dim=-1 -> scores, dim=0
++ {ZEROS} -> weights
     Your softmax runs over the batch. The weights of one query sum to 1 over the keys: dim=-1.
 {SCALE} ->
     The scale is missing: the variance of the scores grows with the dimension d. Divide by √d.
@@ -198,7 +234,7 @@ EXERCISE = Exercise(
             value=random_tensor(2, 5, 6, seed=4),
             mask=torch.tensor(
                 [
-                    [[True] * 5, [True, False, True, False, True], [False] * 5],
+                    [[True] * 5, [False] * 5, [True, False, True, False, True]],
                     [[True, True, False, False, False]] * 3,
                 ]
             ),

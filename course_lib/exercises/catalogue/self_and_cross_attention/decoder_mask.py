@@ -37,11 +37,11 @@ causal & -> causal and
 real[:, None, :] -> real[:, :, None]
 real[:, None, :] -> real[:, None, :] & real[:, :, None]
     You mask the rows of queries at padding. Their outputs are ignored anyway; mask the keys at padding, and those
-    only: real[:, None, :].
+    only.
 real[:, None, :] -> real
 real[:, None, :] -> real[None, :, :]
     Your padding mask is (batch, key). Broadcast with (query, key), its batch axis is aligned with the queries. Insert
-    a query axis: real[:, None, :].
+    a query axis: (batch, 1, key).
 < lengths[:, None] -> <= lengths[:, None]
     Off by one: the first position of padding is allowed. The last real token is at position length - 1.
 < lengths[:, None] -> < lengths[:, None] - 1
@@ -81,7 +81,7 @@ positions[None, :] < lengths[:, None] -> positions[None, :] >= max_length - leng
     This is an additive mask, 0 where a pair is allowed and -inf elsewhere. Return the boolean mask: True = may
     attend.
 {BOTH} -> ({BOTH})[:, None]
-    There is an axis too many. Return (batch, query, key): real[:, None, :].
+    There is an axis too many. Return (batch, query, key).
 {BOTH} -> ({BOTH}).mT
     The axes are exchanged: yours is (batch, key, query). Return (batch, query, key).
 """

@@ -136,4 +136,5 @@ EXERCISE = Exercise(
         "First the softmax, then weights * keep / (1 - dropout), then @ value.",
     ),
     given=edited(dropped, GIVEN),
+    differentiable=False,
 )

@@ -40,9 +40,13 @@ masked - unmasked -> masked_scores - unmasked
     You subtract the weights from the masked scores. Take the softmax of these too.
 dim=-1 => dim=0
 dim=-1 => dim=0
++ -torch.inf -> -1e9
+dim=-1 => dim=0
 + masked - unmasked -> masked.nan_to_num() - unmasked
     Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
 masked_scores, dim=-1 -> masked_scores, dim=0
+masked_scores, dim=-1 -> masked_scores, dim=0
++ -torch.inf -> -1e9
 (scores, dim=-1) -> (scores, dim=0)
     One of your two softmaxes runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
 masked - unmasked -> (masked - unmasked).abs()

@@ -25,12 +25,19 @@ SCALE = "/ math.sqrt(key.shape[-1])"
 MASK = "scores.masked_fill(~mask, -torch.inf)"
 FINITE = "scores.masked_fill(fully_masked, 0.0)"
 ZEROS = "weights.masked_fill(fully_masked, 0.0)"
+LOWEST = "torch.finfo(scores.dtype).min"
 MISTAKES = rf"""
 ~key_padding -> key_padding
 + (~mask, -> (mask,
     `fully_masked` is True for sentences without padding. Invert the mask once, in the line that makes it.
 (~mask, -> (mask,
-    masked_fill fills where its argument is True: only padding gets weight. Fill where ~mask is True.
+(~mask, -torch.inf -> (mask, {LOWEST}
+(~mask, -torch.inf -> (mask, {LOWEST}
++ {FINITE} -> scores
+(~mask, -torch.inf -> (mask, {LOWEST}
++ {FINITE} -> scores
++ {ZEROS} -> (weights * mask)
+    masked_fill fills where its argument is True, and you fill the scores of the real keys. Fill where ~mask is True.
 ~mask.any -> mask.any
     `fully_masked` is True for sentences with a real token. It must be True only where no key is allowed:
     ~mask.any(dim=-1, keepdim=True).
@@ -76,13 +83,43 @@ any(dim=-1 -> any(dim=-2
     Only a sentence of nothing but padding gives zeros; elsewhere padding gets weight like any token. Set the scores
     of all padding to -inf.
 [:, None, :] -> [:, :, None]
+[:, None, :] -> [:, :, None]
++ {FINITE} -> scores
++ {ZEROS} -> weights
+[:, None, :] -> [:, :, None]
++ -torch.inf -> {LOWEST}
++ {FINITE} -> scores
++ {ZEROS} -> weights
     You mask queries instead of keys. key_padding_mask is (batch, key): insert the query axis in the middle,
     key_padding_mask[:, None, :].
 [:, None, :] -> [None, :, :]
 [:, None, :] ->
+[:, None, :] -> [None, :, :]
++ {FINITE} -> scores
++ {ZEROS} -> weights
+[:, None, :] -> [None, :, :]
++ -torch.inf -> {LOWEST}
++ {FINITE} -> scores
++ {ZEROS} -> weights
     key_padding_mask is (batch, key), and you align its batch axis with the queries. Insert the query axis in the
     middle, key_padding_mask[:, None, :].
 scores, dim=-1 -> scores, dim=-2
+scores, dim=-1 -> scores, dim=-2
++ -torch.inf -> {LOWEST}
+scores, dim=-1 -> scores, dim=-2
++ -torch.inf -> {LOWEST}
++ {FINITE} -> scores
+scores, dim=-1 -> scores, dim=-2
++ -torch.inf -> {LOWEST}
++ {FINITE} -> scores
++ {ZEROS} -> weights
+scores, dim=-1 -> scores, dim=-2
++ -torch.inf -> {LOWEST}
++ {FINITE} -> scores
++ {ZEROS} -> (weights * mask)
+scores, dim=-1 -> scores, dim=-2
++ {FINITE} -> scores
++ {ZEROS} -> weights.nan_to_num()
     Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
 {SCALE} ->
     The scale 1/√d is gone.

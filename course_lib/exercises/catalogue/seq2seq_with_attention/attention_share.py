@@ -69,6 +69,9 @@ weights[rows][:, columns] -> weights[rows][columns]
 [:, columns] -> [:, columns[0] : columns[-1]]
     You take the columns from the first to the one before the last: a slice leaves out its end. The list may also
     leave out columns in between: index with the list itself.
+[rows][:, columns] -> [min(rows) : max(rows) + 1, min(columns) : max(columns) + 1]
+    You take all rows and all columns from the first to the last. Both lists may leave out positions in between: index
+    with the lists themselves.
 [rows] -> [min(rows) : max(rows) + 1]
     You take all rows from the first to the last. The list may leave out rows in between: index with the list itself.
 [rows] -> [rows[0] : rows[-1]]
@@ -87,13 +90,16 @@ return -> return 1 -
 """
 
 _WEIGHTS = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6], [0.25, 0.5, 0.25], [0.0, 0.1, 0.9]])
+_WIDER = torch.tensor(  # no row has its whole weight between the first and the last of columns
+    [[0.6, 0.2, 0.1, 0.1], [0.3, 0.3, 0.1, 0.3], [0.2, 0.3, 0.2, 0.3], [0.0, 0.1, 0.7, 0.2]]
+)
 
 EXERCISE = Exercise(
     title="The share of the attention weight on some positions",
     solution=attention_share,
     cases=(
         Case(weights=_WEIGHTS, rows=[0, 1], columns=[1, 2]),
-        Case(weights=_WEIGHTS, rows=[0, 2, 3], columns=[0, 2]),
+        Case(weights=_WIDER, rows=[0, 2, 3], columns=[0, 2]),
         Case(
             weights=torch.softmax(random_tensor(11, 20, seed=0), -1),
             rows=[0, 1, 2, 3],

@@ -46,9 +46,9 @@ lengths - 1 -> lengths
     Off by one: the last real token is at step lengths - 1, and yours is one later.
 lengths - 1 -> (lengths - 2).clamp(min=0)
 lengths - 1 -> lengths - 2
-    Off by one: your state has not read the last real token yet.
 torch.stack(states, dim=1) -> torch.stack([0 * h, *states], dim=1)
-    Off by one: your state has not read the last real token yet. Step t is real if t < lengths.
+    Off by one: your state has not read the last real token yet. That token is at step lengths - 1, since steps are
+    counted from 0.
 x.unbind(dim=1) -> (x * {REAL}).unbind(dim=1)
 + {LAST} -> [:, -1]
     You set the padding to zero, but the state still changes there: h becomes tanh(U h + b). It must stay as it was.
@@ -92,11 +92,11 @@ torch.zeros -> torch.ones
 h @ U.T -> 0 * h
     The old state does not reach the new one: h @ U.T is missing, or h is never replaced by the new state.
 h @ U.T -> h @ U
-    U is transposed: U h for a batch of rows is h @ U.T.
+    You apply the transpose of U: for rows, U h is h @ U.T.
 h @ U.T -> h
     The old state is added without U: the new state is tanh(W x + U h + b).
 x_t @ W.T -> x_t @ W
-    W is transposed: W x for a batch of rows is x @ W.T.
+    You apply the transpose of W: for rows, W x is x @ W.T.
 x_t @ W.T + ->
     The input does not reach the state: W x is missing.
 torch.tanh( -> (

@@ -111,8 +111,8 @@ target[:, 1:] -> target[:, 1:-1]
 {LOSSES} -> (logits.argmax(dim=-1) == labels).float()
     This is the accuracy: the share of labels that have the largest logit. Return the loss.
 labels != 0 -> target[:, :-1] != 0
-    You leave out the positions whose input is padding. Leave out those whose label is padding: after <eos> the input
-    is a token, and the label is padding.
+    You leave out the positions whose input is padding. Where the input is <eos>, the label is padding: leave out the
+    positions whose label is 0.
 .mean() -> .mean().exp()
     This is the perplexity, exp of the loss. Return the loss.
 losses[real].mean() -> losses

@@ -62,7 +62,7 @@ argmax -> argmin
     You index with a number that is no integer. max() is the largest logit itself; its position is the token:
     argmax().
 U @ state -> U.T @ state
-    U is transposed: the new state is tanh(E[token] + U @ state).
+    You apply the transpose of U: the new state is tanh(E[token] + U @ state).
 state = torch.tanh -> old, state = state, torch.tanh
 + V @ state -> V @ old
     Your logits come from the state before it has read the token. Compute the new state first, then V @ state.

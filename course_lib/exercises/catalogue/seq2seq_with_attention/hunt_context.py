@@ -26,7 +26,7 @@ keys = memory @ U.T -> keys = memory
 {CONTEXT} -> torch.tanh({PROJECTED})
 {CONTEXT} -> (weights[:, :, None] * keys).mean(dim=1)
 {CONTEXT} -> torch.nn.functional.normalize({PROJECTED}, dim=-1) * {CONTEXT}.norm(dim=-1, keepdim=True)
-    You still average the projected states, and change their norm afterwards. U belongs to the score only: average
+    You still average the projected states, and change the norm of the result. U belongs to the score only: average
     memory itself.
 {CONTEXT} -> {PROJECTED} / U.norm()
     You still average the projected states, and divide by the norm of U. U belongs to the score only: average memory

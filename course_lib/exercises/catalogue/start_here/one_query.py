@@ -39,6 +39,11 @@ keys @ query -> keys @ query * len(query) ** 0.5
     You multiply the scores by √d. This exercise asks for the dot products themselves.
 keys @ query -> torch.cosine_similarity(keys, query, dim=-1)
     You divide by the norms, so your scores are cosine similarities. The scores here are dot products.
+keys @ query -> keys @ query / query.norm()
+    Your scores are divided by the norm of the query. The scores here are dot products of the vectors as they are.
+keys @ query -> keys @ query / keys.norm(dim=-1)
+    Each of your scores is divided by the norm of its key. The scores here are dot products of the vectors as they
+    are.
 keys @ query -> -((keys - query) ** 2).sum(dim=-1)
 keys @ query -> -((keys - query) ** 2).sum(dim=-1) / 2
     Your scores are negative squared distances. That is a Gaussian kernel, the subject of notebook 1; this exercise
