@@ -1,10 +1,10 @@
-"""Explorers: controls and a live figure. Every explorer consists of the same four parts.
+"""Explorers: controls and a live figure. Every explorer is one function, in a module of its own.
 
-- Panels of `course_lib.plots` draw arrays; `LiveFigure` redraws only what changed in them.
-- `Picture` shows the figure in the browser, with exact values under the pointer.
-- `Explorer` combines the controls and the picture, and a summary of the data drawn.
-- One function per explorer, in a module of its own, makes the three and passes on how the figure is updated. Its
-  `limits` say how far each control reaches, and `recreatable` makes a line of code that recreates it.
+- Its arguments are the data and the initial values of the controls. It draws panels of `course_lib.plots`, and returns a
+  `View`: the panels, what each control can be, and `update`, which moves data into the panels and returns facts.
+- The decorator `explorer` makes the `Explorer` of it: `make_control` chooses text boxes, sliders and menus, `Call` writes
+  the line of code that recreates it, `LiveFigure` redraws only what changed in the panels, and `Picture` shows the figure
+  in the browser, with exact values under the pointer.
 - `browser/` holds what runs in the browser.
 
 To add an explorer, write such a module, export its function here, and test that the data drawn are what an

@@ -3,19 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-import ipywidgets
-import matplotlib
 from torch import Tensor
 
 from course_lib import messages
 from course_lib.inspection import AttentionMap, entropy, mean_distance
 from course_lib.plots import HeadsPanel, LinksPanel, TokenMapPanel, figure
-from course_lib.plots.style import STYLE
 from course_lib.plots.token_map import numbered
-from course_lib.validation import require_finite, require_one_of, require_whole
-from course_lib.widgets.clickable import ClickableFigure
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer
+from course_lib.validation import require_finite, require_one_of
+from course_lib.widgets.explorer import View, explorer
 
 _MOST_TOKENS, _MOST_HEADS = 1024, 64
 VIEWS = ("map", "lines")
@@ -25,7 +20,7 @@ VIEWS = ("map", "lines")
 Weights = Tensor | Sequence[Tensor] | Mapping[str, Tensor | Sequence[Tensor] | AttentionMap]
 
 
-@recreatable
+@explorer
 def attention_explorer(
     weights: Weights | Callable[[str], Mapping[str, AttentionMap]],
     queries: Sequence[str] | None = None,
@@ -41,7 +36,7 @@ def attention_explorer(
     answer: Callable[[str], str] | None = None,
     rows: str = "query",
     approximate: bool = False,
-) -> Explorer:
+) -> View:
     """Step through layers, heads and queries; see the weights as a map or as lines, and all heads as thumbnails.
 
     A click on a row of the map, or on a token on the left of the lines, chooses the query; a click on a thumbnail
@@ -66,13 +61,10 @@ def attention_explorer(
 
     Raises:
         ValueError: for weights that are not floating-point, finite, 0 or more, and of two to four axes; for
-            tokens that are not as many as the weights say; for more than 1,024 tokens or 64 heads; for an
-            unknown layer, head, query, view or example.
+            tokens that are not as many as the weights say; for more than 1,024 tokens or 64 heads.
     """
-    require_one_of(VIEWS, view=view)
     if answer is not None and text is None:
         raise ValueError("answer needs a text to answer; give a text to start with")
-    require_whole(0, head=head, query=query, example=example)
     read = _reader(weights, queries, keys, text, example)
 
     @lru_cache(maxsize=1)
@@ -81,34 +73,22 @@ def attention_explorer(
 
     answered = None if answer is None else lru_cache(maxsize=1)(answer)
     layers = read(text)
-    layer = next(iter(layers)) if layer is None else layer
-    require_one_of(layers, layer=layer)
-    heads, *_ = layers[layer].weights.shape
-    _require_below(head=(head, heads), query=(query, len(layers[layer].queries)))
     most = max(len(one.weights) for one in layers.values())
+    longest = max(len(one.queries) for one in layers.values())
+    fig, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
+    beside = right if most == 1 else left.figure.add_subplot(left.get_subplotspec())
+    click = {"chooses": "query", "row_name": rows}
+    map_ = TokenMapPanel(left, title="rows attend to columns", **click)
+    lines = LinksPanel(
+        beside, title="the same as lines" if most == 1 else "rows attend to columns", **click
+    )
+    panels = [map_, lines]
+    if most > 1:
+        measures = ", ".join(["number", *_measures(next(iter(layers.values())))[0]])
+        title_ = f"each head: {measures}"
+        panels.append(HeadsPanel(right, most, title=title_, chooses="head"))
 
-    with matplotlib.rc_context(STYLE):
-        fig, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
-        beside = right if most == 1 else left.figure.add_subplot(left.get_subplotspec())
-        click = {"chooses": "query", "row_name": rows}
-        map_ = TokenMapPanel(left, title="rows attend to columns", **click)
-        lines = LinksPanel(
-            beside, title="the same as lines" if most == 1 else "rows attend to columns", **click
-        )
-        panels = [map_, lines]
-        if most > 1:
-            measures = ", ".join(["number", *_measures(layers[layer])[0]])
-            title_ = f"each head: {measures}"
-            panels.append(HeadsPanel(right, most, title=title_, chooses="head"))
-        live = ClickableFigure(fig, panels)
-
-    def update(
-        query: int = query,
-        view: str = view,
-        layer: str = layer,
-        head: int = head,
-        text: str | None = None,
-    ) -> dict[str, str]:
+    def update(query: int, view: str, layer: str, head: int, text: str | None) -> dict[str, str]:
         layers = read(text)
         require_one_of(layers, layer=layer)
         shown = layers[layer]
@@ -144,33 +124,20 @@ def attention_explorer(
             }
         )
 
-    def limits(text: str | None = None, layer: str = layer, **_) -> dict[str, int]:
+    def limits(text: str | None, layer: str, **_) -> dict[str, int]:
         heads, queries, _ = read(text)[layer].weights.shape
         return {"head": heads - 1, "query": queries - 1}
 
-    controls = {}
-    if text is not None:
-        controls["text"] = ipywidgets.Text(value=text, description="text")
-    if len(layers) > 1:
-        controls["layer"] = ipywidgets.Dropdown(value=layer, options=[*layers], description="layer")
-    if most > 1:
-        controls["head"] = ipywidgets.IntSlider(head, min=0, max=most - 1, description="head")
-    longest = max(len(one.queries) for one in layers.values())
-    if longest > 1 or text is not None:
-        most_queries = max(longest, 2)  # a slider needs two positions
-        controls["query"] = ipywidgets.IntSlider(
-            query, min=0, max=most_queries - 1, description=rows
-        )
-    if most > 1:
-        controls["view"] = ipywidgets.Dropdown(value=view, options=VIEWS, description="view")
-    return Explorer(
-        title,
-        controls,
-        live,
-        update,
-        name="attention",
-        approximate=approximate,
-        limits=limits,
+    controls = {
+        "text": str,
+        "layer": [*layers],
+        "head": range(most),
+        "query": range(longest if text is None else _MOST_TOKENS),
+        "view": VIEWS if most > 1 else [view],
+    }
+    start = {"layer": next(iter(layers)) if layer is None else layer}
+    return View(
+        title, panels, update, controls, "attention", {"query": rows}, start, approximate, limits
     )
 
 
@@ -243,7 +210,8 @@ def _layer(name: str, layer: object, queries, keys, example: int) -> AttentionMa
             f"(heads, query, key) or (batch, heads, query, key)"
         )
     if layer.dim() == 4:
-        _require_below(example=(example, len(layer)))
+        if example not in range(len(layer)):
+            raise ValueError(f"example={example!r} must be from 0 to {len(layer) - 1}")
         layer = layer[example]
     layer = layer.detach().float().cpu()
     layer = layer[None] if layer.dim() == 2 else layer  # (heads, query, key)
@@ -271,9 +239,3 @@ def _tokens(side: str, tokens: Sequence[str] | None, length: int, layer: str) ->
             f"{side} holds {len(tokens)} tokens, but the weights of layer {layer!r} have {length}"
         )
     return tokens
-
-
-def _require_below(**numbers: tuple[int, int]) -> None:
-    for what, (number, count) in numbers.items():
-        if number >= count:
-            raise ValueError(f"{what}={number} must be below {count}")

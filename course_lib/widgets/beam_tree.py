@@ -1,27 +1,21 @@
 """The beam-search explorer: the tree of candidates, step by step."""
 
 from collections.abc import Sequence
-from numbers import Real
 
-import ipywidgets
-import matplotlib
 import numpy as np
 
 from course_lib.decoding.table_model import Table
 from course_lib.plots import TreePanel, figure
-from course_lib.plots.style import STYLE
 from course_lib.plots.tree import COLUMNS
 from course_lib.translator import PhraseTranslator
-from course_lib.validation import require_whole
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer, probability
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.controls import Numbers
+from course_lib.widgets.explorer import View, explorer, probability
 from course_lib.widgets.search_tree import Node, searcher
 
 _LARGEST_BEAM, _MOST_PENALTY, _MOST_NODES = 5, 2.0, 40
 
 
-@recreatable
+@explorer
 def beam_explorer(
     source: PhraseTranslator | Table,
     text: str | None = None,
@@ -31,7 +25,7 @@ def beam_explorer(
     length_penalty: float = 1.0,
     title: str = "Beam search",
     approximate: bool = False,
-) -> Explorer:
+) -> View:
     """Step through a beam search: the candidates of each step, which the beam keeps, which are complete.
 
     There is a column per step, with the most probable candidate on top; the number is the probability of the
@@ -51,34 +45,19 @@ def beam_explorer(
 
     Raises:
         ValueError: for a source of another kind, a missing or needless text, one that the translator
-            refuses, a table that `table_model` refuses, and numbers out of range.
+            refuses, and a table that `table_model` refuses.
     """
-    require_whole(beam_size=beam_size)
-    if beam_size > _LARGEST_BEAM:
-        raise ValueError(f"beam_size={beam_size} must be at most {_LARGEST_BEAM}")
-    number = isinstance(length_penalty, Real) and not isinstance(length_penalty, bool)
-    if not number or not 0 <= length_penalty <= _MOST_PENALTY:
-        raise ValueError(f"length_penalty={length_penalty!r} must be 0 to {_MOST_PENALTY:g}")
     search, longest = searcher(source, text, largest=(_LARGEST_BEAM, _MOST_PENALTY))
-    steps = search(text, beam_size, length_penalty)[-1].step
-    step = steps if step is None else step
-    require_whole(step=step)
-    if step > steps:
-        raise ValueError(f"step={step}, but this search has {steps} steps")
 
-    with matplotlib.rc_context(STYLE):
-        fig, axes = figure(10.4, 4.6)
-        tree = TreePanel(
-            axes,
-            title="filled: kept, dashed: dropped, square: complete, orange: best complete hypothesis\n"
-            "number: probability of the hypothesis; line: the thicker, the more probable its last token\n",
-            value_name="log-probability",
-        )
-        live = LiveFigure(fig, [tree])
+    fig, axes = figure(10.4, 4.6)
+    tree = TreePanel(
+        axes,
+        title="filled: kept, dashed: dropped, square: complete, orange: best complete hypothesis\n"
+        "number: probability of the hypothesis; line: the thicker, the more probable its last token\n",
+        value_name="log-probability",
+    )
 
-    def update(
-        step: int, beam_size: int, length_penalty: float, text: str | None = None
-    ) -> dict[str, str]:
+    def update(step: int, beam_size: int, length_penalty: float, text: str | None) -> dict:
         every = search(text, beam_size, length_penalty)
         last = min(step, every[-1].step)
         nodes = [node for node in every if node.step <= last]
@@ -107,28 +86,21 @@ def beam_explorer(
             "shown": f"{np.count_nonzero(tree.columns)} of {len(nodes) - 1} candidates",
         }
 
-    def limits(beam_size: int, length_penalty: float, text: str | None = None, **_) -> dict:
+    def limits(beam_size: int, length_penalty: float, text: str | None, **_) -> dict:
         return {"step": search(text, beam_size, length_penalty)[-1].step}
 
-    controls = {} if text is None else {"text": ipywidgets.Text(value=text, description="text")}
-    controls |= {
-        "step": ipywidgets.IntSlider(step, min=1, max=longest, description="step"),
-        "beam_size": ipywidgets.IntSlider(
-            beam_size, min=1, max=_LARGEST_BEAM, description="beam size"
-        ),
-        "length_penalty": ipywidgets.FloatSlider(
-            length_penalty, min=0, max=_MOST_PENALTY, step=0.1, description="length penalty"
-        ),
+    controls = {
+        "text": str,
+        "step": range(1, longest + 1),
+        "beam_size": range(1, _LARGEST_BEAM + 1),
+        "length_penalty": Numbers(0, _MOST_PENALTY, 0.1),
     }
-    return Explorer(
-        title,
-        controls,
-        live,
-        update,
-        name="beam_search",
-        approximate=approximate,
-        limits=limits,
-    )
+    return View(
+        title, [tree], update, controls, "beam_search",
+        labels={"beam_size": "beam size", "length_penalty": "length penalty"},
+        start={"step": longest if step is None else step},
+        approximate=approximate, limits=limits,
+    )  # fmt: skip
 
 
 def _path(nodes: Sequence[Node], n: int) -> list[int]:

@@ -3,21 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-import ipywidgets
-import matplotlib
-
 from course_lib.bleu import bleu, brevity_penalty, modified_precision
 from course_lib.plots import BarsPanel, NgramsPanel, figure
-from course_lib.plots.style import STYLE
-from course_lib.validation import require_whole
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.explorer import View, explorer
 
 _LONGEST_RUN, _MOST_TOKENS, _MOST_REFERENCES = 4, 24, 3
 
 
-@recreatable
+@explorer
 def bleu_explorer(
     candidate: str = "the the the cat sat on the mat",
     reference: str = "the cat is sitting on the mat",
@@ -25,7 +18,7 @@ def bleu_explorer(
     n: int = 1,
     tokens: Callable[[str], Sequence[str]] = str.split,
     title: str = "BLEU of one sentence",
-) -> Explorer:
+) -> View:
     """Type a translation and its reference; see which n-grams are counted, and the BLEU score.
 
     Counted n-grams have a solid blue line and a link to their match in a reference. Clipped ones, which occur
@@ -39,18 +32,13 @@ def bleu_explorer(
         title: the first words of the summary.
 
     Raises:
-        ValueError: for a text without tokens or with too many, too many references, and another `n`.
+        ValueError: for a text without tokens or with too many, and too many references.
     """
-    require_whole(n=n)
-    if n > _LONGEST_RUN:
-        raise ValueError(f"n={n} must be at most {_LONGEST_RUN}")
-    with matplotlib.rc_context(STYLE):
-        fig, (top, bottom) = figure(10.4, 5.4, rows=2, height_ratios=(1.9, 1))
-        rows = NgramsPanel(
-            top, title="solid and linked: counted, dashed: clipped, dotted: not in a reference"
-        )
-        bars = BarsPanel(bottom, _LONGEST_RUN + 2, names=("value of", "value", "before"))
-        live = LiveFigure(fig, [rows, bars])
+    fig, (top, bottom) = figure(10.4, 5.4, rows=2, height_ratios=(1.9, 1))
+    rows = NgramsPanel(
+        top, title="solid and linked: counted, dashed: clipped, dotted: not in a reference"
+    )
+    bars = BarsPanel(bottom, _LONGEST_RUN + 2, names=("value of", "value", "before"))
 
     def update(candidate: str, reference: str, n: int) -> dict[str, str]:
         words = _tokens("candidate", candidate, tokens)
@@ -93,12 +81,8 @@ def bleu_explorer(
             "BLEU": f"{score:.3f}" + ("" if all(precisions) else ", because a precision is 0"),
         }
 
-    controls = {
-        "candidate": ipywidgets.Text(value=candidate, description="candidate"),
-        "reference": ipywidgets.Text(value=reference, description="reference"),
-        "n": ipywidgets.IntSlider(n, min=1, max=_LONGEST_RUN, description="n"),
-    }
-    return Explorer(title, controls, live, update, name="bleu")
+    controls = {"candidate": str, "reference": str, "n": range(1, _LONGEST_RUN + 1)}
+    return View(title, [rows, bars], update, controls, "bleu")
 
 
 def _tokens(name: str, text: str, tokens: Callable[[str], Sequence[str]]) -> list[str]:

@@ -3,32 +3,26 @@
 from datetime import date
 from functools import lru_cache
 
-import ipywidgets
-import matplotlib
 import numpy as np
 
 from course_lib import messages
 from course_lib.inspection import weights_version
 from course_lib.plots import AlignmentPanel, StemsPanel, figure
 from course_lib.plots.alignment import visible
-from course_lib.plots.style import STYLE
 from course_lib.translator import Translation, Translator
-from course_lib.validation import require_whole
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.explorer import View, explorer
 
 _MOST_SOURCE, _MOST_TARGET = 40, 11
 
 
-@recreatable
+@explorer
 def date_explorer(
     translator: Translator,
     text: str = "Tuesday, March 5, 2024",
     *,
     step: int = 1,
     approximate: bool = False,
-) -> Explorer:
+) -> View:
     """Type a date; the model generates its ISO 8601 form. Step through the output and its attention weights.
 
     Args:
@@ -41,9 +35,6 @@ def date_explorer(
         ValueError: for a model without attention, an empty or too long text, and characters outside
             the vocabulary.
     """
-    require_whole(step=step)
-    if step > _MOST_TARGET:
-        raise ValueError(f"step={step} must be at most {_MOST_TARGET}")
     if not isinstance(translator, Translator):
         raise ValueError(
             f"translator is a {type(translator).__name__}; it must be a Translator, e.g. "
@@ -64,18 +55,16 @@ def date_explorer(
             )
         return done
 
-    with matplotlib.rc_context(STYLE):
-        fig, (left, right) = figure(10.4, 3.2, columns=2, width_ratios=(1.9, 1))
-        alignment = AlignmentPanel(
-            left, _MOST_SOURCE, _MOST_TARGET, title="attention weights of each step"
-        )
-        stems = StemsPanel(
-            right,
-            np.arange(_MOST_SOURCE),
-            key_label="source position",
-            title="weights of this step",
-        )
-        live = LiveFigure(fig, [alignment, stems])
+    fig, (left, right) = figure(10.4, 3.2, columns=2, width_ratios=(1.9, 1))
+    alignment = AlignmentPanel(
+        left, _MOST_SOURCE, _MOST_TARGET, title="attention weights of each step"
+    )
+    stems = StemsPanel(
+        right,
+        np.arange(_MOST_SOURCE),
+        key_label="source position",
+        title="weights of this step",
+    )
 
     def limits(text: str, **_) -> dict[str, int]:
         if len(text) > _MOST_SOURCE:
@@ -96,18 +85,11 @@ def date_explorer(
             "attends to": ", ".join(f"{visible(text[n])} at {n} ({weights[n]:.2f})" for n in most),
         }
 
-    controls = {
-        "text": ipywidgets.Text(value=text, description="date"),
-        "step": ipywidgets.IntSlider(value=step, min=1, max=_MOST_TARGET, description="step"),
-    }
-    return Explorer(
-        "From a written date to ISO 8601",
-        controls,
-        live,
-        update,
-        name="dates",
-        approximate=approximate,
-        limits=limits,
+    title = "From a written date to ISO 8601"
+    controls, labels = {"text": str, "step": range(1, _MOST_TARGET + 1)}, {"text": "date"}
+    panels = [alignment, stems]
+    return View(
+        title, panels, update, controls, "dates", labels, approximate=approximate, limits=limits
     )
 
 

@@ -1,25 +1,17 @@
 """The depth explorer: the effect of the norm and of warm-up on a deep stack of blocks."""
 
-import ipywidgets
-import matplotlib
 import numpy as np
 
 from course_lib.blocks import NORMS
 from course_lib.experiments.depth import DEPTHS, EVERY, PROBED, STEPS, WARMUPS, name_of, recorded
 from course_lib.plots import LinesPanel, figure
-from course_lib.plots.style import STYLE
-from course_lib.validation import require_one_of, require_whole
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.explorer import View, explorer
 
 _SMALLEST, _LARGEST = 1e-7, 10.0  # of the axis of gradient norms
 
 
-@recreatable
-def depth_explorer(
-    *, depth: int = 12, norm: str = "post", warmup: int = 0, after: int = 0
-) -> Explorer:
+@explorer
+def depth_explorer(*, depth: int = 12, norm: str = "post", warmup: int = 0, after: int = 0) -> View:
     """See the gradient norm of each block, and the training loss.
 
     Everything was recorded by `python -m course_lib.experiments.depth`; curves are means over three seeds.
@@ -27,50 +19,34 @@ def depth_explorer(
     Args:
         depth, norm, warmup, after: initial values of the controls: one of `DEPTHS`, "pre" or "post", one of
             `WARMUPS`, and the step after which the gradients are shown, one of `PROBED`.
-
-    Raises:
-        ValueError: for a depth, norm, warm-up or step that was not recorded.
     """
-    require_one_of(NORMS, norm=norm)
-    for name, number, choices in (
-        ("depth", depth, DEPTHS),
-        ("warmup", warmup, WARMUPS),
-        ("after", after, PROBED),
-    ):
-        require_whole(0, **{name: number})
-        if number not in choices:
-            raise ValueError(f"{name}={number} must be one of {', '.join(map(str, choices))}")
     blocks, steps = np.arange(1, max(DEPTHS) + 1), np.arange(EVERY, STEPS + 1, EVERY)
-    with matplotlib.rc_context(STYLE):
-        fig, (left, right) = figure(10.4, 3.6, columns=2)
-        gradients = LinesPanel(
-            left,
-            blocks,
-            {name: np.full(len(blocks), np.nan) for name in NORMS},
-            x_label="block (1 = the first)",
-            y_label="gradient norm",
-            title="gradient norm by block",
-            log_y=True,
-            y_limits=(_SMALLEST, _LARGEST),
-        )
-        left.legend(loc="lower right")  # no curve reaches this corner
-        left.set_xlim(0.5, max(DEPTHS) + 0.5)
-        left.xaxis.get_major_locator().set_params(integer=True)
-        losses = LinesPanel(
-            right,
-            steps,
-            {name: np.zeros(len(steps)) for name in NORMS},
-            x_label="step",
-            y_label="loss in nats",
-            title="training",
-            y_limits=(0, 4),
-        )
-        right.legend(loc="upper right")
-        live = LiveFigure(fig, [gradients, losses])
+    fig, (left, right) = figure(10.4, 3.6, columns=2)
+    gradients = LinesPanel(
+        left,
+        blocks,
+        {name: np.full(len(blocks), np.nan) for name in NORMS},
+        x_label="block (1 = the first)",
+        y_label="gradient norm",
+        title="gradient norm by block",
+        log_y=True,
+        y_limits=(_SMALLEST, _LARGEST),
+    )
+    left.legend(loc="lower right")  # no curve reaches this corner
+    left.set_xlim(0.5, max(DEPTHS) + 0.5)
+    left.xaxis.get_major_locator().set_params(integer=True)
+    losses = LinesPanel(
+        right,
+        steps,
+        {name: np.zeros(len(steps)) for name in NORMS},
+        x_label="step",
+        y_label="loss in nats",
+        title="training",
+        y_limits=(0, 4),
+    )
+    right.legend(loc="upper right")
 
-    def update(
-        depth: int = depth, norm: str = norm, warmup: int = warmup, after: int = after
-    ) -> dict[str, str]:
+    def update(depth: int, norm: str, warmup: int, after: int) -> dict[str, str]:
         runs = {name: recorded()[name_of(depth, name, warmup)] for name in NORMS}
         by_block = {name: _by_block(run, after, len(blocks)) for name, run in runs.items()}
         gradients.update(emphasise=norm, **by_block)
@@ -86,13 +62,9 @@ def depth_explorer(
             "final losses of three seeds": ", ".join(f"{end:.2g}" for end in sorted(ends)),
         }
 
-    controls = {
-        "depth": ipywidgets.SelectionSlider(value=depth, options=DEPTHS, description="depth"),
-        "norm": ipywidgets.Dropdown(value=norm, options=NORMS, description="norm"),
-        "warmup": ipywidgets.SelectionSlider(value=warmup, options=WARMUPS, description="warm-up"),
-        "after": ipywidgets.SelectionSlider(value=after, options=PROBED, description="after step"),
-    }
-    return Explorer("Depth", controls, live, update, name="depth")
+    controls = {"depth": DEPTHS, "norm": NORMS, "warmup": WARMUPS, "after": PROBED}
+    labels = {"warmup": "warm-up", "after": "after step"}
+    return View("Depth", [gradients, losses], update, controls, "depth", labels)
 
 
 def _by_block(run: dict, after: int, count: int) -> np.ndarray:

@@ -1,16 +1,23 @@
 """Controls, a live picture below them, and a summary of what it shows."""
 
+import functools
 import html
+import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import ipywidgets
+import matplotlib
 from IPython import get_ipython
 
 from course_lib import messages
+from course_lib.plots.panel import Panel
 from course_lib.plots.panel import short as short  # used by every explorer
+from course_lib.plots.style import STYLE
 from course_lib.widgets.code import Call
+from course_lib.widgets.controls import Choices, make_control
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.picture import Picture, fallback
 
@@ -27,16 +34,54 @@ def probability(p: float) -> str:
     return f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.0001 else "<0.0001"
 
 
-def whole_steps(number: float, step: float, towards: Callable[[float], int] = round) -> float:
-    """Round to a whole number of steps, as the browser does with the value of a slider."""
-    return round(towards(round(number / step, 6)) * step, 10)
+class View(NamedTuple):
+    """What a function decorated with `explorer` returns.
+
+    Attributes:
+        title: the first words of the summary.
+        panels: of one figure, which `update` changes.
+        update: called with the arguments that have controls, by name; updates the panels and returns the `Facts`. If
+            it raises a ValueError, the message is shown and the picture does not change.
+        controls: argument → what it can be. An argument with a single choice, or no text, has no control.
+        name: stem of the names of saved files.
+        labels: argument → label of its control, where it is not the name of the argument.
+        start: argument → initial value, where it was left out.
+        approximate: whether the numbers differ from machine to machine, because they are the result of
+            training; then tests of a notebook compare only the title.
+        limits: called like `update`, and before it; returns the `Limits`. A control beyond its largest value moves
+            there until the limit rises, and one without effect is switched off.
+        shown_by: from the view, the arguments and the call to the explorer; `Explorer` where left out.
+    """
+
+    title: str
+    panels: Sequence[Panel]
+    update: Callable[..., Facts]
+    controls: Mapping[str, Choices]
+    name: str
+    labels: Mapping[str, str] = {}
+    start: Mapping[str, object] = {}
+    approximate: bool = False
+    limits: Callable[..., Limits] = lambda **_: {}
+    shown_by: Callable[..., "Explorer"] | None = None
 
 
-def round_step(span: float, steps: int = 200) -> float:
-    """Return a slider step of 1, 2 or 5 times a power of ten, such that `span` is about `steps` steps."""
-    exponent = math.floor(math.log10(span / steps))
-    leading = span / steps / 10**exponent
-    return min((1, 2, 5, 10), key=lambda candidate: abs(candidate - leading)) * 10**exponent
+def explorer(make: Callable[..., View]) -> Callable[..., "Explorer"]:
+    """Decorate a function that returns a `View`: it makes an `Explorer`, whose controls are arguments of the function.
+
+    Each control starts at its argument. Raises ValueError for an argument that its control cannot have.
+    """
+    signature = inspect.signature(make)
+
+    @functools.wraps(make)
+    def made(*args, **kwargs) -> "Explorer":
+        given = signature.bind(*args, **kwargs)
+        call = Call(make, given.arguments, inspect.currentframe().f_back)
+        given.apply_defaults()
+        with matplotlib.rc_context(STYLE):
+            view = make(*args, **kwargs)
+            return (view.shown_by or Explorer)(view, given.arguments | view.start, call)
+
+    return made
 
 
 class Explorer(ipywidgets.VBox):
@@ -53,43 +98,34 @@ class Explorer(ipywidgets.VBox):
         controls: name → widget.
         picture: the `Picture`.
         summary: what the picture shows now, in words and numbers; also its text alternative.
-        code: a line of code that makes another explorer in this state; empty if it is not known how.
+        code: a line of code that makes another explorer in this state.
 
     Args:
-        title: the first words of the summary.
-        controls: name → widget with a `value`.
-        figure: `update` changes its panels.
-        update: called with every control's value by name; updates the panels and returns the `Facts`.
-            If it raises a ValueError, the message is shown and the picture does not change.
-        name: stem of the names of saved files.
-        approximate: whether the numbers differ from machine to machine, because they are the result of
-            training; then tests of a notebook compare only the title.
-        limits: called with every control's value by name before `update`; returns the `Limits`. A control
-            beyond its largest value moves there until the limit rises, and one without effect is switched off.
+        view: what it shows.
+        arguments: argument of the function that made the view → its value.
+        call: of this function.
     """
 
-    def __init__(
-        self,
-        title: str,
-        controls: Mapping[str, ipywidgets.ValueWidget],
-        figure: LiveFigure,
-        update: Callable[..., Facts],
-        *,
-        name: str,
-        approximate: bool = False,
-        limits: Callable[..., Limits] = lambda **_: {},
-    ) -> None:
-        self.approximate = approximate
-        self.title, self.controls, self._update = title, dict(controls), update
-        self._limits, self._call, self._shown_in, self._quiet = limits, None, None, False
+    def __init__(self, view: View, arguments: Mapping[str, object], call: Call) -> None:
+        self.title, self.approximate = view.title, view.approximate
+        self._update, self._limits, self._call = view.update, view.limits, call
+        self._shown_in, self._quiet = None, False
+        made = {
+            name: make_control(name, arguments[name], choices, view.labels.get(name, name))
+            for name, choices in view.controls.items()
+        }
+        self.controls = {name: control for name, control in made.items() if control}
+        self._fixed = {name: arguments[name] for name in made.keys() - self.controls.keys()}
         self._start = self._values()
-        self._chosen: dict[
-            str, tuple
-        ] = {}  # control → what was chosen, and where its limit moved it
+        #: control → what was chosen, and where its limit moved it
+        self._chosen: dict[str, tuple] = {}
         self._limit()
+        live = LiveFigure(view.panels[0].axes.figure, view.panels)
+        summary = self._describe()
         self.picture = Picture(
-            figure, self._describe(), name=name, approximate=approximate, live=True
+            live, summary, name=view.name, approximate=view.approximate, live=True
         )
+        self.picture.code = self.code
         self._words, self._problem = ipywidgets.HTML(), ipywidgets.HTML()
         reset = ipywidgets.Button(
             description=messages.RESET, layout=ipywidgets.Layout(width="auto")
@@ -127,12 +163,7 @@ class Explorer(ipywidgets.VBox):
     @property
     def code(self) -> str:
         """A line of code that makes another explorer in this state."""
-        return self._call.code(self._values()) if self._call else ""
-
-    def remember(self, call: Call) -> None:
-        """Take note of the call that made this explorer."""
-        self._call = call
-        self.picture.code = self.code
+        return self._call.code(self._values())
 
     def refresh(self) -> None:
         """Draw the picture for the current values of the controls."""
@@ -172,11 +203,11 @@ class Explorer(ipywidgets.VBox):
         return self.picture.save(path)
 
     def _values(self) -> dict[str, object]:
-        return {name: control.value for name, control in self.controls.items()}
+        return {name: one.value for name, one in self.controls.items()}
 
     def _limit(self) -> None:
         """Shorten the range of each control to what it controls now; where it grows, go back to the choice."""
-        limits = self._limits(**self._values())
+        limits = self._limits(**self._fixed, **self._values())
         quiet, self._quiet = self._quiet, True
         try:
             for name, most in limits.items():
@@ -197,7 +228,7 @@ class Explorer(ipywidgets.VBox):
             self._quiet = quiet
 
     def _describe(self) -> str:
-        facts = self._update(**self._values())
+        facts = self._update(**self._fixed, **self._values())
         return "\n  ".join([f"{self.title}:", *(f"{name} {fact}" for name, fact in facts.items())])
 
     def _refuse(self, words: str) -> None:
@@ -224,8 +255,7 @@ class Explorer(ipywidgets.VBox):
 
     def _repr_mimebundle_(self, **kwargs):
         if not self._may_be_shown():
-            code = f":\n{self.code}" if self.code else "."
-            return {"text/plain": messages.SHOWN_TWICE.format(code=code)}, {}
+            return {"text/plain": messages.SHOWN_TWICE.format(code=f":\n{self.code}")}, {}
         view = super()._repr_mimebundle_(**kwargs)
         words = f"{self.title}." if self.approximate else self.summary
         data, metadata = fallback(self.picture.figure, words, approximate=self.approximate)

@@ -4,9 +4,8 @@ import asyncio
 import html
 import math
 from collections.abc import Iterator
+from functools import partial
 
-import ipywidgets
-import matplotlib
 import torch
 from torch import Tensor
 
@@ -15,20 +14,16 @@ from course_lib.decoding import DecodingSession
 from course_lib.decoding.generate import next_token
 from course_lib.inspection import weights_version
 from course_lib.plots import figure
-from course_lib.plots.style import STYLE
 from course_lib.plots.words import drawable
 from course_lib.pretrained import Tokenizer
 from course_lib.pretrained.text import encode_prompt
 from course_lib.transformer import DecoderOnly
-from course_lib.validation import require_whole
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer, probability
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.explorer import Explorer, View, explorer, probability
 from course_lib.widgets.next_token import (
+    PROCESSOR_LABELS,
+    PROCESSORS,
     distribution_panel,
     filtered,
-    processor_controls,
-    require_processors,
     show_distribution,
 )
 from course_lib.widgets.token_names import quoted, token_names
@@ -36,7 +31,7 @@ from course_lib.widgets.token_names import quoted, token_names
 _BARS, _LONGEST, _HEADING = 10, 200, 60
 
 
-@recreatable
+@explorer
 def generation_explorer(
     model: DecoderOnly,
     tokenizer: Tokenizer,
@@ -49,7 +44,7 @@ def generation_explorer(
     length: int = 40,
     title: str = "Text, token by token",
     approximate: bool = False,
-) -> "GenerationExplorer":
+) -> View:
     """Let a language model continue a text; see each token arrive, and the distribution of the next one.
 
     Generate samples up to `length` tokens, beginning after the text; the same text, settings and seed give the
@@ -63,30 +58,21 @@ def generation_explorer(
     Args:
         model, tokenizer: from `load_smollm2`.
         text: initial content of the text box.
-        temperature: above 0, at most 3.
+        temperature: 0.05 to 3.
         top_k: at most 20; 0 for all.
-        top_p: above 0, at most 1.
+        top_p: 0.01 to 1.
         seed: from 0 to 999.
         length: the maximum number of new tokens, at most 200.
         title: the first words of the summary.
         approximate: as for `Explorer`.
 
     Raises:
-        ValueError: for another kind of model or tokenizer, an empty text or one that exceeds the context,
-            and numbers out of range.
+        ValueError: for another kind of model or tokenizer, an empty text or one that exceeds the context.
     """
-    require_processors(temperature, top_k, top_p)
-    require_whole(0, seed=seed)
-    require_whole(length=length)
-    for name, number, most in (("seed", seed, 999), ("length", length, _LONGEST)):
-        if number > most:
-            raise ValueError(f"{name}={number} must be at most {most}")
     continuation = _Continuation(model, tokenizer)
-    with matplotlib.rc_context(STYLE):
-        fig, axes = figure(6.8, 4.0)
-        bars = distribution_panel(axes, _BARS)
-        axes.set_xlim(-0.27, 1.23)  # a narrow picture: the longest name and number need more of it
-        live = LiveFigure(fig, [bars])
+    fig, axes = figure(6.8, 4.0)
+    bars = distribution_panel(axes, _BARS)
+    axes.set_xlim(-0.27, 1.23)  # a narrow picture: the longest name and number need more of it
 
     def update(
         text: str, temperature: float, top_k: int, top_p: float, seed: int, length: int
@@ -114,14 +100,15 @@ def generation_explorer(
         )
 
     controls = {
-        "text": ipywidgets.Text(value=text, description="text"),
-        **processor_controls(temperature, top_k, top_p),
-        "seed": ipywidgets.IntSlider(seed, min=0, max=999, description="seed"),
-        "length": ipywidgets.IntSlider(length, min=1, max=_LONGEST, description="length"),
+        "text": str,
+        **PROCESSORS,
+        "seed": range(1000),
+        "length": range(1, _LONGEST + 1),
     }
-    return GenerationExplorer(
-        title, controls, live, update, continuation, name="generation", approximate=approximate
-    )
+    return View(
+        title, [bars], update, controls, "generation", PROCESSOR_LABELS, approximate=approximate,
+        shown_by=partial(GenerationExplorer, continuation),
+    )  # fmt: skip
 
 
 class _Continuation:
@@ -195,10 +182,10 @@ class GenerationExplorer(Explorer):
         explorer.summary
     """
 
-    def __init__(self, title, controls, figure, update, continuation, **options) -> None:
+    def __init__(self, continuation: "_Continuation", view: View, *arguments) -> None:
         self._continuation, self._run, self._task = continuation, None, None
         self._written = ipywidgets.HTML()
-        super().__init__(title, controls, figure, update, **options)
+        super().__init__(view, *arguments)
         self.buttons = {
             name: ipywidgets.Button(description=name, layout=ipywidgets.Layout(width="auto"))
             for name in (messages.GENERATE, messages.NEXT_TOKEN, messages.STOP)

@@ -3,8 +3,6 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-import ipywidgets
-import matplotlib
 import torch
 from torch import Tensor
 
@@ -12,13 +10,9 @@ from course_lib import messages
 from course_lib.inspection import entropy, mean_distance, weights_version
 from course_lib.interpretability import attention_weights, first_token_score, previous_token_score
 from course_lib.plots import CellMapPanel, TokenMapPanel, figure
-from course_lib.plots.style import STYLE
 from course_lib.pretrained import Tokenizer
 from course_lib.transformer import DecoderOnly
-from course_lib.validation import require_one_of, require_whole
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.explorer import View, explorer
 from course_lib.widgets.token_names import quoted, read_tokens, token_names
 
 _MOST_TOKENS = 256
@@ -59,7 +53,7 @@ class _Reading(NamedTuple):
     scores: dict[str, Tensor]
 
 
-@recreatable
+@explorer
 def heads_explorer(
     model: DecoderOnly,
     tokenizer: Tokenizer,
@@ -71,7 +65,7 @@ def heads_explorer(
     query: int = 17,
     title: str = "Heads of a language model",
     approximate: bool = False,
-) -> Explorer:
+) -> View:
     """Score every head of a model on a text; click a cell, or move to it, to see what that head attends to.
 
     The scores, each a mean over the queries of the text: the weight on the token before; on the first token, from
@@ -87,11 +81,8 @@ def heads_explorer(
         approximate: as for `Explorer`.
 
     Raises:
-        ValueError: for another kind of model, a text of too few or too many tokens, an unknown score, layer or
-            head.
+        ValueError: for another kind of model, and a text of too few or too many tokens.
     """
-    require_one_of(SCORES, score=score)
-    require_whole(0, layer=layer, head=head, query=query)
 
     @lru_cache(maxsize=1)  # moving to another head does not read the text again
     def read_once(text: str, version: int) -> _Reading:
@@ -103,25 +94,18 @@ def heads_explorer(
     def read(text: str) -> _Reading:
         return read_once(text, weights_version(model))
 
-    layers, heads, length, _ = read(text).weights.shape
-    for name, number, count in (("layer", layer, layers), ("head", head, heads)):
-        if number >= count:
-            raise ValueError(f"{name}={number} must be below {count}")
+    layers, heads, *_ = read(text).weights.shape
 
-    with matplotlib.rc_context(STYLE):
-        fig, (left, right) = figure(10.4, 5.6, columns=2, width_ratios=(1, 1.7))
-        cells = CellMapPanel(
-            left,
-            title="score of each head",
-            x_label="head",
-            y_label="layer",
-            bar="score",
-            chooses=("layer", "head"),
-        )
-        map_ = TokenMapPanel(
-            right, title="the head's weights: rows attend to columns", chooses="query"
-        )
-        live = LiveFigure(fig, [cells, map_])
+    fig, (left, right) = figure(10.4, 5.6, columns=2, width_ratios=(1, 1.7))
+    cells = CellMapPanel(
+        left,
+        title="score of each head",
+        x_label="head",
+        y_label="layer",
+        bar="score",
+        chooses=("layer", "head"),
+    )
+    map_ = TokenMapPanel(right, title="the head's weights: rows attend to columns", chooses="query")
 
     def update(text: str, score: str, layer: int, head: int, query: int) -> dict[str, str]:
         names, weights, scores = read(text)
@@ -159,18 +143,14 @@ def heads_explorer(
         }
 
     def limits(text: str, **_) -> dict[str, int]:
-        last = len(read(text).names) - 1
-        return {"layer": layers - 1, "head": heads - 1, "query": last}
+        return {"query": len(read(text).names) - 1}
 
     controls = {
-        "text": ipywidgets.Text(value=text, description="text"),
-        "score": ipywidgets.Dropdown(value=score, options=[*SCORES], description="score"),
-        "layer": ipywidgets.IntSlider(layer, min=0, max=max(layers - 1, 1), description="layer"),
-        "head": ipywidgets.IntSlider(head, min=0, max=max(heads - 1, 1), description="head"),
-        "query": ipywidgets.IntSlider(
-            query, min=0, max=max(length - 1, query, 1), description="query"
-        ),
+        "text": str,
+        "score": [*SCORES],
+        "layer": range(layers),
+        "head": range(heads),
+        "query": range(_MOST_TOKENS),
     }
-    return Explorer(
-        title, controls, live, update, name="heads", approximate=approximate, limits=limits
-    )
+    panels = [cells, map_]
+    return View(title, panels, update, controls, "heads", approximate=approximate, limits=limits)

@@ -2,32 +2,27 @@
 
 import math
 
-import ipywidgets
-import matplotlib
 import torch
 
 from course_lib.data.series import Series
 from course_lib.plots import FitPanel, LinesPanel, StemsPanel, figure
-from course_lib.plots.style import STYLE
 from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
-from course_lib.validation import require_one_of, require_positive
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer, round_step, short, whole_steps
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.controls import Numbers, Powers, round_step, whole_steps
+from course_lib.widgets.explorer import View, explorer, short
 
 _CURVE_POINTS = 60
 _MOST_KEYS = 500
 _LOG_STEP = 0.02  # of log10 of the bandwidth: 4.7 % a step
 
 
-@recreatable
+@explorer
 def kernel_regression_explorer(
     series: Series,
     *,
     bandwidth: float | None = None,
     query: float | None = None,
     kernel: str = "gaussian",
-) -> Explorer:
+) -> View:
     """Change the bandwidth, the kernel and the query; see the fit, the weights and the error.
 
     Args:
@@ -38,10 +33,9 @@ def kernel_regression_explorer(
 
     Raises:
         ValueError: for a series that `attention_pooling` cannot pool, that is too long to be drawn
-            quickly or whose keys are all equal; for a bandwidth or query that is out of range.
+            quickly or whose keys are all equal.
     """
     keys, values = series.keys.detach().float(), series.values.detach().float()
-    require_one_of(KERNELS, kernel=kernel)
     leave_one_out_error(keys, values)  # raises if it cannot be pooled
     if len(keys) > _MOST_KEYS:
         raise ValueError(
@@ -51,12 +45,6 @@ def kernel_regression_explorer(
     span = last - first
     if span <= 1e-6 * max(abs(first), abs(last)):
         raise ValueError(f"series.keys are all {first:g}; the explorer needs different keys")
-    if bandwidth is not None:
-        require_positive(bandwidth=bandwidth)
-    if query is not None and not first - span <= query <= last + span:
-        raise ValueError(
-            f"query={query:g} is far from the keys, which go from {first:g} to {last:g}"
-        )
     step = round_step(span)
     first, last = whole_steps(first, step, math.floor), whole_steps(last, step, math.ceil)
     grid = torch.arange(round((last - first) / step) + 1, dtype=keys.dtype) * step + first
@@ -78,30 +66,28 @@ def kernel_regression_explorer(
     lowest = min(error for curve in errors.values() for error in curve if not math.isnan(error))
     variance = values.var(correction=0).item()
 
-    with matplotlib.rc_context(STYLE):
-        fig, (left, middle, right) = figure(10.4, 3.4, columns=3, width_ratios=(1.35, 1, 1))
-        fit = FitPanel(
-            left,
-            keys,
-            values,
-            grid,
-            truth=series.truth(grid) if series.truth else None,
-            key_label=series.key_label,
-            value_label=series.value_label,
-            title="fit",
-        )
-        stems = StemsPanel(middle, keys, key_label=series.key_label, title="weights of this query")
-        error = LinesPanel(
-            right,
-            bandwidths,
-            errors,
-            x_label="bandwidth",
-            y_label="leave-one-out error",
-            title="error by bandwidth",
-            log_x=True,
-            y_limits=(0.9 * lowest, max(1.3 * variance, 1.2 * lowest, lowest + 1e-9)),
-        )
-        live = LiveFigure(fig, [fit, stems, error])
+    fig, (left, middle, right) = figure(10.4, 3.4, columns=3, width_ratios=(1.35, 1, 1))
+    fit = FitPanel(
+        left,
+        keys,
+        values,
+        grid,
+        truth=series.truth(grid) if series.truth else None,
+        key_label=series.key_label,
+        value_label=series.value_label,
+        title="fit",
+    )
+    stems = StemsPanel(middle, keys, key_label=series.key_label, title="weights of this query")
+    error = LinesPanel(
+        right,
+        bandwidths,
+        errors,
+        x_label="bandwidth",
+        y_label="leave-one-out error",
+        title="error by bandwidth",
+        log_x=True,
+        y_limits=(0.9 * lowest, max(1.3 * variance, 1.2 * lowest, lowest + 1e-9)),
+    )
 
     def update(bandwidth: float, kernel: str, query: float) -> dict[str, str]:
         queries = torch.tensor([query], dtype=keys.dtype)
@@ -128,27 +114,15 @@ def kernel_regression_explorer(
         isolated = "none, because some keys have no other key inside the window"
         return facts | {"leave-one-out error": isolated if math.isnan(loss) else short(loss)}
 
-    # The browser puts a slider on whole steps from its minimum, so all of these are whole steps.
-    exponent = whole_steps(math.log10(bandwidth or span / 20), _LOG_STEP)
     controls = {
-        "bandwidth": ipywidgets.FloatLogSlider(
-            value=10**exponent,
-            min=whole_steps(math.log10(bandwidths[0]), _LOG_STEP),
-            max=whole_steps(math.log10(bandwidths[-1]), _LOG_STEP),
-            step=_LOG_STEP,
-            description="bandwidth",
-            readout_format=".3g",
-        ),
-        "kernel": ipywidgets.Dropdown(value=kernel, options=list(KERNELS), description="kernel"),
-        "query": ipywidgets.FloatSlider(
-            value=whole_steps((first + last) / 2 if query is None else query, step),
-            min=first,
-            max=last,
-            step=step,
-            description="query",
-            readout_format=f".{max(0, -math.floor(math.log10(step)))}f",
-        ),
+        "bandwidth": Powers(bandwidths[0].item(), bandwidths[-1].item(), _LOG_STEP),
+        "kernel": list(KERNELS),
+        "query": Numbers(first, last, step),
     }
-    return Explorer(
-        f"Kernel regression of the {series.name}", controls, live, update, name="kernel-regression"
-    )
+    start = {
+        "bandwidth": span / 20 if bandwidth is None else bandwidth,
+        "query": (first + last) / 2 if query is None else query,
+    }
+    title = f"Kernel regression of the {series.name}"
+    panels = [fit, stems, error]
+    return View(title, panels, update, controls, "kernel-regression", start=start)

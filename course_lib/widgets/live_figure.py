@@ -121,7 +121,7 @@ class LiveFigure:
 
     def hover(self) -> list[dict]:
         """Collect the exact values of all panels."""
-        return [region for panel in self.panels if (region := panel.hover()) is not None]
+        return [region for panel in self.panels for region in panel.regions()]
 
 
 def _cuts(figure: Figure) -> list[float]:

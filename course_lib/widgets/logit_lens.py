@@ -4,8 +4,6 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-import ipywidgets
-import matplotlib
 import numpy as np
 import torch
 from jaxtyping import Bool, Int
@@ -14,13 +12,9 @@ from torch import Tensor
 from course_lib.inspection import weights_version
 from course_lib.interpretability import residual_streams
 from course_lib.plots import CellMapPanel, figure
-from course_lib.plots.style import STYLE
 from course_lib.pretrained import Tokenizer
 from course_lib.transformer import DecoderOnly
-from course_lib.validation import require_whole
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer, probability
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.explorer import View, explorer, probability
 from course_lib.widgets.token_names import quoted, read_tokens, token_names
 
 _MOST_TOKENS, _ACROSS, _FOLLOWED = 64, 10, 5
@@ -71,7 +65,7 @@ def _read(model: DecoderOnly, tokenizer: Tokenizer, text: str) -> _Lens:
     return _Lens(names, *(part.cpu() for part in parts))
 
 
-@recreatable
+@explorer
 def logit_lens_explorer(
     model: DecoderOnly,
     tokenizer: Tokenizer,
@@ -80,7 +74,7 @@ def logit_lens_explorer(
     position: int = 63,
     title: str = "Logit lens",
     approximate: bool = False,
-) -> Explorer:
+) -> View:
     """See the most probable next token after each block, at each position, as if no further block followed.
 
     Colours are its probability. Click a position, or move to it: beside the table are the ranks, after each block, of
@@ -96,7 +90,6 @@ def logit_lens_explorer(
     Raises:
         ValueError: for another kind of model, and a text of too few or too many tokens.
     """
-    require_whole(0, position=position)
 
     @lru_cache(maxsize=1)  # moving the position does not read the text again
     def read_once(text: str, version: int) -> _Lens:
@@ -108,23 +101,21 @@ def logit_lens_explorer(
     depth = len(read(text).best)
     blocks = ["emb.", *(str(n) for n in range(depth - 1))]
 
-    with matplotlib.rc_context(STYLE):
-        fig, (left, right) = figure(10.4, 6.6, columns=2, width_ratios=(2, 1))
-        space = {"y_label": "after block", "left": 0.06, "below": 0.14}
-        table = CellMapPanel(
-            left,
-            title="most probable next token",
-            x_label="text",
-            bar="probability",
-            text="token",
-            right=0.17,
-            chooses=(None, "position"),
-            **space,
-        )
-        course = CellMapPanel(
-            right, title="rank; colour: probability", x_label="next token", text="rank", **space
-        )
-        live = LiveFigure(fig, [table, course])
+    fig, (left, right) = figure(10.4, 6.6, columns=2, width_ratios=(2, 1))
+    space = {"y_label": "after block", "left": 0.06, "below": 0.14}
+    table = CellMapPanel(
+        left,
+        title="most probable next token",
+        x_label="text",
+        bar="probability",
+        text="token",
+        right=0.17,
+        chooses=(None, "position"),
+        **space,
+    )
+    course = CellMapPanel(
+        right, title="rank; colour: probability", x_label="next token", text="rank", **space
+    )
 
     def update(text: str, position: int) -> dict[str, str]:
         names, best, p, final, followed, ranks = read(text)
@@ -160,18 +151,10 @@ def logit_lens_explorer(
             f"{called[0]!r} is most probable": f"after {f'block {now} and later' if (now := depth - 1 - settled) >= 0 else 'every block'}",
         }
 
-    controls = {
-        "text": ipywidgets.Text(value=text, description="text"),
-        "position": ipywidgets.IntSlider(
-            position, min=0, max=max(position, _MOST_TOKENS - 1), description="position"
-        ),
-    }
-    return Explorer(
-        title,
-        controls,
-        live,
-        update,
-        name="logit_lens",
-        approximate=approximate,
-        limits=lambda text, **_: {"position": len(read(text).names) - 1},
+    def limits(text: str, **_) -> dict[str, int]:
+        return {"position": len(read(text).names) - 1}
+
+    panels, controls = [table, course], {"text": str, "position": range(_MOST_TOKENS)}
+    return View(
+        title, panels, update, controls, "logit_lens", approximate=approximate, limits=limits
     )

@@ -1,18 +1,12 @@
 """The explorer of notebook 04: a mask in four conventions, and its effect on the attention weights."""
 
-import ipywidgets
-import matplotlib
 import numpy as np
 import torch
 from torch import Tensor
 
 from course_lib.masks import causal_mask, combine_masks, masked_softmax, padding_mask
 from course_lib.plots import GridPanel, figure
-from course_lib.plots.style import STYLE
-from course_lib.validation import require_one_of, require_whole
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.explorer import View, explorer
 
 _WORDS = ("the", "old", "fox", "runs", "fast")
 _MOST = len(_WORDS)
@@ -27,7 +21,7 @@ CONVENTIONS = {
 }
 
 
-@recreatable
+@explorer
 def mask_explorer(
     *,
     kind: str = "both",
@@ -35,7 +29,7 @@ def mask_explorer(
     queries: int = 5,
     convention: str = "True = may attend",
     seed: int = 0,
-) -> Explorer:
+) -> View:
     """Choose a mask; see it in four conventions, and the resulting attention weights.
 
     Args:
@@ -44,28 +38,16 @@ def mask_explorer(
         queries: how many queries there are, at the last of the five positions; 1 to 5.
         convention: a key of `CONVENTIONS`.
         seed: of the scores, which are sampled from a normal distribution.
-
-    Raises:
-        ValueError: for a kind, a length, a number of queries or a convention that the explorer does not have.
     """
-    require_one_of(KINDS, kind=kind)
-    require_one_of(CONVENTIONS, convention=convention)
-    require_whole(0, length=length)
-    require_whole(queries=queries)
-    for name, number in (("length", length), ("queries", queries)):
-        if number > _MOST:
-            raise ValueError(f"{name}={number} must be at most {_MOST}")
     scores = torch.randn(_MOST, _MOST, generator=torch.Generator().manual_seed(seed))
 
-    with matplotlib.rc_context(STYLE):
-        fig, axes = figure(10.4, 3.2, columns=3)
-        panels = [
-            GridPanel(one, _WORDS, _WORDS, title=title, limits=limits)
-            for one, title, limits in zip(
-                axes, ("scores", "mask", "weights"), ((-3, 3), (-1, 1), (0, 1)), strict=True
-            )
-        ]
-        live = LiveFigure(fig, panels)
+    fig, axes = figure(10.4, 3.2, columns=3)
+    panels = [
+        GridPanel(one, _WORDS, _WORDS, title=title, limits=limits)
+        for one, title, limits in zip(
+            axes, ("scores", "mask", "weights"), ((-3, 3), (-1, 1), (0, 1)), strict=True
+        )
+    ]
 
     def update(kind: str, length: int, queries: int, convention: str) -> dict[str, str]:
         mask = _mask(kind, length, queries)  # (query, key)
@@ -89,14 +71,13 @@ def mask_explorer(
         return {"length": _MOST if kind in ("padding", "both") else None}
 
     controls = {
-        "kind": ipywidgets.Dropdown(value=kind, options=KINDS, description="mask"),
-        "length": ipywidgets.IntSlider(length, min=0, max=_MOST, description="length"),
-        "queries": ipywidgets.IntSlider(queries, min=1, max=_MOST, description="queries"),
-        "convention": ipywidgets.Dropdown(
-            value=convention, options=list(CONVENTIONS), description="convention"
-        ),
+        "kind": KINDS,
+        "length": range(_MOST + 1),
+        "queries": range(1, _MOST + 1),
+        "convention": list(CONVENTIONS),
     }
-    return Explorer("Masks", controls, live, update, name="masks", limits=limits)
+    labels = {"kind": "mask"}
+    return View("Masks", panels, update, controls, "masks", labels, limits=limits)
 
 
 def _mask(kind: str, length: int, queries: int) -> Tensor:

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-import ipywidgets
-import matplotlib
 import torch
 from matplotlib.axes import Axes
 from torch import Tensor
@@ -14,15 +12,20 @@ from course_lib import decoding
 from course_lib.decoding.logits_processors import require_distribution
 from course_lib.inspection import entropy, weights_version
 from course_lib.plots import BarsPanel, figure
-from course_lib.plots.style import STYLE
 from course_lib.translator import PhraseTranslator
-from course_lib.validation import require_positive, require_whole
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer, probability
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.controls import Numbers
+from course_lib.widgets.explorer import View, explorer, probability
 
 _BARS = 12
-_HOTTEST, _MOST_KEPT = 3.0, 20
+_MOST_KEPT, _LONGEST = 20, 64
+
+#: What the arguments of the logits processors can be, and the labels of their sliders.
+PROCESSORS = {
+    "temperature": Numbers(0.05, 3.0, 0.05),
+    "top_k": range(_MOST_KEPT + 1),
+    "top_p": Numbers(0.01, 1.0, 0.01),
+}
+PROCESSOR_LABELS = {"top_k": "top-k, 0: all", "top_p": "top-p"}
 
 
 class NextTokens(NamedTuple):
@@ -52,7 +55,7 @@ def next_tokens(translator: PhraseTranslator, text: str) -> NextTokens:
     return NextTokens(translator.target.tokens, logits, french)
 
 
-@recreatable
+@explorer
 def next_token_explorer(
     source: PhraseTranslator | NextTokens | Callable[[str], NextTokens],
     text: str | None = None,
@@ -63,7 +66,7 @@ def next_token_explorer(
     top_p: float = 1.0,
     title: str = "The next token",
     approximate: bool = False,
-) -> Explorer:
+) -> View:
     """See the probabilities of the next token before and after temperature, top-k and top-p, in this order.
 
     The 12 most probable tokens are shown: a pale bar for the probability of the model, in it a filled bar for
@@ -74,31 +77,24 @@ def next_token_explorer(
             or `NextTokens` themselves.
         text: initial content of the text box.
         position: of the next token, after a greedy prefix of as many tokens; at most the last position.
-        temperature: above 0, at most 3.
+        temperature: 0.05 to 3.
         top_k: at most 20; 0 for all.
-        top_p: above 0, at most 1.
+        top_p: 0.01 to 1.
         title: the first words of the summary.
         approximate: as for `Explorer`; true for a model that was trained in the notebook.
 
     Raises:
         ValueError: for a source of another kind, a missing or needless text, logits that are not one row
-            per position and one column per token, or exclude every token, and numbers out of range.
+            per position and one column per token, or exclude every token.
     """
-    require_whole(0, position=position)
-    require_processors(temperature, top_k, top_p)
     read = _reader(source, text)
-    first = read(text)
-    last = len(first.logits) - 1
-    if position > last:
-        raise ValueError(f"position={position} must be at most {last}, where the text ends")
+    last = len(read(text).logits) - 1
 
-    with matplotlib.rc_context(STYLE):
-        fig, axes = figure(10.4, 4.5)
-        bars = distribution_panel(axes, _BARS)
-        live = LiveFigure(fig, [bars])
+    fig, axes = figure(10.4, 4.5)
+    bars = distribution_panel(axes, _BARS)
 
     def update(
-        temperature: float, top_k: int, top_p: float, position: int = 0, text: str | None = None
+        temperature: float, top_k: int, top_p: float, position: int, text: str | None
     ) -> dict[str, str]:
         tokens, logits, generated = read(text)
         position = min(position, len(logits) - 1)
@@ -118,27 +114,16 @@ def next_token_explorer(
             count=_BARS,
         )
 
-    def limits(text: str | None = None, **_) -> dict[str, int]:
+    def limits(text: str | None, **_) -> dict[str, int]:
         tokens, logits, _ = read(text)
         return {"position": len(logits) - 1, "top_k": min(_MOST_KEPT, len(tokens))}
 
-    controls = {}
-    if text is not None:
-        controls["text"] = ipywidgets.Text(value=text, description="text")
-    if last or text is not None:
-        controls["position"] = ipywidgets.IntSlider(
-            position, min=0, max=max(last, 1), description="position"
-        )
-    controls |= processor_controls(temperature, top_k, top_p)
-    return Explorer(
-        title,
-        controls,
-        live,
-        update,
-        name="next_token",
-        approximate=approximate,
-        limits=limits,
-    )
+    positions = last + 1 if text is None else max(last + 1, position + 1, _LONGEST)
+    controls = {"text": str, "position": range(positions), **PROCESSORS}
+    return View(
+        title, [bars], update, controls, "next_token", PROCESSOR_LABELS,
+        approximate=approximate, limits=limits,
+    )  # fmt: skip
 
 
 def distribution_panel(axes: Axes, count: int) -> BarsPanel:
@@ -208,30 +193,6 @@ def show_distribution(
         "entropy": f"{entropy(before):.3f} nats before, {entropy(after):.3f} after",
         "left": f"{int((~z.isneginf()).sum()):,} of {len(logits):,} tokens",
     }
-
-
-def processor_controls(temperature: float, top_k: int, top_p: float) -> dict:
-    """Return the sliders of the logits processors, by name."""
-    return {
-        "temperature": ipywidgets.FloatSlider(
-            temperature, min=0.05, max=_HOTTEST, step=0.05, description="temperature"
-        ),
-        "top_k": ipywidgets.IntSlider(top_k, min=0, max=_MOST_KEPT, description="top-k, 0: all"),
-        "top_p": ipywidgets.FloatSlider(top_p, min=0.01, max=1, step=0.01, description="top-p"),
-    }
-
-
-def require_processors(temperature: float, top_k: int, top_p: float) -> None:
-    """Raise unless the sliders reach these numbers."""
-    require_whole(0, top_k=top_k)
-    require_positive(temperature=temperature, top_p=top_p)
-    for name, number, most in (
-        ("temperature", temperature, _HOTTEST),
-        ("top_k", top_k, _MOST_KEPT),
-        ("top_p", top_p, 1),
-    ):
-        if number > most:
-            raise ValueError(f"{name}={number} must be at most {most:g}")
 
 
 def _reader(source: object, text: str | None) -> Callable[[str | None], NextTokens]:

@@ -1,7 +1,5 @@
 """The explorer of notebook 10: a sparse pattern, what it costs, and how much attention it loses."""
 
-import ipywidgets
-import matplotlib
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -9,12 +7,9 @@ from torch import Tensor
 
 from course_lib.efficient import PATTERNS, attention_pattern, pattern_cost
 from course_lib.plots import GridPanel, LinesPanel, SignedMapPanel, figure
-from course_lib.plots.style import STYLE
 from course_lib.plots.tick_numbers import whole_ticks
-from course_lib.validation import require_finite, require_one_of, require_whole
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer, short
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.validation import require_finite
+from course_lib.widgets.explorer import View, explorer, short
 
 _LENGTHS = 2 ** np.arange(7, 17)  # 128 to 65,536
 _EXAMPLE = 8192  # the length whose cost is told in words
@@ -23,14 +18,14 @@ _MOST_GLOBAL = 8
 _LABELS = 6  # written at each side of the pattern
 
 
-@recreatable
+@explorer
 def pattern_explorer(
     weights: Float[Tensor, "query key"],
     *,
     kind: str = "sliding_window",
     window: int = 4,
     global_tokens: int = 1,
-) -> Explorer:
+) -> View:
     """Choose a pattern; see it, which attention weights of a dense model it loses, and what it costs.
 
     The weights that the pattern excludes are lost. If the others are divided by their sum, as the softmax of
@@ -43,58 +38,46 @@ def pattern_explorer(
         global_tokens: how many tokens, from the first one on, are global in "longformer"; 0 to 8.
 
     Raises:
-        ValueError: for weights that are not a square map of attention, and a kind, window or number of global
-            tokens that the explorer does not have.
+        ValueError: for weights that are not a square map of attention.
     """
     _require_map(weights)
     length = len(weights)
-    require_one_of(PATTERNS, kind=kind)
-    require_whole(window=window)
-    require_whole(0, global_tokens=global_tokens)
     most_global = min(_MOST_GLOBAL, length)
-    for name, number, most in (
-        ("window", window, length),
-        ("global_tokens", global_tokens, most_global),
-    ):
-        if number > most:
-            raise ValueError(f"{name}={number} must be at most {most}")
     weights = weights.detach().float().cpu()
     brightest = max(torch.quantile(weights, 0.98).item(), 1e-6)
 
     positions = list(map(str, range(length)))
     dense = _LENGTHS.astype(float) ** 2 * 4 / 2**20
-    with matplotlib.rc_context(STYLE):
-        fig, axes = figure(10.4, 3.7, columns=3, width_ratios=(1, 1.25, 1.25))
-        pattern = GridPanel(
-            axes[0],
-            positions,
-            positions,
-            title="may attend (orange)",
-            limits=(-1, 1),
-            write=None,
-        )
-        shown = [int(tick) for tick in whole_ticks(0, length - 1, _LABELS)]
-        axes[0].set_xticks(shown, map(str, shown))
-        axes[0].set_yticks(shown, map(str, shown))
-        kept = SignedMapPanel(
-            axes[1],
-            title="weights: kept (orange), lost (blue)",
-            x_label="key",
-            y_label="query",
-            sides=("lost", "kept"),
-        )
-        cost = LinesPanel(
-            axes[2],
-            _LENGTHS,
-            {"dense": dense, "this pattern": dense},
-            x_label="length of the sequence",
-            y_label="MiB",
-            title="scores of one head, float32",
-            log_x=True,
-            log_y=True,
-            y_limits=(1e-4, dense[-1] * 2),
-        )
-        live = LiveFigure(fig, [pattern, kept, cost])
+    fig, axes = figure(10.4, 3.7, columns=3, width_ratios=(1, 1.25, 1.25))
+    pattern = GridPanel(
+        axes[0],
+        positions,
+        positions,
+        title="may attend (orange)",
+        limits=(-1, 1),
+        write=None,
+    )
+    shown = [int(tick) for tick in whole_ticks(0, length - 1, _LABELS)]
+    axes[0].set_xticks(shown, map(str, shown))
+    axes[0].set_yticks(shown, map(str, shown))
+    kept = SignedMapPanel(
+        axes[1],
+        title="weights: kept (orange), lost (blue)",
+        x_label="key",
+        y_label="query",
+        sides=("lost", "kept"),
+    )
+    cost = LinesPanel(
+        axes[2],
+        _LENGTHS,
+        {"dense": dense, "this pattern": dense},
+        x_label="length of the sequence",
+        y_label="MiB",
+        title="scores of one head, float32",
+        log_x=True,
+        log_y=True,
+        y_limits=(1e-4, dense[-1] * 2),
+    )
 
     def update(kind: str, window: int, global_tokens: int) -> dict[str, str]:
         mask = attention_pattern(
@@ -124,15 +107,17 @@ def pattern_explorer(
         }
 
     controls = {
-        "kind": ipywidgets.Dropdown(value=kind, options=PATTERNS, description="pattern"),
-        "window": ipywidgets.IntSlider(
-            window, min=1, max=length, description="window or block size"
-        ),
-        "global_tokens": ipywidgets.IntSlider(
-            global_tokens, min=0, max=most_global, description="global tokens"
-        ),
+        "kind": PATTERNS,
+        "window": range(1, length + 1),
+        "global_tokens": range(most_global + 1),
     }
-    return Explorer("Sparse pattern", controls, live, update, name="patterns", limits=limits)
+    labels = {
+        "kind": "pattern",
+        "window": "window or block size",
+        "global_tokens": "global tokens",
+    }
+    panels = [pattern, kept, cost]
+    return View("Sparse pattern", panels, update, controls, "patterns", labels, limits=limits)
 
 
 def allowed_pairs(kind: str, length: int, window: int, global_tokens: int) -> int:

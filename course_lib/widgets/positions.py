@@ -2,20 +2,15 @@
 
 from collections.abc import Mapping
 
-import ipywidgets
-import matplotlib
 import numpy as np
 import torch
 from torch import Tensor
 
 from course_lib.plots import HeadsPanel, LinesPanel, RotationsPanel, SignedMapPanel, figure
 from course_lib.plots.grid import SIGNED
-from course_lib.plots.style import STYLE
 from course_lib.positions import rotary, sinusoidal_table
-from course_lib.validation import require_finite, require_one_of, require_whole
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer, short
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.validation import require_finite
+from course_lib.widgets.explorer import View, explorer, short
 
 _LENGTHS, _DIMENSIONS = (16, 32, 64, 128, 256, 512), (4, 8, 16, 32, 64, 128, 256)
 BASES = (10, 100, 1000, 10_000, 100_000)
@@ -24,10 +19,10 @@ _PAIRS = 4
 _FARTHEST = 64
 
 
-@recreatable
+@explorer
 def sinusoid_explorer(
     *, length: int = 64, d_model: int = 64, base: int = 10_000, position: int | None = None
-) -> Explorer:
+) -> View:
     """Change the sinusoidal table; see its waves, and the similarity of positions.
 
     Args:
@@ -36,43 +31,28 @@ def sinusoid_explorer(
         base: of the wavelengths: 10, 100, 1,000, 10,000 or 100,000.
         position: the marked row, which is compared with every other; 20, or the last one of a shorter table,
             where left out.
-
-    Raises:
-        ValueError: for values that the explorer does not have.
     """
-    for name, number, allowed in (
-        ("length", length, _LENGTHS),
-        ("d_model", d_model, _DIMENSIONS),
-        ("base", base, BASES),
-    ):
-        _require_among(name, number, allowed)
-    position = min(20, length - 1) if position is None else position
-    require_whole(0, position=position)
-    if position >= length:
-        raise ValueError(f"position={position} must be below length={length}")
-    with matplotlib.rc_context(STYLE):
-        fig, (left, middle, right) = figure(10.4, 3.4, columns=3)
-        table_map = SignedMapPanel(left, title="the table", x_label="component", y_label="position")
-        share = np.linspace(0, 1, _POINTS)
-        waves = LinesPanel(
-            middle,
-            share,
-            {name: 0 * share for name in ("first sine", "middle sine", "last sine")},
-            x_label="position",
-            title="three columns",
-            y_limits=(-1.1, 1.75),
-            unit=length - 1,
-        )
-        similarity = LinesPanel(
-            right,
-            share,
-            {"dot product": 0 * share},
-            x_label="position",
-            title="dot product with the marked row",
-            y_limits=(-1.1, 1.1),
-            unit=length - 1,
-        )
-        live = LiveFigure(fig, [table_map, waves, similarity])
+    fig, (left, middle, right) = figure(10.4, 3.4, columns=3)
+    table_map = SignedMapPanel(left, title="the table", x_label="component", y_label="position")
+    share = np.linspace(0, 1, _POINTS)
+    waves = LinesPanel(
+        middle,
+        share,
+        {name: 0 * share for name in ("first sine", "middle sine", "last sine")},
+        x_label="position",
+        title="three columns",
+        y_limits=(-1.1, 1.75),
+        unit=length - 1,
+    )
+    similarity = LinesPanel(
+        right,
+        share,
+        {"dot product": 0 * share},
+        x_label="position",
+        title="dot product with the marked row",
+        y_limits=(-1.1, 1.1),
+        unit=length - 1,
+    )
 
     def update(length: int, d_model: int, base: int, position: int) -> dict[str, str]:
         row = min(position, length - 1)
@@ -106,21 +86,19 @@ def sinusoid_explorer(
             "smallest dot product": f"{products.min():.3f}",
         }
 
+    def limits(length: int, **_) -> dict[str, int]:
+        return {"position": length - 1}
+
     controls = {
-        "length": ipywidgets.SelectionSlider(value=length, options=_LENGTHS, description="length"),
-        "d_model": ipywidgets.SelectionSlider(value=d_model, options=_DIMENSIONS, description="d"),
-        "base": ipywidgets.SelectionSlider(value=base, options=BASES, description="base"),
-        "position": ipywidgets.IntSlider(
-            position, min=0, max=_LENGTHS[-1] - 1, description="position"
-        ),
+        "length": _LENGTHS,
+        "d_model": _DIMENSIONS,
+        "base": BASES,
+        "position": range(_LENGTHS[-1]),
     }
-    return Explorer(
-        "The sinusoidal table",
-        controls,
-        live,
-        update,
-        name="sinusoids",
-        limits=lambda length, **_: {"position": length - 1},
+    title, panels = "The sinusoidal table", [table_map, waves, similarity]
+    start = {"position": 20 if position is None else position}
+    return View(
+        title, panels, update, controls, "sinusoids", {"d_model": "d"}, start, limits=limits
     )
 
 
@@ -131,10 +109,10 @@ def _between(length: int, d_model: int, base: float) -> np.ndarray:
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(_POINTS, d_model)
 
 
-@recreatable
+@explorer
 def rotary_explorer(
     *, query_position: int = 3, key_position: int = 9, base: int = 100, seed: int = 0
-) -> Explorer:
+) -> View:
     """Rotary position embedding (RoPE): move a query and a key along a sequence and see their pairs rotate.
 
     Both vectors have eight components, in four pairs of norm 1. The query is blue, the key orange. Their dot
@@ -144,15 +122,7 @@ def rotary_explorer(
         query_position, key_position: 0 to 64.
         base: of the wavelengths: 10, 100, 1,000, 10,000 or 100,000.
         seed: of the two vectors.
-
-    Raises:
-        ValueError: for values that the explorer does not have.
     """
-    require_whole(0, query_position=query_position, key_position=key_position, seed=seed)
-    for name, number in (("query_position", query_position), ("key_position", key_position)):
-        if number > _FARTHEST:
-            raise ValueError(f"{name}={number} must be at most {_FARTHEST}")
-    _require_among("base", base, BASES)
     angles = 2 * torch.pi * torch.rand(2, _PAIRS, generator=torch.Generator().manual_seed(seed))
     pairs = torch.stack([angles.cos(), angles.sin()], dim=-1)  # (2, pair, 2)
     query, key = pairs.flatten(1)[:, None]  # (1, d_head) each
@@ -162,18 +132,16 @@ def rotary_explorer(
         positions = torch.as_tensor(positions)
         return rotary(x.expand(len(positions), -1), positions, base)  # (position, d_head)
 
-    with matplotlib.rc_context(STYLE):
-        fig, (left, right) = figure(10.4, 2.9, columns=2, width_ratios=(1.6, 1))
-        pairs_panel = RotationsPanel(left, _PAIRS, title="query (blue) and key (orange)")
-        curve = LinesPanel(
-            right,
-            offsets,
-            {"dot product": 0.0 * offsets},
-            x_label="key position − query position",
-            title="dot product q·k",
-            y_limits=(-4.3, 4.3),
-        )
-        live = LiveFigure(fig, [pairs_panel, curve])
+    fig, (left, right) = figure(10.4, 2.9, columns=2, width_ratios=(1.6, 1))
+    pairs_panel = RotationsPanel(left, _PAIRS, title="query (blue) and key (orange)")
+    curve = LinesPanel(
+        right,
+        offsets,
+        {"dot product": 0.0 * offsets},
+        x_label="key position − query position",
+        title="dot product q·k",
+        y_limits=(-4.3, 4.3),
+    )
 
     def update(query_position: int, key_position: int, base: int) -> dict[str, str]:
         rotated = at(query, [query_position], base), at(key, [key_position], base)
@@ -195,19 +163,14 @@ def rotary_explorer(
             "dot product": f"{product:.2f}",
         }
 
-    controls = {
-        "query_position": ipywidgets.IntSlider(
-            query_position, min=0, max=_FARTHEST, description="query at"
-        ),
-        "key_position": ipywidgets.IntSlider(
-            key_position, min=0, max=_FARTHEST, description="key at"
-        ),
-        "base": ipywidgets.SelectionSlider(value=base, options=BASES, description="base"),
-    }
-    return Explorer("Rotary position embedding", controls, live, update, name="rotary")
+    position = range(_FARTHEST + 1)
+    controls = {"query_position": position, "key_position": position, "base": BASES}
+    labels = {"query_position": "query at", "key_position": "key at"}
+    panels = [pairs_panel, curve]
+    return View("Rotary position embedding", panels, update, controls, "rotary", labels)
 
 
-@recreatable
+@explorer
 def bias_explorer(
     biases: Mapping[str, Tensor],
     *,
@@ -217,7 +180,7 @@ def bias_explorer(
     menu: str = "encoding",
     title: str = "Bias of the scores",
     approximate: bool = False,
-) -> Explorer:
+) -> View:
     """See the biases that encodings add to the scores: a map per head, and one of its rows as a curve.
 
     Args:
@@ -230,7 +193,7 @@ def bias_explorer(
         approximate: as for `Explorer`; true for biases that were trained in the notebook.
 
     Raises:
-        ValueError: for biases of another shape, and an unknown encoding, head or query.
+        ValueError: for biases of another shape.
     """
     biases = {name: bias.detach().float() for name, bias in biases.items()}
     require_finite(**biases)
@@ -241,35 +204,25 @@ def bias_explorer(
         raise ValueError(
             f"biases have shapes {shapes}; queries and keys must be equally many in all"
         )
-    encoding = next(iter(biases)) if encoding is None else encoding
-    require_one_of(biases, encoding=encoding)
     most = max(map(len, biases.values()))
     queries, keys = next(iter(biases.values())).shape[1:]
     if queries > keys:
         raise ValueError(
             f"biases have {queries} queries and {keys} keys; the queries are the last of the keys"
         )
-    query = queries // 2 if query is None else query
-    require_whole(0, head=head, query=query)
-    for name, number, count in (("head", head, most), ("query", query, queries)):
-        if number >= count:
-            raise ValueError(f"{name}={number} must be below {count}")
-    with matplotlib.rc_context(STYLE):
-        fig, (left, middle, right) = figure(10.4, 3.6, columns=3, width_ratios=(1, 1.1, 1))
-        bias_map = SignedMapPanel(left, title="bias", x_label="key", y_label="query")
-        heads = HeadsPanel(middle, most, title="each head", colours=SIGNED)
-        row = LinesPanel(
-            right,
-            np.arange(keys),
-            {"added": np.zeros(keys)},
-            x_label="key",
-            title="marked row / largest |bias|",
-            y_limits=(-1.1, 1.1),
-        )
-        live = LiveFigure(fig, [bias_map, heads, row])
+    fig, (left, middle, right) = figure(10.4, 3.6, columns=3, width_ratios=(1, 1.1, 1))
+    bias_map = SignedMapPanel(left, title="bias", x_label="key", y_label="query")
+    heads = HeadsPanel(middle, most, title="each head", colours=SIGNED)
+    row = LinesPanel(
+        right,
+        np.arange(keys),
+        {"added": np.zeros(keys)},
+        x_label="key",
+        title="marked row / largest |bias|",
+        y_limits=(-1.1, 1.1),
+    )
 
     def update(encoding: str, head: int, query: int) -> dict[str, str]:
-        require_one_of(biases, encoding=encoding)
         bias = biases[encoding]
         head = min(head, len(bias) - 1)
         largest = max(bias.abs().max().item(), 1e-9)
@@ -291,27 +244,20 @@ def bias_explorer(
             "bias of the last key": f"{bias[head, query, -1]:.3f}",
         }
 
-    controls = {
-        "encoding": ipywidgets.Dropdown(value=encoding, options=list(biases), description=menu),
-        "head": ipywidgets.IntSlider(head, min=0, max=most - 1, description="head"),
-        "query": ipywidgets.IntSlider(query, min=0, max=queries - 1, description="query"),
+    def limits(encoding: str, **_) -> dict[str, int]:
+        return {"head": len(biases[encoding]) - 1}
+
+    panels = [bias_map, heads, row]
+    controls = {"encoding": list(biases), "head": range(most), "query": range(queries)}
+    start = {
+        "encoding": next(iter(biases)) if encoding is None else encoding,
+        "query": queries // 2 if query is None else query,
     }
-    return Explorer(
-        title,
-        controls,
-        live,
-        update,
-        name="biases",
-        approximate=approximate,
-        limits=lambda encoding, **_: {"head": len(biases[encoding]) - 1},
+    return View(
+        title, panels, update, controls, "biases", {"encoding": menu}, start, approximate, limits
     )
 
 
 def _shares(bias: Tensor, largest: float) -> Tensor:
     """Return squared shares from 0 to 1, as `HeadsPanel` takes the square root."""
     return ((bias / largest + 1) / 2).square()
-
-
-def _require_among(name: str, number: int, allowed: tuple[int, ...]) -> None:
-    if number not in allowed:
-        raise ValueError(f"{name}={number} must be one of {', '.join(map(str, allowed))}")

@@ -4,19 +4,14 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import ipywidgets
-import matplotlib
 import numpy as np
 import torch
 from torch import Tensor
 
 from course_lib.multihead import split_heads
 from course_lib.plots import TilesPanel, figure
-from course_lib.plots.style import STYLE
-from course_lib.validation import require_one_of
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.controls import Numbers
+from course_lib.widgets.explorer import View, explorer
 
 _LENGTH, _WIDTH = 3, 8
 _HEADS = (2, 4)
@@ -59,10 +54,10 @@ VARIANTS: dict[str, tuple[Step, ...]] = {
 }
 
 
-@recreatable
+@explorer
 def reshape_explorer(
     *, heads: int = 2, variant: str = "split and merge", step: float = 0.0
-) -> Explorer:
+) -> View:
     """Step through splitting and merging; every element keeps the colour of the head it belongs to.
 
     The tensor holds three tokens with eight components each, numbered 0 to 23. A tensor of three axes is drawn
@@ -72,22 +67,12 @@ def reshape_explorer(
         heads: 2 or 4.
         variant: a key of `VARIANTS`: the correct one, or one that lacks a transpose.
         step: initial value of its slider, 0 to 4.
-
-    Raises:
-        ValueError: for values that the explorer does not have.
     """
-    require_one_of(VARIANTS, variant=variant)
-    if heads not in _HEADS:
-        raise ValueError(f"heads={heads} must be one of {', '.join(map(str, _HEADS))}")
-    if not 0 <= step <= 4:
-        raise ValueError(f"step={step} must be from 0 to 4")
     numbers = torch.arange(_LENGTH * _WIDTH).view(_LENGTH, _WIDTH)
-    with matplotlib.rc_context(STYLE):
-        fig, axes = figure(8.4, 3.0)
-        panel = TilesPanel(
-            axes, numbers.numel(), width=14.5, height=5, title="position of each element"
-        )
-        live = LiveFigure(fig, [panel])
+    fig, axes = figure(8.4, 3.0)
+    panel = TilesPanel(
+        axes, numbers.numel(), width=14.5, height=5, title="position of each element"
+    )
 
     def update(heads: int, variant: str, step: float) -> dict[str, str]:
         steps = (Step("x", lambda x, heads: x, _FLAT), *VARIANTS[variant])
@@ -113,16 +98,8 @@ def reshape_explorer(
             "merging gives x again": "yes" if correct[1] else "no",
         }
 
-    controls = {
-        "step": ipywidgets.FloatSlider(
-            step, min=0, max=4, step=0.1, description="step", readout_format=".2"
-        ),
-        "heads": ipywidgets.Dropdown(value=heads, options=_HEADS, description="heads"),
-        "variant": ipywidgets.Dropdown(
-            value=variant, options=list(VARIANTS), description="variant"
-        ),
-    }
-    return Explorer("Splitting heads", controls, live, update, name="reshape")
+    controls = {"step": Numbers(0, 4, 0.1), "heads": _HEADS, "variant": list(VARIANTS)}
+    return View("Splitting heads", [panel], update, controls, "reshape")
 
 
 def _positions(tensor: Tensor) -> np.ndarray:

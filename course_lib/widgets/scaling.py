@@ -1,19 +1,12 @@
 """The scaling explorer: a budget of compute, and what a model of some size makes of it."""
 
-import math
-
-import ipywidgets
-import matplotlib
 import numpy as np
 
 from course_lib.experiments.scaling_ladder import recorded_points, recorded_surface
 from course_lib.plots import LinesPanel, figure
-from course_lib.plots.style import STYLE
 from course_lib.scaling import LossSurface
-from course_lib.validation import require_positive
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer, short, whole_steps
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.controls import Powers
+from course_lib.widgets.explorer import View, explorer, short
 
 #: Powers of ten of the budgets, and the step of their slider.
 BUDGETS, STEP = (9, 14), 0.25
@@ -22,10 +15,10 @@ SIZES = tuple(2.0**k for k in range(-4, 5))
 _GRID = 161
 
 
-@recreatable
+@explorer
 def scaling_explorer(
     surface: LossSurface | None = None, *, flops: float = 1e12, relative_size: float = 1.0
-) -> Explorer:
+) -> View:
     """Choose a budget of compute and a size of the model; see the tokens, the loss, and what the best size gives.
 
     Args:
@@ -34,17 +27,7 @@ def scaling_explorer(
         flops: the budget $C = 6 N D$, from 1e9 to 1e14.
         relative_size: the size of the model as a multiple of the best one for this budget, one of `SIZES`: 1/16,
             1/8, …, 16.
-
-    Raises:
-        ValueError: for a budget outside this range, and another size.
     """
-    require_positive(flops=flops)
-    if not 10.0 ** BUDGETS[0] <= flops <= 10.0 ** BUDGETS[1]:
-        raise ValueError(f"flops={flops:g} must be from 1e{BUDGETS[0]} to 1e{BUDGETS[1]}")
-    if relative_size not in SIZES:
-        raise ValueError(
-            f"relative_size={relative_size!r} must be one of {', '.join(f'{one:g}' for one in SIZES)}"
-        )
     measured = None if surface else max(point.flops for point in recorded_points())
     surface = surface or recorded_surface()
     budgets = np.logspace(*BUDGETS, _GRID)
@@ -57,32 +40,30 @@ def scaling_explorer(
     top = surface.irreducible + 1.6 * (best[0] - surface.irreducible)
     limits = (min(surface.irreducible, best[-1]) * 0.98, top)
 
-    with matplotlib.rc_context(STYLE):
-        fig, (left, right) = figure(10.4, 3.8, columns=2)
-        names = {"this budget": 0 * sizes, "10 × the budget": 0 * sizes}
-        curve = LinesPanel(
-            left,
-            sizes,
-            names,
-            x_label="parameters",
-            y_label="loss in nats",
-            title="same compute, other sizes",
-            log_x=True,
-            y_limits=limits,
-        )
-        left.legend(loc="lower left")
-        frontier = LinesPanel(
-            right,
-            budgets,
-            {"best size": best, "this size": 0 * best},
-            x_label="compute in FLOPs",
-            y_label="loss in nats",
-            title="loss by compute",
-            log_x=True,
-            y_limits=limits,
-        )
-        right.legend(loc="upper right")
-        live = LiveFigure(fig, [curve, frontier])
+    fig, (left, right) = figure(10.4, 3.8, columns=2)
+    names = {"this budget": 0 * sizes, "10 × the budget": 0 * sizes}
+    curve = LinesPanel(
+        left,
+        sizes,
+        names,
+        x_label="parameters",
+        y_label="loss in nats",
+        title="same compute, other sizes",
+        log_x=True,
+        y_limits=limits,
+    )
+    left.legend(loc="lower left")
+    frontier = LinesPanel(
+        right,
+        budgets,
+        {"best size": best, "this size": 0 * best},
+        x_label="compute in FLOPs",
+        y_label="loss in nats",
+        title="loss by compute",
+        log_x=True,
+        y_limits=limits,
+    )
+    right.legend(loc="upper right")
 
     def along(budget: float) -> np.ndarray:
         losses = surface.predict(sizes, budget / 6 / sizes).numpy()
@@ -112,21 +93,11 @@ def scaling_explorer(
         return facts | {"compute that the best size needs for this loss": f"{share:.0%}"}
 
     controls = {
-        "flops": ipywidgets.FloatLogSlider(
-            value=10 ** whole_steps(math.log10(flops), STEP),
-            min=BUDGETS[0],
-            max=BUDGETS[1],
-            step=STEP,
-            description="budget",
-            readout_format=".2e",
-        ),
-        "relative_size": ipywidgets.SelectionSlider(
-            value=float(relative_size),
-            options=[(f"{short(one)} ×", one) for one in SIZES],
-            description="size",
-        ),
+        "flops": Powers(*(10.0**power for power in BUDGETS), STEP, ".2e"),
+        "relative_size": {f"{short(one)} ×": one for one in SIZES},
     }
-    return Explorer("Scaling", controls, live, update, name="scaling")
+    labels = {"flops": "budget", "relative_size": "size"}
+    return View("Scaling", [curve, frontier], update, controls, "scaling", labels)
 
 
 def _extrapolated(flops: float, measured: float | None) -> str:

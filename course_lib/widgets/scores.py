@@ -2,19 +2,13 @@
 
 import math
 
-import ipywidgets
-import matplotlib
 import numpy as np
 import torch
 from torch import Tensor
 
 from course_lib.plots import HistogramPanel, LinesPanel, StemsPanel, figure
-from course_lib.plots.style import STYLE
 from course_lib.scoring import DotScore
-from course_lib.validation import require_one_of, require_whole
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer, short
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.explorer import View, explorer, short
 
 #: The factor of the dot product, as a function of the dimension d of the vectors.
 SCALES = {"1": lambda d: 1.0, "1/√d": lambda d: d**-0.5, "1/d": lambda d: 1.0 / d}
@@ -24,8 +18,8 @@ _QUERIES, _KEYS = 64, 32
 _EDGES = np.linspace(-40.25, 40.25, 162)
 
 
-@recreatable
-def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int = 0) -> Explorer:
+@explorer
+def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int = 0) -> View:
     """Change the dimension of the vectors and the scale; see scores, weights, entropy and the norm of the Jacobian.
 
     64 queries and 32 keys are sampled from a standard normal distribution. A larger dimension adds components
@@ -36,17 +30,7 @@ def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int =
         scale: a key of `SCALES`: "1", "1/√d" or "1/d".
         query: whose weights are shown, 0 to 63.
         seed: of the sampling.
-
-    Raises:
-        ValueError: for a dimension, scale or query that the explorer does not have.
     """
-    require_whole(d=d)
-    require_whole(0, query=query)
-    require_one_of(SCALES, scale=scale)
-    if d not in _DIMENSIONS:
-        raise ValueError(f"d={d} must be one of {', '.join(map(str, _DIMENSIONS))}")
-    if query >= _QUERIES:
-        raise ValueError(f"query={query} must be below {_QUERIES}")
     generator = torch.Generator().manual_seed(seed)
     queries = torch.randn(_QUERIES, _DIMENSIONS[-1], generator=generator)
     keys = torch.randn(_KEYS, _DIMENSIONS[-1], generator=generator)
@@ -64,24 +48,21 @@ def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int =
         }
         for scale in SCALES
     }
-    with matplotlib.rc_context(STYLE):
-        fig, (left, middle, right) = figure(10.4, 3.4, columns=3)
-        histogram = HistogramPanel(left, _EDGES, x_label="score", title="all scores", largest=0.4)
-        stems = StemsPanel(middle, np.arange(_KEYS), title="weights of this query")
-        lines = LinesPanel(
-            right,
-            np.array(_DIMENSIONS),
-            {name: np.zeros(len(_DIMENSIONS)) for name in ("entropy", "norm of the Jacobian")},
-            x_label="dimension d",
-            y_label="median over the queries",
-            title="by dimension",
-            log_x=True,
-            y_limits=(0, 1.25),  # space for the legend
-        )
-        live = LiveFigure(fig, [histogram, stems, lines])
+    fig, (left, middle, right) = figure(10.4, 3.4, columns=3)
+    histogram = HistogramPanel(left, _EDGES, x_label="score", title="all scores", largest=0.4)
+    stems = StemsPanel(middle, np.arange(_KEYS), title="weights of this query")
+    lines = LinesPanel(
+        right,
+        np.array(_DIMENSIONS),
+        {name: np.zeros(len(_DIMENSIONS)) for name in ("entropy", "norm of the Jacobian")},
+        x_label="dimension d",
+        y_label="median over the queries",
+        title="by dimension",
+        log_x=True,
+        y_limits=(0, 1.25),  # space for the legend
+    )
 
     def update(d: int, scale: str, query: int) -> dict[str, str]:
-        require_one_of(SCALES, scale=scale)
         scores, weights = dots[d] * SCALES[scale](d), weights_at(d, scale)
         histogram.update(scores)
         stems.update(weights[query])
@@ -100,12 +81,9 @@ def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int =
             "median norm of the Jacobian": f"{now['norm of the Jacobian']:.3f}",
         }
 
-    controls = {
-        "d": ipywidgets.SelectionSlider(value=d, options=_DIMENSIONS, description="d"),
-        "scale": ipywidgets.Dropdown(value=scale, options=list(SCALES), description="scale"),
-        "query": ipywidgets.IntSlider(value=query, min=0, max=_QUERIES - 1, description="query"),
-    }
-    return Explorer("Scores of random vectors", controls, live, update, name="scores")
+    controls = {"d": _DIMENSIONS, "scale": list(SCALES), "query": range(_QUERIES)}
+    panels = [histogram, stems, lines]
+    return View("Scores of random vectors", panels, update, controls, "scores")
 
 
 def entropy(weights: Tensor) -> Tensor:

@@ -2,18 +2,13 @@
 
 import math
 
-import ipywidgets
-import matplotlib
 import torch
 import torch.nn.functional as F
 
 from course_lib.plots import BarsPanel, VectorsPanel, figure
-from course_lib.plots.style import STYLE
 from course_lib.scoring import DotScore, GaussianScore
-from course_lib.validation import require_one_of
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer
-from course_lib.widgets.live_figure import LiveFigure
+from course_lib.widgets.controls import Numbers
+from course_lib.widgets.explorer import View, explorer
 
 #: Name → score of a query (1, 2) and keys (key, 2).
 SCORES = {
@@ -27,37 +22,27 @@ KEYS = ((20, 1.0), (60, 2.0), (130, 1.0), (200, 1.5), (300, 0.5))
 _LONGEST = 4.0
 
 
-@recreatable
-def similarity_explorer(*, score: str = "dot", direction: int = 40, norm: float = 1.0) -> Explorer:
+@explorer
+def similarity_explorer(*, score: str = "dot", direction: int = 40, norm: float = 1.0) -> View:
     """Rotate and lengthen a query in the plane; see its score with each of five keys, and the weights.
 
     Args:
         score: a name of `SCORES`.
         direction: of the query, in degrees, a multiple of 5 from 0 to 355.
         norm: of the query, a multiple of 0.25 from 0.25 to 4.
-
-    Raises:
-        ValueError: for a score, a direction or a norm that the explorer does not have.
     """
-    require_one_of(SCORES, score=score)
-    if direction not in range(0, 360, 5):
-        raise ValueError(f"direction={direction} must be a multiple of 5 from 0 to 355")
-    if not (0.25 <= norm <= _LONGEST and norm % 0.25 == 0):
-        raise ValueError(f"norm={norm} must be a multiple of 0.25 from 0.25 to {_LONGEST:g}")
     keys = torch.stack([_vector(*one) for one in KEYS])  # (key, 2)
 
-    with matplotlib.rc_context(STYLE):
-        fig, (left, right) = figure(8.6, 3.8, columns=2, width_ratios=(1, 1.25))
-        plane = VectorsPanel(left, keys, _LONGEST + 0.2, title="query (orange) and keys (blue)")
-        bars = BarsPanel(
-            right,
-            len(keys),
-            x_label="attention weight",
-            title="scores, and their softmax",
-            names=("key", "weight", ""),
-            name_width=0.45,
-        )
-        live = LiveFigure(fig, [plane, bars])
+    fig, (left, right) = figure(8.6, 3.8, columns=2, width_ratios=(1, 1.25))
+    plane = VectorsPanel(left, keys, _LONGEST + 0.2, title="query (orange) and keys (blue)")
+    bars = BarsPanel(
+        right,
+        len(keys),
+        x_label="attention weight",
+        title="scores, and their softmax",
+        names=("key", "weight", ""),
+        name_width=0.45,
+    )
 
     def update(score: str, direction: int, norm: float) -> dict[str, str]:
         query = _vector(direction, norm)  # (2,)
@@ -75,15 +60,11 @@ def similarity_explorer(*, score: str = "dot", direction: int = 40, norm: float 
         }
 
     controls = {
-        "score": ipywidgets.Dropdown(value=score, options=list(SCORES), description="score"),
-        "direction": ipywidgets.IntSlider(
-            direction, min=0, max=355, step=5, description="direction"
-        ),
-        "norm": ipywidgets.FloatSlider(
-            norm, min=0.25, max=_LONGEST, step=0.25, description="norm", readout_format=".2f"
-        ),
+        "score": list(SCORES),
+        "direction": range(0, 360, 5),
+        "norm": Numbers(0.25, _LONGEST, 0.25),
     }
-    return Explorer("One query and five keys", controls, live, update, name="similarity")
+    return View("One query and five keys", [plane, bars], update, controls, "similarity")
 
 
 def _vector(direction: float, norm: float) -> torch.Tensor:

@@ -3,25 +3,19 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-import ipywidgets
-import matplotlib
 import torch
 
 from course_lib.inspection import AttentionMap, weights_version
 from course_lib.plots import HeadsPanel, SentencePairPanel, TokenMapPanel, figure
-from course_lib.plots.style import STYLE
 from course_lib.translator import PhraseTranslator
-from course_lib.validation import require_one_of, require_whole
-from course_lib.widgets.clickable import ClickableFigure
-from course_lib.widgets.code import recreatable
-from course_lib.widgets.explorer import Explorer, probability
+from course_lib.widgets.explorer import View, explorer, probability
 
 # 0 is greedy decoding. The phrasebook's model is so sure that 0.5 would hardly ever sample another word.
 _TEMPERATURES = (0.0, 1.0, 1.5, 2.0, 2.5, 3.0)
 _SAMPLES = 20
 
 
-@recreatable
+@explorer
 def translation_explorer(
     translator: PhraseTranslator,
     text: str,
@@ -31,7 +25,7 @@ def translation_explorer(
     word: int = 0,
     temperature: float = 0.0,
     sample: int = 8,
-) -> Explorer:
+) -> View:
     """Translate a typed sentence; click a French word or its row to see what it attends to; click a head.
 
     At temperature 0 each word is the most probable one (greedy decoding). Above 0, words are sampled, and a
@@ -46,16 +40,8 @@ def translation_explorer(
         sample: number of the sample, which is its seed; 0 to 20.
 
     Raises:
-        ValueError: for a temperature or a sample that its slider does not have, an unknown layer or head, and
-            a text that the translator refuses.
+        ValueError: for a text that the translator refuses.
     """
-    require_whole(0, sample=sample, head=head, word=word)
-    if sample > _SAMPLES:
-        raise ValueError(f"sample={sample} must be at most {_SAMPLES}")
-    if isinstance(temperature, bool) or temperature not in _TEMPERATURES:
-        raise ValueError(
-            f"temperature={temperature!r} must be one of {', '.join(f'{t:g}' for t in _TEMPERATURES)}"
-        )
 
     @lru_cache(maxsize=64)
     def maps(text: str, temperature: float, sample: int, version: int) -> dict[str, AttentionMap]:
@@ -72,22 +58,17 @@ def translation_explorer(
         return _probability_of_greedy(translator, text, temperature)
 
     shown = translated(text, temperature, sample)
-    require_one_of(shown, layer=layer)
-    heads = len(shown[layer].weights)
-    if head >= heads:
-        raise ValueError(f"head={head} must be below {heads}")
-    with matplotlib.rc_context(STYLE):
-        fig, grid = figure(10.4, 5.2, 2, 2, height_ratios=(1.15, 3.6))
-        (above, right), (below, unused) = grid
-        unused.remove()
-        right.set_subplotspec(right.get_gridspec()[:, 1])
-        pair = SentencePairPanel(
-            above, title="one French word, and the English words that it attends to", chooses="word"
-        )
-        title = "attention map: French (rows) attends to English (columns)"
-        map_ = TokenMapPanel(below, title=title, chooses="word")
-        heads_ = HeadsPanel(right, heads, title="all heads of the layer", chooses="head")
-        live = ClickableFigure(fig, [map_, pair, heads_])
+    heads = len(next(iter(shown.values())).weights)
+    fig, grid = figure(10.4, 5.2, 2, 2, height_ratios=(1.15, 3.6))
+    (above, right), (below, unused) = grid
+    unused.remove()
+    right.set_subplotspec(right.get_gridspec()[:, 1])
+    pair = SentencePairPanel(
+        above, title="one French word, and the English words that it attends to", chooses="word"
+    )
+    title = "attention map: French (rows) attends to English (columns)"
+    map_ = TokenMapPanel(below, title=title, chooses="word")
+    heads_ = HeadsPanel(right, heads, title="all heads of the layer", chooses="head")
 
     def update(
         text: str, layer: str, head: int, word: int, temperature: float, sample: int
@@ -122,20 +103,16 @@ def translation_explorer(
         # greedy decoding has no seed
         return {"word": words - 1, "sample": _SAMPLES if temperature > 0 else None}
 
-    words = len(shown[layer].queries)
     controls = {
-        "text": ipywidgets.Text(value=text, description="English"),
-        "layer": ipywidgets.Dropdown(value=layer, options=[*shown], description="layer"),
-        "head": ipywidgets.IntSlider(head, min=0, max=heads - 1, description="head"),
-        "word": ipywidgets.IntSlider(word, min=0, max=max(words - 1, word, 1), description="word"),
-        "temperature": ipywidgets.SelectionSlider(
-            value=temperature,
-            options=[(f"{t:g}", t) for t in _TEMPERATURES],
-            description="temperature",
-        ),
-        "sample": ipywidgets.IntSlider(sample, min=0, max=_SAMPLES, description="sample"),
+        "text": str,
+        "layer": [*shown],
+        "head": range(heads),
+        "word": range(translator.max_length + 2),
+        "temperature": _TEMPERATURES,
+        "sample": range(_SAMPLES + 1),
     }
-    return Explorer("Translation", controls, live, update, name="translation", limits=limits)
+    panels, labels = [map_, pair, heads_], {"text": "English"}
+    return View("Translation", panels, update, controls, "translation", labels, limits=limits)
 
 
 def _written(translator: PhraseTranslator, tokens: Sequence[str]) -> list[str]:
