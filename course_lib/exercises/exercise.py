@@ -6,7 +6,7 @@ from typing import Any
 
 from course_lib import messages
 
-#: The notebooks with exercises; each has a folder in `catalogue`, without the number.
+#: The notebooks with exercises, lessons and studies; each has a folder in `catalogue`, without the number.
 NOTEBOOKS = (
     "00_start_here",
     "01_kernel_regression",
@@ -89,4 +89,4 @@ class Exercise:
     def notebook(self) -> str:
         """The stem of the notebook that sets it."""
         folder = self.solution.__module__.split(".")[-2]
-        return next(stem for stem in NOTEBOOKS if stem[3:] == folder)
+        return next(stem for stem in NOTEBOOKS if stem.partition("_")[2] == folder)

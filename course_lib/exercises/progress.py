@@ -122,7 +122,8 @@ class Progress:
         rows = []
         for notebook, exercises, passed in self._notebooks():
             bar = f'<progress value="{passed}" max="{len(exercises)}" aria-label="{notebook}"></progress>'
-            link = f'<a href="{notebook}.ipynb">{notebook.replace("_", " ")}</a>'
+            folder = "studies/" if notebook[2].isalpha() else ""
+            link = f'<a href="{folder}{notebook}.ipynb">{notebook.replace("_", " ")}</a>'
             rows.append(
                 f"<tr><th>{link}</th><td>{bar}</td><td>{passed} / {len(exercises)}</td></tr>"
             )

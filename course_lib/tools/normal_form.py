@@ -22,16 +22,22 @@ METADATA = {
 
 
 def paths(names: list[str] | None = None) -> list[Path]:
-    """Return the notebooks, in the order of the course; `names` are stems or file names.
+    """Return lessons, each before its studies, in the order of the course; `names` are stems or file names.
 
     Raises:
         ValueError: for an unknown notebook.
     """
-    every = {path.stem: path for path in sorted(NOTEBOOKS.glob("*.ipynb"))}
+    found = [*NOTEBOOKS.glob("*.ipynb"), *NOTEBOOKS.glob("studies/*.ipynb")]
+    every = {path.stem: path for path in sorted(found, key=lambda path: path.stem)}
     unknown = [name for name in names or [] if Path(name).stem not in every]
     if unknown:
         raise ValueError(f"there is no notebook {unknown[0]!r}; there are {', '.join(every)}")
     return [every[Path(name).stem] for name in names] if names else list(every.values())
+
+
+def is_study(path: Path) -> bool:
+    """Whether a notebook is a study beside a lesson."""
+    return path.parent.name == "studies"
 
 
 def execute(notebook: nbformat.NotebookNode, folder: Path = NOTEBOOKS) -> None:
@@ -93,10 +99,10 @@ def main() -> None:
     parser.add_argument("notebooks", nargs="*", help="stems or file names; all where left out")
     for path in paths(parser.parse_args().notebooks):
         notebook = nbformat.read(path, as_version=4)
-        execute(notebook)
+        execute(notebook, path.parent)
         normalise(notebook)
         path.write_text(text(notebook), encoding="utf-8")
-        print(f"notebooks/{path.name}")
+        print(path.relative_to(NOTEBOOKS.parent))
 
 
 if __name__ == "__main__":

@@ -20,14 +20,14 @@ from course_lib.tools import normal_form
 README = normal_form.NOTEBOOKS.parent / "README.md"
 IN_NOTEBOOK = re.compile(r"\*\*It runs in\*\* (\d+) s on two CPU cores, with (\d+) MB of memory")
 # \s: the spaces are no-break spaces.
-IN_MAP = r"(\((?:notebooks/)?{stem}\.ipynb\).*\| )(\d+)\ss,\s(\d+)\sMB \|"
+IN_MAP = r"(\((?:notebooks/)?(?:studies/)?{stem}\.ipynb\).*\| )(\d+)\ss,\s(\d+)\sMB \|"
 
 
 def measure(path: Path) -> tuple[int, int]:
     """Run a notebook in this process's own kernel; return seconds and the kernel's peak memory in MB."""
     notebook = nbformat.read(path, as_version=4)
     started = time.perf_counter()
-    normal_form.execute(notebook)
+    normal_form.execute(notebook, path.parent)
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     return ceil(seconds), 10 * ceil(peak / 10)

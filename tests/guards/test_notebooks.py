@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 
 import nbformat
 import pytest
@@ -11,6 +13,10 @@ from course_lib.exercises import EXERCISES
 from course_lib.tools import normal_form, run_times
 
 NOTEBOOKS = [pytest.param(path, id=path.stem) for path in normal_form.paths()]
+LESSONS = [one for one in NOTEBOOKS if not normal_form.is_study(one.values[0])]
+STUDIES = [one for one in NOTEBOOKS if normal_form.is_study(one.values[0])]
+#: Lessons and studies of the length that a learner can finish in one sitting.
+SHORT = [one for one in LESSONS if one.id[:2] in ()] + STUDIES
 RHYTHM = [
     "See it",
     "Say it",
@@ -21,6 +27,17 @@ RHYTHM = [
     "Your turn",
     "Recap",
 ]
+LESSON_RHYTHM = [
+    "See it",
+    "Say it",
+    "Build it",
+    "Verify it",
+    "Use it",
+    "Exercises and bug hunts",
+    "Recap",
+]
+#: What the one complete listing of a lesson begins with; it needs torch and nothing else.
+COMPLETE = "# Complete: "
 BANNED = {
     "interact",
     "interactive",
@@ -133,12 +150,44 @@ def test_nothing_is_loaded_from_outside(path):
         assert (path.parent / target).exists(), f"broken link to {target}"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS)
+@pytest.mark.parametrize("path", LESSONS)
 def test_it_has_the_rhythm_of_the_course(path):
     headings = re.findall(r"^## (.+)$", prose(path), re.MULTILINE)
-    places = [headings.index(step) for step in RHYTHM if step in headings]
+    rhythm = LESSON_RHYTHM if path in [one.values[0] for one in SHORT] else RHYTHM
+    places = [headings.index(step) for step in rhythm if step in headings]
     assert places == sorted(places)
-    assert set(RHYTHM) <= set(headings), set(RHYTHM) - set(headings)
+    assert set(rhythm) <= set(headings), set(rhythm) - set(headings)
+
+
+@pytest.mark.parametrize("path", SHORT)
+def test_it_is_as_short_as_a_lesson_or_a_study(path):
+    words = 2000 if normal_form.is_study(path) else 1500 if path.stem.startswith("00") else 2800
+    lines = 220 if normal_form.is_study(path) else 260
+    code = "\n".join(cell.source for cell in code_cells(path)).splitlines()
+    assert len(prose(path).split()) <= words
+    assert sum(bool(line.strip()) for line in code) <= lines
+    assert len(read(path).cells) <= 70
+
+
+@pytest.mark.parametrize("path", STUDIES)
+def test_a_study_asks_a_question_answers_it_and_leads_back_to_its_lesson(path):
+    first, last = read(path).cells[0].source, read(path).cells[-1].source
+    assert re.match(rf"# {int(path.stem[:2])}{path.stem[2]} · .+\?\n", first)
+    (lesson,) = [one.id for one in LESSONS if one.id.startswith(path.stem[:2])]
+    assert f"](../{lesson}.ipynb)" in first and f"](../{lesson}.ipynb)" in last
+    assert f"](studies/{path.name})" in prose(path.parents[1] / f"{lesson}.ipynb")
+
+
+def complete_listings(path):
+    return [cell.source for cell in code_cells(path) if cell.source.startswith(COMPLETE)]
+
+
+@pytest.mark.parametrize("path", [one for one in LESSONS if complete_listings(one.values[0])])
+def test_the_complete_listing_runs_in_an_empty_file(path, tmp_path):
+    (listing,) = complete_listings(path)
+    assert "course_lib" not in listing
+    (tmp_path / "listing.py").write_text(listing, encoding="utf-8")
+    subprocess.run([sys.executable, "-I", "listing.py"], cwd=tmp_path, check=True)
 
 
 def counted(source):
@@ -155,6 +204,8 @@ def counted(source):
 @pytest.mark.parametrize("path", NOTEBOOKS)
 def test_cells_are_short(path):
     for number, cell in enumerate(code_cells(path), start=1):
+        if cell.source.startswith(COMPLETE):
+            continue
         assert counted(cell.source) <= 15, f"cell {number}"
         assert len(cell.source.splitlines()) <= 26, f"cell {number} is longer than a screen"
 
@@ -182,9 +233,9 @@ def test_imports_do_not_fill_the_screen(path):
         assert ours == sorted(ours), f"cell {number}: the imports are not sorted"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS)
+@pytest.mark.parametrize("path", LESSONS)
 def test_it_ends_with_a_link_to_the_next_notebook(path):
-    paths = normal_form.paths()
+    paths = [one.values[0] for one in LESSONS]
     wanted = (paths + paths[:1])[paths.index(path) + 1]  # the last one leads back to the first
     found = re.search(
         r"^\*\*Next:\*\* .*?\[([^\]]+)\]\(([^)]+)\)", read(path).cells[-1].source, re.M
@@ -227,7 +278,7 @@ def test_its_run_time_is_measured_and_the_readme_says_the_same(path):
     assert said == run_times.said_in_readme(path.stem), "run: make times"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS[1:])
+@pytest.mark.parametrize("path", LESSONS[1:])
 def test_the_map_of_the_first_notebook_says_what_the_readme_says(path):
     said = run_times.said_in_map(path.stem, prose(normal_form.paths()[0]))
     assert said is not None and said == run_times.said_in_readme(path.stem), "run: make times"

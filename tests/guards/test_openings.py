@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").rglob("*.ipynb"))
 #: Each takes 0.5 to 2 seconds to import, and no first picture needs it.
 SLOW = {"matplotlib.pyplot", "pandas", "scipy", "seaborn", "sklearn", "statsmodels", "transformers"}
 

@@ -41,7 +41,7 @@ PATTERN = re.compile("|".join(rf"(?P<w{n}>\b(?:{word})\b)" for n, word in enumer
 #: A measured number, not whether it keeps a threshold.
 BOOLEAN = re.compile(r"(?:at least|above|below|more than|less than)[^\n]{0,50}: (?:True|False)\b")
 
-NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 TEXTS = sorted(
     path
     for folder in ("exercises", "widgets", "plots")

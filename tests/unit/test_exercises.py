@@ -656,7 +656,8 @@ def test_hints_come_one_by_one_and_end(own_progress, capsys):
 def test_a_solution_is_shown_and_runs_where_the_stub_stood(exercise, capsys):
     solution(exercise.name)
     source = capsys.readouterr().out.split("\n\n", 1)[1]
-    notebook = nbformat.read(normal_form.NOTEBOOKS / f"{exercise.notebook}.ipynb", as_version=4)
+    (path,) = normal_form.paths([exercise.notebook])
+    notebook = nbformat.read(path, as_version=4)
     cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     (stub,) = re.findall(rf'check\("{exercise.name}", (\w+)\)', "\n".join(cells))
     names = {}

@@ -39,7 +39,7 @@ class Catalogue(Mapping[str, Exercise]):
         """Name of the exercise → its folder, in the order of the course."""
         return {
             name: folder
-            for folder in (notebook[3:] for notebook in NOTEBOOKS)
+            for folder in (notebook.partition("_")[2] for notebook in NOTEBOOKS)
             for name in import_module(f"{__name__}.{folder}").EXERCISES
         }
 

@@ -72,7 +72,7 @@ class _Renderer(mistune.HTMLRenderer):
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
         if not re.match(r"\w+:", url):
-            url = re.sub(r"\.ipynb(?=#|$)", ".html", url)
+            url = re.sub(r"^(?:\.\./|studies/)*(\w+)\.ipynb(?=#|$)", r"\1.html", url)
         return super().link(text, url, title)
 
     def table(self, text: str) -> str:
