@@ -45,6 +45,7 @@ class MapPanel(Panel):
         chooses: see `Panel`.
         row_name, column_name: what a row and a column are, for tokens at the sides; under the pointer, these have their
             position, and a map of few cells has its numbers in them.
+        steady: whether the frame moves more often than the numbers change; these are then kept in the background.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class MapPanel(Panel):
         chooses: tuple[str | None, str | None] = (None, None),
         row_name: str = "",
         column_name: str = "",
+        steady: bool = True,
     ) -> None:
         super().__init__(axes)
         self.chooses, self._name, self._scale, self._sides = chooses, name, scale, sides
@@ -82,9 +84,12 @@ class MapPanel(Panel):
         edge = COLOURS["ink" if scale == "signed" else "second"]
         self._frame = Rectangle((0, 0), 1, 1, fill=False, edgecolor=edge, lw=2)
         axes.add_patch(self._frame)
-        self.static_artists = [self._image, self._words, self._row_names, self._column_names]
+        self.static_artists = [self._row_names, self._column_names]
         self.static_artists += self._bar.artists if self._bar else []
         self.artists = [self._frame]
+        cells = self.static_artists if steady else self.artists
+        cells[:0] = [self._image, self._words]
+        self._steady = steady
 
     def update(
         self,
@@ -162,7 +167,8 @@ class MapPanel(Panel):
 
     def static_state(self) -> tuple:
         """How often something else than the frame has changed, and whether the map is the visible view."""
-        return self._version, self.axes.get_visible()
+        names = tuple(self.rows), tuple(self.columns), self.largest
+        return self._version if self._steady else names, self.axes.get_visible()
 
     def data(self) -> dict:
         """The numbers, and the number of the framed row and column."""
@@ -214,7 +220,7 @@ def attention_map(
     """
     return MapPanel(
         axes, title=title, name="weight", scale="root", space=(0.24, 0.26, 0.16),
-        chooses=(chooses, None), row_name=row_name, column_name="key",
+        chooses=(chooses, None), row_name=row_name, column_name="key", steady=False,
     )  # fmt: skip
 
 
