@@ -6,31 +6,7 @@ pointer.
 """
 
 from course_lib.plots.bars import BarsPanel
-from course_lib.plots.diagrams import (
-    alignment_diagram,
-    attention_diagram,
-    blocks_diagram,
-    broadcast_diagram,
-    cache_diagram,
-    decoder_attention_diagram,
-    encoder_decoder_diagram,
-    flash_diagram,
-    full_transformer_diagram,
-    heads_diagram,
-    kv_heads_diagram,
-    norm_axes_diagram,
-    one_query_diagram,
-    overview_diagram,
-    path_lengths_diagram,
-    positions_diagram,
-    residual_diagram,
-    score_diagram,
-    self_and_cross_diagram,
-    shifted_target_diagram,
-    teacher_forcing_diagram,
-    training_flops_diagram,
-    window_blocks_diagram,
-)
+from course_lib.plots.diagrams import alignment_diagram, one_query_diagram
 from course_lib.plots.drawn import drawn_panels
 from course_lib.plots.fit import FitPanel
 from course_lib.plots.heads import HeadsPanel

@@ -111,7 +111,7 @@ def test_bars_say_their_numbers_unless_these_are_approximate(monkeypatch, approx
 def test_the_launcher_opens_the_first_notebook_and_asks_the_network_nothing():
     line = command(NOTEBOOKS, ["--port=9000"])
     first = min(path.name for path in NOTEBOOKS.glob("*.ipynb"))
-    assert f"--LabApp.default_url=/lab/tree/{first}" in line and line[-1] == "--port=9000"
+    assert f"--LabApp.default_url=/lab/tree/notebooks/{first}" in line and line[-1] == "--port=9000"
     assert "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate" in line
     assert lab_environment()["JUPYTER_CONFIG_PATH"].split(":")[0].endswith("lab/config")
 

@@ -11,7 +11,7 @@ from fontTools.ttLib import TTFont
 
 from course_lib import messages
 from course_lib.tools import normal_form
-from course_lib.tools.site.__main__ import write_site
+from course_lib.tools.site.__main__ import ROOT, write_site
 from course_lib.tools.site.markdown import markdown
 from course_lib.tools.site.maths import mathml
 from course_lib.tools.site.page import lesson
@@ -34,6 +34,7 @@ Then $\\sqrt{d}$, and [the next](02_b.ipynb#see-it), and [far away](https://exam
 
 $$\\begin{aligned} a &= \\frac12 \\\\[4pt] b &= \\sum_i x_i \\end{aligned}$$
 """
+PICTURE = '<img src="../img/attention.svg" width="900" alt="Matrices.">'
 SUMMARY = "Bars of <a> & b:\n  first 0.5\n  second 0.7\nbars: value 0.5 to 0.7"
 
 
@@ -76,7 +77,7 @@ def site(tmp_path_factory):
                 "if 1 < 2: print()", outputs=[v4.new_output("stream", text="1 < 2 & 3")]
             ),
         ),
-        "02_b": notebook(),
+        "02_b": notebook(v4.new_markdown_cell(PICTURE)),
     }
     paths = [folder / f"{stem}.ipynb" for stem in books]
     for path, book in zip(paths, books.values(), strict=True):
@@ -112,6 +113,14 @@ def test_nothing_is_loaded_from_outside_the_folder(site):
             assert tag not in ("script", "iframe"), path
     style = (site / "style.css").read_text(encoding="utf-8")
     assert re.findall(r"url\((.*?)\)|@import", style) == ['"maths.woff"']
+
+
+def test_a_picture_of_the_repository_is_copied_and_shown_from_there(site):
+    page = (site / "02_b.html").read_text(encoding="utf-8")
+    (image,) = Tags(page).of("img")
+    assert image == {"src": "img/attention.svg", "width": "900", "alt": "Matrices."}
+    copied = (site / image["src"]).read_bytes()
+    assert copied == (ROOT / "img/attention.svg").read_bytes()
 
 
 def test_links_to_notebooks_lead_to_pages(first):

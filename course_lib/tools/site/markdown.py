@@ -61,6 +61,11 @@ class _Renderer(mistune.HTMLRenderer):
             return code(source)
         return f'<pre class="output">{html.escape(source)}</pre>'
 
+    def block_html(self, source: str) -> str:
+        if source.startswith("<img "):
+            return f'<div class="picture" tabindex="0">{source.strip()}</div>\n'
+        return super().block_html(source)
+
     def block_math(self, tex: str) -> str:
         return f'<span class="formula" tabindex="0">{mathml(tex, block=True)}</span>'
 
