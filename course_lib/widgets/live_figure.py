@@ -1,5 +1,6 @@
 """A matplotlib figure that is drawn once and then updated by blitting."""
 
+import functools
 import io
 from collections.abc import Sequence
 
@@ -8,13 +9,15 @@ import numpy as np
 from jaxtyping import UInt8
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from course_lib.plots.panel import Panel
-from course_lib.plots.style import STYLE
+from course_lib.plots.style import COLOURS, STYLE
 
 #: Pixels drawn per pixel on screen, in files and while a picture moves: fast to draw and to compress.
 SHARPNESS = 1.3
+#: Height of the line below a picture, in pixels on screen.
+LINE = 22
 
 
 class LiveFigure:
@@ -62,21 +65,24 @@ class LiveFigure:
             self.figure.set_dpi(100 * density)
             self._background, self._layers = self._cached.pop(density, (None, []))
 
-    def png(self, density: float = SHARPNESS) -> bytes:
-        """Draw the current state; return a PNG, compressed for speed."""
-        self._set_density(density)
+    def png(self, density: float = SHARPNESS, line: str = "") -> bytes:
+        """Draw the current state, and a line of text below it; return a PNG, compressed for speed."""
         file = io.BytesIO()
-        Image.fromarray(self._pixels()[..., :3]).save(file, "PNG", compress_level=1)
+        Image.fromarray(self._drawn(density, line)).save(file, "PNG", compress_level=1)
         return file.getvalue()
 
-    def small_png(self) -> bytes:
-        """Draw the current state with 256 colours; return a PNG of a quarter of the size, for files."""
-        self._set_density(SHARPNESS)
-        image = Image.fromarray(self._pixels()).convert("RGB")
+    def small_png(self, line: str = "") -> bytes:
+        """Draw the same with 256 colours; return a PNG of a quarter of the size, for files."""
+        image = Image.fromarray(self._drawn(SHARPNESS, line))
         image = image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         file = io.BytesIO()
         image.save(file, "PNG", optimize=True)
         return file.getvalue()
+
+    def _drawn(self, density: float, line: str) -> UInt8[np.ndarray, "height width 3"]:
+        self._set_density(density)
+        pixels = self._pixels()[..., :3]
+        return np.concatenate([pixels, _line(line, pixels.shape[1], density)]) if line else pixels
 
     def _pixels(self) -> UInt8[np.ndarray, "height width 4"]:
         if self._background is None:
@@ -122,6 +128,17 @@ class LiveFigure:
     def hover(self) -> list[dict]:
         """Collect the exact values of all panels."""
         return [region for panel in self.panels for region in panel.regions()]
+
+
+@functools.lru_cache
+def _line(text: str, width: int, density: float) -> UInt8[np.ndarray, "height width 3"]:
+    image = Image.new("RGB", (width, round(LINE * density)), "white")
+    font = ImageFont.truetype(
+        matplotlib.get_data_path() + "/fonts/ttf/DejaVuSans.ttf", 12 * density
+    )
+    place = 8 * density, LINE / 2 * density
+    ImageDraw.Draw(image).text(place, text, COLOURS["main"], font, anchor="lm")
+    return np.asarray(image)
 
 
 def _cuts(figure: Figure) -> list[float]:

@@ -100,6 +100,7 @@ const makePointer = (stage, strips, model) => {
 const render = ({ model, el }) => {
   const words = model.get("words");
   const frame = make("div", "course-picture", el);
+  make("p", "course-problem course-picture-dead", frame).textContent = words.dead;
   const row = make("div", "course-picture-row", frame);
   const stage = make("div", "course-picture-stage", row);
   stage.tabIndex = 0;
@@ -117,8 +118,7 @@ const render = ({ model, el }) => {
   const refit = () => fit(frame, strips, model.get("width"), model.get("height"));
   const undo = []; // what to do when the picture goes
   const buttons = model.get("live") ? { play: addButton("") , compare: addButton(""), code: addButton("") } : null;
-  addButton(words.png, () => download(model.get("png"), "image/png", `${model.get("name")}.png`));
-  addButton(words.svg, () => model.send({ wanted: "svg" }));
+  for (const wanted of ["png", "svg"]) addButton(words[wanted], () => model.send({ wanted }));
   if (buttons) {
     undo.push(makeCode(make("code", "course-picture-code", frame), model, buttons.code, words));
     makeCompare(row, strips[0].image, model, buttons.compare, words, make, refit);
@@ -154,8 +154,9 @@ const render = ({ model, el }) => {
     pointAgain();
     sharpen();
   };
-  const save = (message, buffers) => {
-    if (message.answer === "svg") download(buffers[0], "image/svg+xml", `${model.get("name")}.svg`);
+  const save = ({ answer }, buffers) => {
+    const type = { png: "image/png", svg: "image/svg+xml" }[answer];
+    if (type) download(buffers[0], type, `${model.get("name")}.${answer}`);
   };
   model.on("change:png", swap);
   model.on("msg:custom", save);
