@@ -2,6 +2,8 @@
 
 import functools
 import io
+import struct
+import zlib
 from collections.abc import Sequence
 
 import matplotlib
@@ -67,22 +69,22 @@ class LiveFigure:
 
     def png(self, density: float = SHARPNESS, line: str = "") -> bytes:
         """Draw the current state, and a line of text below it; return a PNG, compressed for speed."""
-        file = io.BytesIO()
-        Image.fromarray(self._drawn(density, line)).save(file, "PNG", compress_level=1)
-        return file.getvalue()
+        return _png(self._drawn(density, line))
 
     def small_png(self, line: str = "") -> bytes:
         """Draw the same with 256 colours; return a PNG of a quarter of the size, for files."""
-        image = Image.fromarray(self._drawn(SHARPNESS, line))
+        image = self._drawn(SHARPNESS, line)
         image = image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         file = io.BytesIO()
         image.save(file, "PNG", optimize=True)
         return file.getvalue()
 
-    def _drawn(self, density: float, line: str) -> UInt8[np.ndarray, "height width 3"]:
+    def _drawn(self, density: float, line: str) -> Image.Image:
         self._set_density(density)
-        pixels = self._pixels()[..., :3]
-        return np.concatenate([pixels, _line(line, pixels.shape[1], density)]) if line else pixels
+        pixels = self._pixels()
+        if line:
+            pixels = np.concatenate([pixels, _line(line, pixels.shape[1], density)])
+        return Image.fromarray(pixels).convert("RGB")
 
     def _pixels(self) -> UInt8[np.ndarray, "height width 4"]:
         if self._background is None:
@@ -130,9 +132,21 @@ class LiveFigure:
         return [region for panel in self.panels for region in panel.regions()]
 
 
+def _png(image: Image.Image) -> bytes:
+    """Write a PNG whose rows are not filtered: of flat colours as small as Pillow's, in a third of the time."""
+    rows = np.zeros((image.height, 1 + 3 * image.width), np.uint8)  # 0: not filtered
+    rows[:, 1:] = np.asarray(image).reshape(image.height, -1)
+    header = struct.pack(">2I5B", *image.size, 8, 2, 0, 0, 0)  # 8 bits, red, green and blue
+    chunks = (b"IHDR", header), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
+    )
+
+
 @functools.lru_cache
-def _line(text: str, width: int, density: float) -> UInt8[np.ndarray, "height width 3"]:
-    image = Image.new("RGB", (width, round(LINE * density)), "white")
+def _line(text: str, width: int, density: float) -> UInt8[np.ndarray, "height width 4"]:
+    image = Image.new("RGBA", (width, round(LINE * density)), "white")
     font = ImageFont.truetype(
         matplotlib.get_data_path() + "/fonts/ttf/DejaVuSans.ttf", 12 * density
     )
