@@ -16,6 +16,7 @@ PICTURE = {
     "play": "Play",
     "pause": "Pause",
     "step": "Step",
+    "working": "Working …",
     "dead": "The kernel was restarted or stopped. Run this cell again to move the picture.",
 }
 STATIC = "Run this cell in Jupyter to move the picture."

@@ -10,10 +10,12 @@ import matplotlib
 import numpy as np
 from jaxtyping import UInt8
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from PIL import Image, ImageDraw, ImageFont
 
-from course_lib.plots.panel import Panel
+from course_lib.plots.panel import Panel, rounded
 from course_lib.plots.style import COLOURS, STYLE
 
 #: Pixels drawn per pixel on screen, in files and while a picture moves: fast to draw and to compress.
@@ -46,6 +48,7 @@ class LiveFigure:
             figure.draw_without_rendering()  # lay out the Axes once; after this they keep their positions
         figure.set_layout_engine("none")
         self.cuts = _cuts(figure)
+        self._maps = [one for kind in (AxesImage, QuadMesh) for one in figure.findobj(kind)]
         self._artists = [artist for panel in self.panels for artist in panel.artists]
         for panel in self.panels:
             for artist in [*panel.artists, *panel.static_artists]:
@@ -126,6 +129,14 @@ class LiveFigure:
     def describe(self) -> str:
         """Say in numbers what every visible panel shows now, a line each."""
         return "\n".join(panel.describe() for panel in self.panels if panel.axes.get_visible())
+
+    def maps(self) -> list[list[float]]:
+        """Return the boxes of colour maps and colour bars, as fractions of the picture: left, top, right, bottom."""
+        shown = [one for one in self._maps if one.axes.get_visible()]
+        extents = [
+            one.get_window_extent().transformed(self.figure.transFigure.inverted()) for one in shown
+        ]
+        return [rounded([one.x0, 1 - one.y1, one.x1, 1 - one.y0]) for one in extents]
 
     def hover(self) -> list[dict]:
         """Collect the exact values of all panels."""

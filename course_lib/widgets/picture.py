@@ -12,7 +12,17 @@ from course_lib.widgets.live_figure import LINE, SHARPNESS, LiveFigure
 _SHARPEST = 3.0  # pixels drawn per pixel on screen
 _BROWSER = Path(__file__).parent / "browser"
 #: The browser's half of a picture; the last one puts the others together.
-_SCRIPTS = ("values", "saving", "layout", "controls", "play", "compare", "code", "picture")
+_SCRIPTS = (
+    "values",
+    "saving",
+    "layout",
+    "controls",
+    "play",
+    "compare",
+    "code",
+    "working",
+    "picture",
+)
 
 
 def scripts(*names: str) -> str:
@@ -45,6 +55,8 @@ class Picture(anywidget.AnyWidget):
     #: what a file holds beside the picture: the summary and a description of the data
     described = traitlets.Unicode().tag(sync=True)
     hover = traitlets.List().tag(sync=True)
+    #: boxes of colour maps, whose colours a dark theme leaves as they are
+    maps = traitlets.List().tag(sync=True)
     width = traitlets.Int().tag(sync=True)
     height = traitlets.Int().tag(sync=True)
     name = traitlets.Unicode("picture").tag(sync=True)
@@ -81,6 +93,7 @@ class Picture(anywidget.AnyWidget):
             png=figure.png(line=self.line),
             summary=summary,
             hover=hover,
+            maps=figure.maps(),
             width=figure.width,
             height=figure.height,
             name=name,
@@ -95,7 +108,8 @@ class Picture(anywidget.AnyWidget):
         """Draw the current state of the figure and send it in one message, with the code that recreates it."""
         png = self.figure.png(min(self.density, SHARPNESS), self.line)
         with self.hold_sync():
-            self.png, self.summary, self.hover = png, summary, self.figure.hover()
+            self.png, self.summary = png, summary
+            self.hover, self.maps = self.figure.hover(), self.figure.maps()
             self.described = words(self.figure, summary, approximate=self.approximate)
             self.code = code
 

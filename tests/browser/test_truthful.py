@@ -1,13 +1,33 @@
 """What is shown is so: after Run All, without a kernel, while the kernel works, in a dark theme."""
 
-import pytest
+import io
 
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.helpers.gestures import ask
 from tests.helpers.lab import Explorer, running_lab, write_notebook
 
 NOTEBOOK = "truthful.ipynb"
 CELLS = (
-    "from course_lib.widgets import mask_explorer",
-    "masks = mask_explorer()\nmasks",
+    "import time\n\nfrom course_lib.widgets import mask_explorer",
+    """
+masks = mask_explorer()
+update = masks._update
+
+
+def slow():
+    def once(**values):
+        time.sleep(2)
+        masks._update = update
+        return update(**values)
+
+    masks._update = once
+
+
+masks
+""",
 )
 
 
@@ -30,6 +50,58 @@ def opened(lab, screen):
 @pytest.fixture
 def masks(opened):
     return Explorer(opened.page, "Masks")
+
+
+# --- dark theme -------------------------------------------------------------------------------
+
+THEME = """async (theme) => {
+    await window.jupyterapp.commands.execute('apputils:change-theme', { theme });
+}"""
+
+
+def on_screen(explorer):
+    """The picture as painted."""
+    explorer.page.wait_for_timeout(500)
+    return np.asarray(Image.open(io.BytesIO(explorer.stage.screenshot())).convert("RGB")).astype(
+        int
+    )
+
+
+def test_a_dark_theme_darkens_the_paper_and_keeps_the_colours_of_numbers(opened, masks):
+    light, png = on_screen(masks), ask(opened, "masks.picture.png.hex()")
+    try:
+        opened.page.evaluate(THEME, "JupyterLab Dark")
+        opened.page.wait_for_selector('body[data-jp-theme-light="false"]', state="attached")
+        dark = on_screen(masks)
+    finally:
+        opened.page.evaluate(THEME, "JupyterLab Light")
+    assert ask(opened, "masks.picture.png.hex()") == png, "a saved picture stays light"
+    height, width, _ = light.shape
+    for left, top, right, bottom in ask(opened, "masks.picture.maps"):
+        rows = slice(round(top * height) + 2, round(bottom * height) - 2)
+        columns = slice(round(left * width) + 2, round(right * width) - 2)
+        assert np.abs(light[rows, columns] - dark[rows, columns]).mean() < 2  # of 255
+        light[rows, columns] = dark[rows, columns] = 0
+    assert light[3, 3].min() == 255 and dark[3, 3].max() < 40
+    ink = light.max(axis=2) < 60  # of titles and labels
+    outside = ink & (light.sum(axis=2) > 0)
+    assert outside.sum() > 500 and dark[outside].min() > 150
+
+
+# --- long work --------------------------------------------------------------------------------
+
+
+def test_long_work_says_that_it_works(opened, masks):
+    working = masks.root.locator(".course-picture-working")
+    masks.press("length", "ArrowLeft")
+    masks.press("length", "ArrowRight")
+    ask(opened, "slow()")
+    opened.page.keyboard.press("ArrowLeft")
+    working.wait_for(state="visible", timeout=1500)
+    assert masks.image.evaluate("(image) => getComputedStyle(image).cursor") == "progress"
+    working.wait_for(state="hidden", timeout=10_000)
+    assert "allowed pairs 12 of 25" in masks.summary()
+    masks.reset()
 
 
 # --- without a kernel; last, because it ends the kernel ---------------------------------------

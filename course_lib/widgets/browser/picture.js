@@ -107,6 +107,8 @@ const render = ({ model, el }) => {
   stage.setAttribute("role", "group");
   stage.setAttribute("aria-label", words.help || words.picture);
   const strips = makeStrips(make("div", "course-picture-strips", stage), model.get("cuts"), make);
+  const sign = make("div", "course-picture-working", stage);
+  Object.assign(sign, { ariaLive: "polite", hidden: true });
   const pointAgain = makePointer(stage, strips, model);
   if (words.help) make("p", "course-picture-help", frame).textContent = words.help;
   const bar = make("div", "course-picture-bar", frame);
@@ -149,7 +151,7 @@ const render = ({ model, el }) => {
       if (shown) URL.revokeObjectURL(shown);
       [shown, coming] = [address, null];
     };
-    for (const strip of strips) strip.image.src = address;
+    show(strips, address, model.get("maps"));
     image.alt = model.get("summary");
     pointAgain();
     sharpen();
@@ -174,7 +176,7 @@ const render = ({ model, el }) => {
     if (around || !el.isConnected) return;
     around = el.closest(".course-explorer") ?? el;
     undo.push(prepareControls(around));
-    if (buttons) undo.push(makePlay(around, model, buttons.play, words));
+    if (buttons) undo.push(makePlay(around, model, buttons.play, words), showWork(around, model, sign, words));
   });
   arranged.observe(frame);
   return () => {
