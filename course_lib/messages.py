@@ -16,7 +16,10 @@ PICTURE = {
     "play": "Play",
     "pause": "Pause",
     "step": "Step",
+    "working": "Working …",
+    "dead": "The kernel was restarted or stopped. Run this cell again to move the picture.",
 }
+STATIC = "Run this cell in Jupyter to move the picture."
 RESET = "Reset"
 PICTURE_HELP = "Point at the picture to read exact values. By keyboard: ← → move, ↑ ↓ change row or panel, Esc ends."
 PICTURE_CHOOSE = (

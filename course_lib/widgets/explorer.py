@@ -258,7 +258,7 @@ class Explorer(ipywidgets.VBox):
             return {"text/plain": messages.SHOWN_TWICE.format(code=f":\n{self.code}")}, {}
         view = super()._repr_mimebundle_(**kwargs)
         words = f"{self.title}." if self.approximate else self.summary
-        data, metadata = fallback(self.picture.figure, words, approximate=self.approximate)
+        data, metadata = fallback(self.picture, words)
         return view | data, metadata
 
     def __repr__(self) -> str:

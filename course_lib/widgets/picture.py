@@ -7,12 +7,22 @@ import anywidget
 import traitlets
 
 from course_lib import messages
-from course_lib.widgets.live_figure import SHARPNESS, LiveFigure
+from course_lib.widgets.live_figure import LINE, SHARPNESS, LiveFigure
 
 _SHARPEST = 3.0  # pixels drawn per pixel on screen
 _BROWSER = Path(__file__).parent / "browser"
 #: The browser's half of a picture; the last one puts the others together.
-_SCRIPTS = ("values", "saving", "layout", "controls", "play", "compare", "code", "picture")
+_SCRIPTS = (
+    "values",
+    "saving",
+    "layout",
+    "controls",
+    "play",
+    "compare",
+    "code",
+    "working",
+    "picture",
+)
 
 
 def scripts(*names: str) -> str:
@@ -33,7 +43,8 @@ class Picture(anywidget.AnyWidget):
         name: the stem of the file names that the save buttons give.
         approximate: whether the numbers drawn differ from machine to machine, so that tests compare only
             the summary.
-        live: whether controls move it, so that it can be played, compared and recreated.
+        live: whether controls move it, so that it can be played, compared and recreated. A line at the lower end of
+            its PNG, which the browser cuts off, says where it cannot move.
     """
 
     _esm = scripts(*_SCRIPTS)
@@ -44,6 +55,8 @@ class Picture(anywidget.AnyWidget):
     #: what a file holds beside the picture: the summary and a description of the data
     described = traitlets.Unicode().tag(sync=True)
     hover = traitlets.List().tag(sync=True)
+    #: boxes of colour maps, whose colours a dark theme leaves as they are
+    maps = traitlets.List().tag(sync=True)
     width = traitlets.Int().tag(sync=True)
     height = traitlets.Int().tag(sync=True)
     name = traitlets.Unicode("picture").tag(sync=True)
@@ -71,14 +84,16 @@ class Picture(anywidget.AnyWidget):
         live: bool = False,
     ) -> None:
         self.figure, self.approximate = figure, approximate
+        self.line = messages.STATIC if live else ""
         hover = figure.hover()
         how = messages.PICTURE_HELP if hover else ""
         if any("chooses" in region for region in hover):
             how = messages.PICTURE_CHOOSE
         super().__init__(
-            png=figure.png(),
+            png=figure.png(line=self.line),
             summary=summary,
             hover=hover,
+            maps=figure.maps(),
             width=figure.width,
             height=figure.height,
             name=name,
@@ -91,9 +106,10 @@ class Picture(anywidget.AnyWidget):
 
     def refresh(self, summary: str, code: str = "") -> None:
         """Draw the current state of the figure and send it in one message, with the code that recreates it."""
-        png = self.figure.png(min(self.density, SHARPNESS))
+        png = self.figure.png(min(self.density, SHARPNESS), self.line)
         with self.hold_sync():
-            self.png, self.summary, self.hover = png, summary, self.figure.hover()
+            self.png, self.summary = png, summary
+            self.hover, self.maps = self.figure.hover(), self.figure.maps()
             self.described = words(self.figure, summary, approximate=self.approximate)
             self.code = code
 
@@ -115,11 +131,13 @@ class Picture(anywidget.AnyWidget):
     def _answer(self, _, content: dict, buffers: list) -> None:
         if content.get("wanted") == "svg":
             self.send({"answer": "svg"}, buffers=[self.figure.svg(self.summary)])
+        elif content.get("wanted") == "png":
+            self.send({"answer": "png"}, buffers=[self.figure.png(min(self.density, _SHARPEST))])
         elif content.get("wanted") == "sharp":  # the controls rest
-            self.png = self.figure.png(min(self.density, _SHARPEST))
+            self.png = self.figure.png(min(self.density, _SHARPEST), self.line)
 
     def _repr_mimebundle_(self, **kwargs):
-        data, metadata = fallback(self.figure, self.summary, approximate=self.approximate)
+        data, metadata = fallback(self, self.summary)
         view, _ = super()._repr_mimebundle_(**kwargs)
         return view | data, metadata
 
@@ -127,15 +145,16 @@ class Picture(anywidget.AnyWidget):
         return self.summary
 
 
-def fallback(figure: LiveFigure, summary: str, *, approximate: bool = False) -> tuple[dict, dict]:
+def fallback(picture: Picture, summary: str) -> tuple[dict, dict]:
     """Build what is shown without a kernel and what tests compare.
 
     That is the PNG with its size, and as text the summary with a description of the data, or without it if
     the numbers are approximate.
     """
-    png = base64.b64encode(figure.small_png()).decode("ascii")
-    size = {"width": figure.width, "height": figure.height}
-    said = words(figure, summary, approximate=approximate)
+    figure = picture.figure
+    png = base64.b64encode(figure.small_png(picture.line)).decode("ascii")
+    size = {"width": figure.width, "height": figure.height + LINE * bool(picture.line)}
+    said = words(figure, summary, approximate=picture.approximate)
     return {"text/plain": said, "image/png": png}, {"image/png": size}
 
 

@@ -1,5 +1,6 @@
 """Explorers: what is drawn is what course_lib computes, at every position of every control."""
 
+import base64
 import io
 import json
 import re
@@ -102,7 +103,9 @@ def test_the_place_without_a_kernel_gets_a_picture_and_the_summary(explorer):
     data, metadata = explorer._repr_mimebundle_()
     assert data["text/plain"].startswith(explorer.summary + "\nfit: keys 0.0137 to 4.99, mean")
     assert explorer.summary == explorer.picture.summary
-    assert metadata["image/png"] == {"width": 1040, "height": 340}
+    assert metadata["image/png"] == {"width": 1040, "height": 362}
+    lowest = np.asarray(Image.open(io.BytesIO(base64.b64decode(data["image/png"]))).convert("L"))
+    assert lowest[442:].min() < 120, "a line says that it does not move"
     assert "application/vnd.jupyter.widget-view+json" in data
 
 

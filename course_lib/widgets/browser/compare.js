@@ -13,7 +13,7 @@ const makeCompare = (row, image, model, button, words, make, refit) => {
       const strips = make("div", "course-picture-strips", pinned);
       const address = URL.createObjectURL(new Blob([model.get("png")], { type: "image/png" }));
       const copies = makeStrips(strips, model.get("cuts"), make, "course-picture-pinned-image");
-      for (const copy of copies) copy.image.src = address;
+      show(copies, address, model.get("maps"));
       copies[0].image.alt = image.alt;
       const summary = image.alt.replaceAll(/\n +/g, "; ").replace(":;", ":");
       make("figcaption", "course-picture-help", pinned).textContent = `${words.pinned} ${summary}`;

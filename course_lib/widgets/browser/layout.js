@@ -15,9 +15,22 @@ const makeStrips = (parent, cuts, make, name = "course-picture-image") => {
     const sheet = make("div", "course-picture-sheet", node);
     sheet.style.marginLeft = `calc(var(--course-width) * ${-left})`;
     const image = make("img", number ? "course-picture-copy" : name, sheet);
+    const copy = make("img", "course-picture-maps", sheet);
+    copy.alt = "";
     if (number) image.alt = ""; // the first one says it all
-    return { left, right, sheet, image };
+    return { left, right, sheet, image, copy };
   });
+};
+
+// Show another picture. A dark theme makes what is light dark; a copy of the colour maps, cut out and laid over it, keeps
+// the colours of their numbers.
+const show = (strips, address, maps) => {
+  const ways = maps.map(([l, t, r, b]) => [[l, t], [r, t], [r, b], [l, b], [l, t], [0, 0]]);
+  const points = [[0, 0], ...ways.flat()].map((point) => point.map((one) => `${100 * one}%`).join(" "));
+  for (const { image, copy } of strips) {
+    image.src = copy.src = address;
+    copy.style.clipPath = `polygon(evenodd, ${points})`;
+  }
 };
 
 // A pinned picture stands beside the live one where both can be read, their panels one below the other if need be.

@@ -100,12 +100,15 @@ const makePointer = (stage, strips, model) => {
 const render = ({ model, el }) => {
   const words = model.get("words");
   const frame = make("div", "course-picture", el);
+  make("p", "course-problem course-picture-dead", frame).textContent = words.dead;
   const row = make("div", "course-picture-row", frame);
   const stage = make("div", "course-picture-stage", row);
   stage.tabIndex = 0;
   stage.setAttribute("role", "group");
   stage.setAttribute("aria-label", words.help || words.picture);
   const strips = makeStrips(make("div", "course-picture-strips", stage), model.get("cuts"), make);
+  const sign = make("div", "course-picture-working", stage);
+  Object.assign(sign, { ariaLive: "polite", hidden: true });
   const pointAgain = makePointer(stage, strips, model);
   if (words.help) make("p", "course-picture-help", frame).textContent = words.help;
   const bar = make("div", "course-picture-bar", frame);
@@ -117,8 +120,7 @@ const render = ({ model, el }) => {
   const refit = () => fit(frame, strips, model.get("width"), model.get("height"));
   const undo = []; // what to do when the picture goes
   const buttons = model.get("live") ? { play: addButton("") , compare: addButton(""), code: addButton("") } : null;
-  addButton(words.png, () => download(model.get("png"), "image/png", `${model.get("name")}.png`));
-  addButton(words.svg, () => model.send({ wanted: "svg" }));
+  for (const wanted of ["png", "svg"]) addButton(words[wanted], () => model.send({ wanted }));
   if (buttons) {
     undo.push(makeCode(make("code", "course-picture-code", frame), model, buttons.code, words));
     makeCompare(row, strips[0].image, model, buttons.compare, words, make, refit);
@@ -149,13 +151,14 @@ const render = ({ model, el }) => {
       if (shown) URL.revokeObjectURL(shown);
       [shown, coming] = [address, null];
     };
-    for (const strip of strips) strip.image.src = address;
+    show(strips, address, model.get("maps"));
     image.alt = model.get("summary");
     pointAgain();
     sharpen();
   };
-  const save = (message, buffers) => {
-    if (message.answer === "svg") download(buffers[0], "image/svg+xml", `${model.get("name")}.svg`);
+  const save = ({ answer }, buffers) => {
+    const type = { png: "image/png", svg: "image/svg+xml" }[answer];
+    if (type) download(buffers[0], type, `${model.get("name")}.${answer}`);
   };
   model.on("change:png", swap);
   model.on("msg:custom", save);
@@ -173,7 +176,7 @@ const render = ({ model, el }) => {
     if (around || !el.isConnected) return;
     around = el.closest(".course-explorer") ?? el;
     undo.push(prepareControls(around));
-    if (buttons) undo.push(makePlay(around, model, buttons.play, words));
+    if (buttons) undo.push(makePlay(around, model, buttons.play, words), showWork(around, model, sign, words));
   });
   arranged.observe(frame);
   return () => {
