@@ -35,7 +35,6 @@ BOTH_PATHS = pytest.mark.parametrize("need_weights", [True, False])
 BIASES = {
     "one number": (),
     "(key,)": (KEYS,),
-    "(query, 1)": (QUERIES, 1),
     "per head": (HEADS, QUERIES, KEYS),
     "per sequence": (BATCH, 1, QUERIES, KEYS),
     "per head and key": (1, HEADS, 1, KEYS),
@@ -53,7 +52,7 @@ def random_bias(kind, dtype=torch.float64):
 @BOTH_PATHS
 @pytest.mark.parametrize(
     ("mask", "bias"),
-    [*((mask, None) for mask in MASKS), ("both", "per head"), ("all rows masked", "per sequence")],
+    [*((mask, None) for mask in MASKS), *(("both", bias) for bias in BIASES)],
 )
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_attention_equals_a_double_loop(ledger, dtype, mask, bias, need_weights):
@@ -73,28 +72,11 @@ def test_attention_equals_a_double_loop(ledger, dtype, mask, bias, need_weights)
 )
 @BOTH_PATHS
 @pytest.mark.parametrize("scale", [None, 0.3, -1, 0])
-@pytest.mark.parametrize("mask", ["none", "both", "per head", "a fully masked row"])
+@pytest.mark.parametrize("mask", ["none", "both"])
 def test_attention_equals_pytorch(ledger, mask, scale, need_weights):
     leaves, mask = triple(), MASKS[mask]()
     ours = scaled_dot_product_attention(*leaves, mask, scale=scale, need_weights=need_weights)
     check(ledger, ours, leaves, by_pytorch(*leaves, mask, scale), leaves, torch.float64)
-
-
-@pytest.mark.verifies(
-    "course_lib.attention.scaled_dot_product_attention",
-    against="PyTorch `F.scaled_dot_product_attention`",
-)
-@BOTH_PATHS
-@pytest.mark.parametrize("mask", ["none", "padding", "(query, 1)"])
-@pytest.mark.parametrize("bias", BIASES)
-def test_bias_equals_the_float_mask_of_pytorch(ledger, bias, mask, need_weights):
-    """PyTorch adds a floating mask to the scores; what the boolean one hides has -inf there."""
-    leaves, mask = [*triple(), random_bias(bias)], MASKS[mask]()
-    options = {"scale": 0.3, "need_weights": need_weights, "bias": leaves[3]}
-    ours = scaled_dot_product_attention(*leaves[:3], mask, **options)
-    full = leaves[3].expand(BATCH, HEADS, QUERIES, KEYS)
-    full = full if mask is None else full.masked_fill(~mask, -torch.inf)
-    check(ledger, ours, leaves, by_pytorch(*leaves[:3], full, 0.3), leaves, torch.float64)
 
 
 @st.composite
@@ -152,15 +134,6 @@ def test_mask_of_few_axes_applies_to_all_queries(mask, need_weights):
     ours = scaled_dot_product_attention(*tensors, mask, need_weights=need_weights)
     theirs = by_double_loop(*tensors, mask.expand(QUERIES, KEYS))
     torch.testing.assert_close(ours.output, theirs.output)
-
-
-@BOTH_PATHS
-def test_attention_does_not_change_its_inputs(need_weights):
-    tensors = [tensor.detach() for tensor in triple()]
-    tensors += [random_mask(QUERIES, KEYS), random_bias("per head").detach()]
-    before = [tensor.clone() for tensor in tensors]
-    scaled_dot_product_attention(*tensors[:4], bias=tensors[4], need_weights=need_weights)
-    assert all(map(torch.equal, tensors, before))
 
 
 # --- invariants ------------------------------------------------------------------------------

@@ -131,27 +131,6 @@ def test_kv_cache_projects_the_memory_and_every_token_once(ledger):
     assert len(seen) == 2 * DECODER and all(lengths == [4, 2, 1] for lengths in seen.values())
 
 
-@pytest.mark.verifies("course_lib.cache.CrossAttentionCache", against="slices of the projections")
-@pytest.mark.verifies("course_lib.cache.BlockCache", against="slices of the projections")
-def test_kv_cache_holds_projections(ledger):
-    model, (source, target) = randomized(Transformer(sized())), source_and_target()
-    cache, memory, inputs = model.new_cache(), model.encode(source), {}
-    for place, block in enumerate(model.decoder):
-        block.self_attention.register_forward_pre_hook(lambda _, args, place=place: inputs.setdefault(place, []).append(args[0]))  # fmt: skip
-    written(model, target, memory, (3, 1, 3), cache)
-    for place, (block, kept) in enumerate(zip(model.decoder, cache.blocks, strict=True)):
-        for part in ("key", "value"):
-            for attention, one, came in (
-                (block.self_attention, kept.self_attention, torch.cat(inputs[place], 1)),
-                (block.cross_attention, kept.cross_attention, memory.vectors),
-            ):
-                layer = {"key": attention.k_proj, "value": attention.v_proj}[part]
-                projected = came @ layer.weight.T + layer.bias
-                for head in range(KV_HEADS):
-                    wanted = projected[..., head * D_HEAD : (head + 1) * D_HEAD]
-                    ledger.compare(getattr(one, part)[:, head], wanted, within=1e-12)
-
-
 def test_kv_cache_says_its_length_and_bytes():
     model, (source, target) = Transformer(sized()), source_and_target()
     cache, memory = model.new_cache(), model.encode(source)
@@ -162,14 +141,6 @@ def test_kv_cache_says_its_length_and_bytes():
         assert cache.length == end and cache.nbytes == DECODER * one * (end + SOURCE)
     assert torch.equal(cache.padding_mask, (target[:, None, :6] != PAD))
     assert repr(cache) == f"ModelCache of 2 blocks, 6 tokens, {cache.nbytes} bytes"
-
-
-def test_two_kv_caches_of_one_model_are_independent():
-    model, (_, target) = randomized(DecoderOnly(sized())), source_and_target()
-    whole, first = model(target), model.new_cache()
-    continued(model, target[:, :3], cache=first)
-    continued(model, target, cache=model.new_cache())
-    torch.testing.assert_close(continued(model, target[:, 3:], cache=first), whole[:, 3:])
 
 
 @pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)

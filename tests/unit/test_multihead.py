@@ -1,29 +1,13 @@
-"""Splitting and merging heads; multi-head attention head by head in NumPy; what holds whatever the weights."""
-
-import math
+"""Splitting and merging heads; what holds of multi-head attention whatever the weights."""
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.attention import AttentionOutput
 from course_lib.multihead import MultiHeadAttention, merge_heads, split_heads
-from tests.helpers.multihead import (
-    BATCH,
-    D_HEAD,
-    D_MODEL,
-    FULLY_MASKED,
-    HEADS,
-    KEYS,
-    MASKS,
-    QUERIES,
-    HeadLoop,
-    batched,
-    compare_all,
-    sequences,
-)
-from tests.helpers.tensors import DTYPES, ROUNDING, all_true
+from tests.helpers.multihead import BATCH, D_HEAD, D_MODEL, HEADS, KEYS, QUERIES, sequences
+from tests.helpers.tensors import all_true
 
 BOTH_PATHS = pytest.mark.parametrize("need_weights", [True, False])
 
@@ -41,48 +25,6 @@ def test_heads_are_contiguous_slices_of_each_vector(ledger, batch):
         theirs[*where, head, place, number] = x[*where, place, head * D_HEAD + number]
     ledger.compare(split_heads(x, HEADS), theirs, within=0)
     ledger.compare(merge_heads(theirs), x, within=0)
-
-
-# --- head by head ----------------------------------------------------------------------------
-
-
-def linear(p, name, tokens):
-    return np.array([p[f"{name}.weight"] @ token + p[f"{name}.bias"] for token in tokens])
-
-
-def by_numpy(layer, query, key, value, mask=None):
-    """One sequence, one head, one query at a time; the heads' weights are those of `heads.i`."""
-    p = {name: tensor.detach().double().numpy() for name, tensor in layer.state_dict().items()}
-    query, key, value = (tensor.detach().double().numpy() for tensor in (query, key, value))
-    heads = len(layer.heads)
-    visible = np.ones((len(query), heads, QUERIES, KEYS), bool)
-    if mask is not None:
-        visible &= (mask if mask.dim() == 2 else mask[:, None]).numpy()
-    outputs, weights = [], np.zeros(visible.shape)
-    for b in range(len(query)):
-        beside = []
-        for h in range(heads):
-            q = linear(p, f"heads.{h}.q_proj", query[b])
-            k = linear(p, f"heads.{h}.k_proj", key[b])
-            v = linear(p, f"heads.{h}.v_proj", value[b])
-            for i in range(QUERIES):
-                powers = visible[b, h, i] * np.exp(k @ q[i] / math.sqrt(q.shape[1]))
-                weights[b, h, i] = powers / (powers.sum() or 1.0)
-            beside.append(weights[b, h] @ v)
-        outputs.append(linear(p, "out_proj", np.concatenate(beside, axis=1)))
-    return AttentionOutput(torch.tensor(np.array(outputs)), torch.tensor(weights))
-
-
-@pytest.mark.verifies("course_lib.multihead.MultiHeadAttention", against="its equations in NumPy")
-@pytest.mark.parametrize("mask", ["none", "both", "(batch, query, key)", *FULLY_MASKED])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_multihead_attention_equals_numpy(ledger, dtype, mask):
-    loop, inputs = HeadLoop(D_MODEL, HEADS).to(dtype), sequences(dtype=dtype)
-    layer, mask = batched(loop), (MASKS | FULLY_MASKED)[mask]()
-    ours, theirs = layer(*inputs, mask, need_weights=True), by_numpy(loop, *inputs, mask)
-    assert ours.output.dtype == dtype
-    compare_all(ledger, ours, theirs, ROUNDING[dtype])
-    ledger.compare(layer(*inputs, mask).output, theirs.output, within=ROUNDING[dtype])
 
 
 def test_key_defaults_to_query_and_value_to_key():

@@ -1,13 +1,12 @@
-"""Multi-head attention with positions against the layers of LLaMA, RoFormer, T5 and BLOOM."""
+"""Multi-head attention with positions against the layers of T5 and BLOOM."""
 
 import math
 
 import pytest
 import torch
-from torch import nn
 
 from course_lib.multihead import MultiHeadAttention
-from course_lib.positions import AlibiBias, RotaryPositions, T5RelativeBias
+from course_lib.positions import AlibiBias, T5RelativeBias
 from tests.helpers.multihead import (
     BATCH,
     D_HEAD,
@@ -27,65 +26,6 @@ def carried(layer, theirs, names):
     """Copy their projections: our name → theirs."""
     for ours, name in names.items():
         getattr(layer, ours).load_state_dict(getattr(theirs, name).state_dict())
-
-
-def angles(base=10000.0, places=range(TOKENS)):
-    """p ω_i in float64, (place, pair)."""
-    rows = [[p / base ** (2 * i / D_HEAD) for i in range(D_HEAD // 2)] for p in places]
-    return torch.tensor(rows, dtype=torch.float64)
-
-
-@pytest.mark.verifies(
-    "course_lib.multihead.MultiHeadAttention", against="Hugging Face `LlamaAttention`"
-)
-@pytest.mark.verifies(
-    "course_lib.positions.RotaryPositions", against="Hugging Face `LlamaAttention`"
-)
-@pytest.mark.parametrize(
-    ("kv_heads", "base"), [(1, 500_000.0), (HEADS, 10000.0)], ids=["mqa", "mha"]
-)
-def test_rope_layer_equals_llama(ledger, kv_heads, base):
-    from transformers.models.llama import modeling_llama
-
-    config = modeling_llama.LlamaConfig(
-        hidden_size=D_MODEL,
-        num_attention_heads=HEADS,
-        num_key_value_heads=kv_heads,
-        attn_implementation="sdpa",  # its "eager" rounds the weights to float32
-    )
-    llama = randomized(modeling_llama.LlamaAttention(config, layer_idx=0)).eval()
-    options = {"bias": False, "positions": RotaryPositions(D_HEAD, base, layout="half")}
-    layer = MultiHeadAttention(D_MODEL, HEADS, num_kv_heads=kv_heads, **options).double()
-    names = {"q_proj": "q_proj", "k_proj": "k_proj", "v_proj": "v_proj", "out_proj": "o_proj"}
-    carried(layer, llama, names)
-    x, turns = tokens(), angles(base).repeat(1, 2)[None]
-    theirs, _ = llama(x, (turns.cos(), turns.sin()), added_to_scores(lower())[None, None])
-    ours, mix = layer(x, mask=lower()).output, torch.randn_like(theirs)
-    ledger.compare(ours, theirs, within=1e-10)
-    mine = torch.autograd.grad(ours, [x, *layer.parameters()], mix)
-    by_name = [getattr(llama, names[name[:-7]]).weight for name, _ in layer.named_parameters()]
-    compare_all(ledger, mine, torch.autograd.grad(theirs, [x, *by_name], mix), 1e-9, backward=True)
-
-
-@pytest.mark.verifies(
-    "course_lib.multihead.MultiHeadAttention", against="Hugging Face `RoFormerSelfAttention`"
-)
-@pytest.mark.verifies(
-    "course_lib.positions.RotaryPositions", against="Hugging Face `RoFormerSelfAttention`"
-)
-def test_rope_layer_equals_roformer(ledger):
-    from transformers.models.roformer import modeling_roformer
-
-    config = modeling_roformer.RoFormerConfig(
-        hidden_size=D_MODEL, num_attention_heads=HEADS, rotary_value=False
-    )
-    roformer = randomized(modeling_roformer.RoFormerSelfAttention(config)).eval()
-    layer = MultiHeadAttention(D_MODEL, HEADS, positions=RotaryPositions(D_HEAD)).double()
-    layer.out_proj = nn.Identity()  # RoFormer has its last projection in another layer
-    carried(layer, roformer, {"q_proj": "query", "k_proj": "key", "v_proj": "value"})
-    x, table = tokens(), torch.cat([angles().sin(), angles().cos()], -1)[None, None]
-    theirs = roformer(x, added_to_scores(lower()), table)
-    compare_all(ledger, layer(x, mask=lower(), need_weights=True), theirs, 1e-10)
 
 
 @pytest.mark.verifies(

@@ -124,15 +124,6 @@ def test_gaussian_pooling_is_fused_attention(ledger, dtype, masked):
         ledger.compare(mine, slope, within=10 * ROUNDING[dtype], backward=True)
 
 
-@pytest.mark.verifies("course_lib.pooling.attention_pooling", against="statsmodels `KernelReg`")
-@pytest.mark.parametrize("bandwidth", [0.2, 3.0])
-def test_gaussian_pooling_is_the_local_constant_regression_of_statsmodels(ledger, bandwidth):
-    queries, keys, values = sample(keys=30)
-    oracle = KernelReg(values.numpy(), keys.numpy(), "c", reg_type="lc", bw=[bandwidth], rng=0)
-    ours = attention_pooling(queries, keys, values, bandwidth=bandwidth).output
-    ledger.compare(ours, oracle.fit(queries.numpy())[0], within=1e-12)
-
-
 @pytest.mark.verifies(
     "course_lib.pooling.attention_pooling", against="scikit-learn `RadiusNeighborsRegressor`"
 )

@@ -32,7 +32,6 @@ def exact(positions, base=10000.0, size=D_HEAD):
 def by_llama(x, positions, base=10000.0, layout="half"):
     from transformers.models.llama import modeling_llama
 
-    assert layout == "half"
     sine, cosine = (table.repeat(1, 2)[None] for table in exact(positions, base))
     return modeling_llama.apply_rotary_pos_emb(x, x, cosine, sine)[0]
 
@@ -40,7 +39,6 @@ def by_llama(x, positions, base=10000.0, layout="half"):
 def by_gptj(x, positions, base=10000.0, layout="interleaved"):
     from transformers.models.gptj import modeling_gptj
 
-    assert layout == "interleaved"
     sine, cosine = (table[None] for table in exact(positions, base))
     return modeling_gptj.apply_rotary_pos_emb(x.transpose(1, 2), sine, cosine).transpose(1, 2)
 
@@ -48,45 +46,25 @@ def by_gptj(x, positions, base=10000.0, layout="interleaved"):
 def by_roformer(x, positions, base=10000.0, layout="interleaved"):
     from transformers.models.roformer.modeling_roformer import RoFormerSelfAttention
 
-    assert layout == "interleaved"
     table = torch.cat(exact(positions, base), -1)[None, None]
     return RoFormerSelfAttention.apply_rotary_position_embeddings(table, x, x)[0]
 
 
-ROTATIONS = [
-    (by_complex_numbers, "interleaved"),
-    (by_complex_numbers, "half"),
-    (by_llama, "half"),
-    (by_gptj, "interleaved"),
-    (by_roformer, "interleaved"),
-]
 # fmt: off
-MARKS = {
-    ("rotary", by_complex_numbers): pytest.mark.verifies("course_lib.positions.rotary", against="a multiplication of complex numbers"),
-    ("rotary", by_llama): pytest.mark.verifies("course_lib.positions.rotary", against="Hugging Face LLaMA `apply_rotary_pos_emb`"),
-    ("rotary", by_gptj): pytest.mark.verifies("course_lib.positions.rotary", against="Hugging Face GPT-J `apply_rotary_pos_emb`"),
-    ("rotary", by_roformer): pytest.mark.verifies("course_lib.positions.rotary", against="Hugging Face RoFormer `apply_rotary_position_embeddings`"),
-    ("RotaryPositions", by_complex_numbers): pytest.mark.verifies("course_lib.positions.RotaryPositions", against="a multiplication of complex numbers"),
-    ("RotaryPositions", by_llama): pytest.mark.verifies("course_lib.positions.RotaryPositions", against="Hugging Face LLaMA `apply_rotary_pos_emb`"),
-    ("RotaryPositions", by_gptj): pytest.mark.verifies("course_lib.positions.RotaryPositions", against="Hugging Face GPT-J `apply_rotary_pos_emb`"),
-    ("RotaryPositions", by_roformer): pytest.mark.verifies("course_lib.positions.RotaryPositions", against="Hugging Face RoFormer `apply_rotary_position_embeddings`"),
-}
+ROTATIONS = [
+    pytest.param(by_complex_numbers, "interleaved", marks=pytest.mark.verifies("course_lib.positions.rotary", against="a multiplication of complex numbers")),
+    pytest.param(by_complex_numbers, "half", marks=pytest.mark.verifies("course_lib.positions.rotary", against="a multiplication of complex numbers")),
+    pytest.param(by_llama, "half", marks=pytest.mark.verifies("course_lib.positions.rotary", against="Hugging Face LLaMA `apply_rotary_pos_emb`")),
+    pytest.param(by_gptj, "interleaved", marks=pytest.mark.verifies("course_lib.positions.rotary", against="Hugging Face GPT-J `apply_rotary_pos_emb`")),
+    pytest.param(by_roformer, "interleaved", marks=pytest.mark.verifies("course_lib.positions.rotary", against="Hugging Face RoFormer `apply_rotary_position_embeddings`")),
+]
 # fmt: on
-
-
-def rotations(name):
-    return [
-        pytest.param(oracle, layout, marks=MARKS[name, oracle], id=f"{oracle.__name__}-{layout}")
-        for oracle, layout in ROTATIONS
-    ]
-
-
 PLACES = [0, 1, 2, 17, 4000]
 
 
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("oracle", "layout"), rotations("rotary"))
+@pytest.mark.parametrize(("oracle", "layout"), ROTATIONS)
 def test_rope_rotates_each_pair_by_its_angle(ledger, oracle, layout, dtype, base):
     x = heads(HEADS, LENGTH, D_HEAD, dtype=dtype)
     (copied,) = in_float64(x)
@@ -139,9 +117,12 @@ def test_rope_products_depend_on_the_relative_position(
     ledger.compare(product(m, m), (q * k).sum(), within=1e-10)
 
 
+@pytest.mark.verifies(
+    "course_lib.positions.RotaryPositions", against="a multiplication of complex numbers"
+)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("oracle", "layout"), rotations("RotaryPositions"))
-def test_rope_rotates_queries_and_keys_from_the_offset(ledger, oracle, layout, dtype):
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rope_rotates_queries_and_keys_from_the_offset(ledger, layout, dtype):
     base = 500_000.0
     positions = RotaryPositions(D_HEAD, base, layout=layout)
     # Within the first table, at its end, across it, far behind it, and back.
@@ -152,7 +133,7 @@ def test_rope_rotates_queries_and_keys_from_the_offset(ledger, oracle, layout, d
         places = range(offset, offset + length)
         ours = positions.rotate(query, key, offset) if offset else positions.rotate(query, key)
         for mine, leaf, copied in zip(ours, (query, key), oracles, strict=True):
-            theirs = oracle(copied, places, base, layout)
+            theirs = by_complex_numbers(copied, places, base, layout)
             check(ledger, mine, [leaf], theirs, [copied], ROUNDING[dtype])
 
 
