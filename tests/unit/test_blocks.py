@@ -306,52 +306,19 @@ def test_from_torch_of_activation_layers_and_functions(activation):
     assert block.feed_forward.activation in str(activation).lower()
 
 
-# --- blocks composed by hand -----------------------------------------------------------------
+# --- what blocks hand on ---------------------------------------------------------------------
 
 
-def attended_by_hand(layer, query, key, mask):
-    heads = {"q_proj": layer.num_heads, "k_proj": layer.num_kv_heads, "v_proj": layer.num_kv_heads}
-    q, k, v = (
-        getattr(layer, name)(x).unflatten(-1, (heads[name], -1)).transpose(1, 2)
-        for name, x in zip(heads, (query, key, key), strict=True)
-    )
-    mask = mask[:, None] if mask is not None and mask.dim() == 3 else mask
-    out = F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=True)
-    return layer.out_proj(out.transpose(1, 2).flatten(-2))
-
-
-def by_hand(block, x, memory=None, mask=None, memory_mask=None):
-    """The figure of the paper, arrow by arrow, with what PyTorch offers for each box."""
-
-    def normal(norm, x):
-        return F.layer_norm(x, x.shape[-1:], norm.weight, norm.bias)
-
-    own = block.attention if memory is None else block.self_attention
-    steps = [lambda x: attended_by_hand(own, x, x, mask)]
-    if memory is not None:
-        steps.append(lambda x: attended_by_hand(block.cross_attention, x, memory, memory_mask))
-    steps.append(lambda x: block.feed_forward.down_proj(block.feed_forward.up_proj(x).relu()))
-    for norm, step in zip(norms(block), steps, strict=True):
-        x = x + step(normal(norm, x)) if block.norm_first else normal(norm, x + step(x))
-    return x
-
-
-@pytest.mark.verifies(
-    "course_lib.blocks.EncoderBlock", against="its figure, composed of PyTorch's functions"
-)
-@pytest.mark.verifies(
-    "course_lib.blocks.DecoderBlock", against="its figure, composed of PyTorch's functions"
-)
-@pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("kv_heads", [1, 2], ids=["mqa", "gqa"])
-def test_blocks_with_grouped_kv_heads_equal_pytorch(ledger, kv_heads, norm):
-    x, memory = vectors(BATCH, TARGET, D_MODEL), vectors(BATCH, SOURCE, D_MODEL)
-    mask, across = causal(TARGET), random_mask(BATCH, TARGET, SOURCE)
-    for made, inputs, masks in ((EncoderBlock, [x], [mask]), (DecoderBlock, [x, memory], [mask, across])):  # fmt: skip
-        block = randomized(made(D_MODEL, 6, D_FF, norm=norm, num_kv_heads=kv_heads))
-        memories = [*inputs[1:], None][:1]
-        leaves, theirs = [*inputs, *block.parameters()], by_hand(block, x, *memories, *masks)
-        check(ledger, block(*inputs, *masks), leaves, theirs, leaves, 1e-10)
+@pytest.mark.parametrize("kind", KINDS)
+def test_options_reach_every_part(kind):
+    options = {"num_kv_heads": 2, "dropout": 0.25, "bias": False, "norm_eps": 0.5, "norm": "post"}
+    block = KINDS[kind][1](D_MODEL, 6, D_FF, **options, norm_type="rms", activation="gelu")
+    for attention in attentions(block):
+        assert (attention.num_kv_heads, attention.dropout) == (2, 0.25)
+    assert all(part.bias is None for part in block.modules() if isinstance(part, nn.Linear))
+    assert [part.p for part in block.modules() if isinstance(part, Dropout)] == [0.25] * 2
+    assert {(type(norm), norm.eps) for norm in norms(block)} == {(nn.RMSNorm, 0.5)}
+    assert block.feed_forward.activation == "gelu" and not block.norm_first
 
 
 def test_positions_act_in_self_attention_only():
@@ -384,8 +351,6 @@ def test_block_dropout_acts_on_what_the_sublayers_add(norm):
 @pytest.mark.parametrize("kind", KINDS)
 def test_block_dropout_acts_only_in_training(kind):
     block, inputs = KINDS[kind][1](D_MODEL, HEADS, D_FF, dropout=0.25), inputs_for(kind)
-    assert [part.p for part in block.modules() if isinstance(part, Dropout)] == [0.25] * 2
-    assert {attention.dropout for attention in attentions(block)} == {0.25}
     plain = KINDS[kind][1](D_MODEL, HEADS, D_FF)
     plain.load_state_dict(block.state_dict())
     assert not torch.equal(block(*inputs), block(*inputs))

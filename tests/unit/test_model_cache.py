@@ -143,19 +143,6 @@ def test_kv_cache_says_its_length_and_bytes():
     assert repr(cache) == f"ModelCache of 2 blocks, 6 tokens, {cache.nbytes} bytes"
 
 
-@pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
-def test_kv_cache_under_autocast_and_in_half_precision(positions):
-    model, (source, target) = Transformer(sized(positions=positions)), source_and_target()
-    whole = model(source, target)
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        mixed = written(model, target, model.encode(source), (2, 1, 4))
-    with torch.no_grad():
-        half = model.bfloat16()
-        halves = written(half, target, half.encode(source), (2, 1, 4))
-    for logits in (mixed, halves):
-        torch.testing.assert_close(logits.float(), whole, rtol=0, atol=0.3)
-
-
 # --- reordering ------------------------------------------------------------------------------
 
 

@@ -10,7 +10,6 @@ from course_lib.attention import AttentionOutput, scaled_dot_product_attention
 from course_lib.convert import to_torch
 from course_lib.multihead import MultiHeadAttention
 from tests.helpers.multihead import (
-    BATCH,
     COLLECTS,
     FULLY_MASKED,
     KEY_SIZE,
@@ -58,17 +57,13 @@ def by_pytorch(layer, query, key, value, mask, heads, kv_heads):
     return AttentionOutput(layer.out_proj(torch.cat(attended.unbind(1), -1)), None)
 
 
-def fully_masked_row_in_one_head():
-    mask = random_mask(BATCH, SHARING, QUERIES, KEYS)
-    mask[:, 1] = without_second_query(mask[:, 1])
-    return mask
-
-
 SHARED_MASKS = {
     "none": MASKS["none"],
     "(batch, query, key)": MASKS["(batch, query, key)"],
     "all rows masked": FULLY_MASKED["all rows masked"],
-    "a fully masked row in one head": fully_masked_row_in_one_head,
+    "a fully masked row per head": lambda: without_second_query(
+        random_mask(SHARING, QUERIES, KEYS)
+    ),
 }
 
 

@@ -10,7 +10,7 @@ from course_lib.attention import AttentionOutput
 from course_lib.cache import KeyValueCache
 from course_lib.multihead import MultiHeadAttention
 from course_lib.positions import ShawRelativePositions, make_positions
-from tests.helpers.encodings import CASES, IN_ATTENTION, IN_EMBEDDING, SHIFT_INVARIANT
+from tests.helpers.encodings import CASES, IN_ATTENTION, IN_EMBEDDING
 from tests.helpers.ids import encoding_id
 from tests.helpers.multihead import (
     BATCH,
@@ -142,21 +142,6 @@ def test_kv_cache_with_each_encoding_equals_the_full_pass(ledger, name, kv_heads
                 ledger.compare(ours.weights, full.weights[:, :, done:now, :now], within=1e-10)
             pieces.append(ours.output)
         ledger.compare(torch.cat(pieces, 1), full.output, within=1e-10)
-
-
-@pytest.mark.parametrize("name", [*IN_ATTENTION, *IN_EMBEDDING], ids=encoding_id)
-def test_shift_invariant_encodings_are_invariant_to_left_padding(name):
-    call, x = whole(name), tokens()
-    plain = call(x).output
-    for extra in (1, 20):
-        longer = torch.cat([torch.randn(BATCH, extra, D_MODEL).double(), x], 1)
-        mask = (torch.arange(extra + TOKENS) >= extra).expand(1, extra + TOKENS, -1)
-        for need_weights in (True, False):
-            shifted = call(longer, mask=mask, need_weights=need_weights).output[:, extra:]
-            if name in SHIFT_INVARIANT:
-                torch.testing.assert_close(shifted, plain, rtol=0, atol=1e-10)
-            else:
-                assert ((shifted - plain).abs().amax(-1) > 1e-4).all()
 
 
 @pytest.mark.parametrize("need_weights", [True, False])

@@ -4,12 +4,11 @@ import math
 
 import numpy as np
 import pytest
-import scipy.special
 import torch
 import torch.nn.functional as F
 from statsmodels.nonparametric.kernel_regression import KernelReg
 
-from course_lib.attention import Attention, AttentionOutput, attend
+from course_lib.attention import Attention, attend
 from course_lib.scoring import (
     AdditiveScore,
     ConcatScore,
@@ -104,22 +103,6 @@ def test_every_score_is_its_formula_one_pair_at_a_time(ledger, name, query_batch
 # --- attend and Attention --------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.attention.attend", against="an explicit double loop")
-def test_attend_averages_the_values_one_query_at_a_time(ledger):
-    scores, value = torch.randn(QUERIES, KEYS).double(), torch.randn(KEYS, VALUE_SIZE).double()
-    mask = without_second_query(random_mask(QUERIES, KEYS))
-    weights, output = np.zeros((QUERIES, KEYS)), np.zeros((QUERIES, VALUE_SIZE))
-    for i in range(QUERIES):
-        seen = [j for j in range(KEYS) if mask[i, j]]
-        for j in seen:
-            weights[i, j] = math.exp(scores[i, j]) / sum(math.exp(scores[i, k]) for k in seen)
-            output[i] += weights[i, j] * value[j].numpy()
-    ours = attend(scores, value, mask)
-    assert isinstance(ours, AttentionOutput)
-    ledger.compare(ours.weights, weights, within=1e-12)
-    ledger.compare(ours.output, output, within=1e-12)
-
-
 @pytest.mark.verifies(
     "course_lib.attention.attend", against="PyTorch `F.scaled_dot_product_attention`"
 )
@@ -160,25 +143,6 @@ def test_attention_with_the_gaussian_score_is_kernel_regression(ledger, size):
 
 
 # --- dropout ---------------------------------------------------------------------------------
-
-
-@pytest.mark.verifies("course_lib.attention.attend", against="moments of 20,000 draws of dropout")
-@pytest.mark.parametrize("p", [0.1, 0.5])
-def test_dropout_keeps_the_mean_of_the_weights_and_what_is_returned_is_undropped(ledger, p):
-    scores = torch.randn(QUERIES, KEYS, dtype=torch.float64)
-    weights = torch.from_numpy(scipy.special.softmax(scores.numpy(), axis=-1))
-    value = torch.eye(KEYS, dtype=torch.float64).repeat(1, 2)  # returns what dropout keeps, twice
-    output, returned = attend(scores.expand(20_000, -1, -1), value, dropout=p, training=True)
-    kept, again = output.chunk(2, -1)
-    assert torch.equal(kept, again)  # weights are dropped, not outputs
-    ledger.compare(returned[0], weights, within=1e-12)
-    ledger.compare(kept.mean(0), weights, within=0.03)
-    dropped = kept == 0
-    torch.testing.assert_close(kept, (weights / (1 - p)).masked_fill(dropped, 0.0))
-    shares = dropped.double().mean(0)  # each weight by itself, not rows or keys together
-    assert shares.sub(p).abs().max() < 5 * math.sqrt(p * (1 - p) / 20_000)
-    spread = dropped.double().sum((-2, -1)).var().item()
-    assert spread == pytest.approx(QUERIES * KEYS * p * (1 - p), rel=0.1)
 
 
 def test_dropout_acts_only_in_training():
