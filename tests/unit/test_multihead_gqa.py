@@ -62,7 +62,7 @@ SHARED_MASKS = {
     "(batch, query, key)": MASKS["(batch, query, key)"],
     "all rows masked": FULLY_MASKED["all rows masked"],
     "a fully masked row per head": lambda: without_second_query(
-        random_mask(SHARING, QUERIES, KEYS)
+        random_mask(1, SHARING, QUERIES, KEYS)
     ),
 }
 
