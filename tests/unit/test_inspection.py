@@ -12,7 +12,6 @@ from torch import nn
 from course_lib.attention import Attention, AttentionOutput, SelfAttention
 from course_lib.inspection import entropy, mean_distance, record_attention, weights_version
 from course_lib.multihead import MultiHeadAttention
-from course_lib.recurrent import BahdanauDecoder, GRUEncoder, Seq2Seq
 from course_lib.scoring import DotScore
 from tests.helpers.attention import BATCH, HEADS, KEYS, QUERIES
 from tests.helpers.multihead import HeadLoop
@@ -114,17 +113,6 @@ def test_record_attention_of_nested_layers():
     assert list(maps) == ["inner.attention.heads.1", "inner.attention"]
     torch.testing.assert_close(maps["inner.attention.heads.1"], [alone[:, None]])
     torch.testing.assert_close(maps["inner.attention"], whole)
-
-
-def test_record_attention_of_a_recurrent_decoder():
-    model = Seq2Seq(GRUEncoder(9, 8, 2), BahdanauDecoder(7, 3, 5, 4, 6, 2))
-    source = torch.tensor([[3, 8, 1, 4], [5, 2, 0, 0], [7, 0, 0, 0]])
-    target = torch.tensor([[1, 4, 6, 2, 3], [1, 1, 3, 4, 5], [1, 5, 2, 2, 2]])
-    with record_attention(model) as maps:
-        decoded = model.decoder(target, model.encoder(source))
-    assert list(maps) == ["decoder.attention"] and len(maps["decoder.attention"]) == 5
-    for step, weights in enumerate(maps["decoder.attention"]):
-        assert torch.equal(weights, decoded.weights[:, None, step : step + 1].detach())
 
 
 class Foreign(nn.Module):

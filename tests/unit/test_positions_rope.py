@@ -190,24 +190,6 @@ def test_rope_equals_llama_with_its_own_tables(ledger, base):
         ledger.compare(mine, oracle, within=3e-5)  # their angles are float32
 
 
-@pytest.mark.verifies(
-    "course_lib.positions.RotaryPositions",
-    against="Hugging Face GPT-J and RoFormer, with their tables",
-)
-def test_rope_equals_gptj_and_roformer_with_their_own_tables(ledger):
-    from transformers.models.gptj import modeling_gptj as gptj
-    from transformers.models.roformer import modeling_roformer as roformer
-
-    x = torch.randn(BATCH, HEADS, 50, D_HEAD)
-    ours, _ = RotaryPositions(D_HEAD).rotate(x, x)
-    sine, cosine = gptj.create_sinusoidal_positions(50, D_HEAD)[None].chunk(2, dim=-1)
-    theirs = gptj.apply_rotary_pos_emb(x.transpose(1, 2), sine, cosine).transpose(1, 2)
-    ledger.compare(ours, theirs, within=3e-5)
-    table = roformer.RoFormerSinusoidalPositionalEmbedding(50, D_HEAD).create_weight()
-    turn = roformer.RoFormerSelfAttention.apply_rotary_position_embeddings
-    ledger.compare(ours, turn(table[None, None], x, x)[1], within=3e-5)
-
-
 def test_rope_first_used_in_inference_mode_backpropagates_later():
     positions, x = RotaryPositions(D_HEAD), heads(HEADS, LENGTH, D_HEAD)
     with torch.inference_mode():
