@@ -114,7 +114,7 @@ def test_greedy_stops_at_eos_or_max_length():
 
 
 def test_one_sequence_ends_before_the_others():
-    one, source = model(pad_id=5), words(SOURCES, SOURCE, *[0] * 6) % 5 + 6
+    one, source = model(pad_id=5), words(SOURCES, SOURCE, *[0] * 9) % 5 + 6
     free = one_by_one(one, source, 8, eos=None, pad=5)
     wanted = [line[: line.index(3) + 1] if 3 in line else line for line in free]
     assert len(set(map(len, wanted))) > 2
