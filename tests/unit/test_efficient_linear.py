@@ -22,15 +22,12 @@ from course_lib.efficient import (
 from tests.helpers.efficient import (
     SIZE,
     compare,
-    dense,
     padding,
     pairs,
     quadratic,
     triple,
 )
-from tests.helpers.tensors import DTYPES, HALVES
-
-MAPS = {"elu + 1": elu_plus_one, "relu": F.relu, "exp": torch.exp}
+from tests.helpers.tensors import HALVES
 
 
 def features(x):
@@ -74,12 +71,11 @@ def test_linear_attention_equals_its_quadratic_form(ledger, dtype, length, causa
 @pytest.mark.verifies(
     "course_lib.efficient.linear_attention", against="its equation with every weight held"
 )
-@pytest.mark.parametrize("feature_map", MAPS.values(), ids=MAPS)
-def test_linear_attention_with_other_features_and_lengths(ledger, feature_map):
+def test_linear_attention_with_other_features_and_lengths(ledger):
     compare(
         ledger,
-        lambda q, k, v: linear_attention(q, k, v, feature_map=feature_map),
-        lambda q, k, v: quadratic(feature_map(q) @ feature_map(k).mT, v),
+        lambda q, k, v: linear_attention(q, k, v, feature_map=torch.exp),
+        lambda q, k, v: quadratic(torch.exp(q) @ torch.exp(k).mT, v),
         triple(7, keys=11),
     )
 
@@ -93,8 +89,9 @@ def test_linear_attention_with_other_features_and_lengths(ledger, feature_map):
 @pytest.mark.verifies(
     "course_lib.efficient.LinearAttentionState", against="its equation with every weight held"
 )
-@pytest.mark.parametrize("prompt", [0, 1, 5])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("dtype", "prompt"), [(torch.float64, 0), (torch.float64, 5), (torch.float32, 1)]
+)
 def test_the_recurrent_form_equals_the_quadratic_one(ledger, dtype, prompt):
     length = 9
 
@@ -225,28 +222,6 @@ def test_features_equal_their_equation(ledger):
     ledger.compare(performer_features(x, w), torch.tensor(theirs), within=1e-12)
 
 
-def test_error_falls_with_the_root_of_the_number_of_features():
-    errors = []
-    for size in (16, 64, 256):
-        exact, estimates = estimated(200, size)
-        errors.append((estimates - exact).square().mean().sqrt().item())
-    slope, _ = np.polyfit(np.log([16, 64, 256]), np.log(errors), 1)
-    assert -0.6 <= slope <= -0.4
-
-
-def test_orthogonal_samples_have_a_smaller_variance():
-    q, k = (short_vectors(8, 8) for _ in range(2))
-    exact = torch.exp(q @ k.mT)
-
-    def error(sample):
-        draws = [performer_features(q, w) @ performer_features(k, w).mT for w in sample]
-        return (torch.stack(draws) - exact).square().mean()
-
-    orthogonal = error([orthogonal_projection(8, 8, dtype=torch.float64) for _ in range(2000)])
-    independent = error(torch.randn(2000, 8, 8, dtype=torch.float64))
-    assert orthogonal < 0.95 * independent
-
-
 @pytest.mark.verifies(
     "course_lib.efficient.performer_attention", against="its equation with every weight held"
 )
@@ -277,18 +252,6 @@ def test_performer_equals_the_quadratic_form_of_its_features(
         lambda q, k, v: quadratic(weights(q, k), v),
         triple(length, dtype),
     )
-
-
-@pytest.mark.verifies(
-    "course_lib.efficient.performer_attention",
-    against="softmax attention, with features of 40,000 draws",
-)
-@pytest.mark.parametrize("causal", [False, True])
-def test_performer_with_many_features_comes_close_to_softmax(ledger, causal):
-    q, k, v = (x / 2 for x in triple(30))
-    w = orthogonal_projection(40_000, SIZE, dtype=q.dtype)
-    ours = performer_attention(q, k, v, w, causal=causal)
-    ledger.compare(ours, dense(q, k, v, allowed(30, causal, None)), within=0.03)
 
 
 def test_performer_does_not_overflow():

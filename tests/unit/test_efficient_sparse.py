@@ -1,5 +1,7 @@
 """Sliding-window, block and Longformer attention against dense attention with the same mask, and Hugging Face's."""
 
+import functools
+
 import pytest
 import torch
 from hypothesis import given
@@ -30,38 +32,54 @@ LONGFORMER = pytest.mark.verifies(
 )
 
 
-def window_mask(length, window, causal):
-    if causal:
-        return pairs(length, lambda i, j: i - window < j <= i)
-    return pairs(length, lambda i, j: abs(i - j) <= window)
+def in_window(window, causal=False):
+    return lambda i, j: i - window < j <= i if causal else abs(i - j) <= window
 
 
-def block_mask(length, size, causal):
-    return pairs(length, lambda i, j: i // size == j // size and (j <= i or not causal))
+def in_block(size, causal=False):
+    return lambda i, j: i // size == j // size and (j <= i or not causal)
 
 
-def longformer_mask(length, window, globals_):
-    return pairs(length, lambda i, j: abs(i - j) <= window or i in globals_ or j in globals_)
+def near_or_global(window, globals_):
+    return lambda i, j: abs(i - j) <= window or i in globals_ or j in globals_
 
 
-def hidden(mask, real):
-    return mask if real is None else mask & real
+def call(attention, rule, **marks):
+    """A function, and the rule of each of its arguments that is tested."""
+    return lambda *given, **options: pytest.param(
+        functools.partial(attention, **options), given, rule(*given, **options), **marks
+    )
 
 
-@WINDOW
+window = call(sliding_window_attention, in_window, marks=WINDOW)
+block = call(block_attention, in_block, marks=BLOCK)
+longformer = call(longformer_attention, near_or_global, marks=LONGFORMER)
+
+
 @pytest.mark.parametrize(
-    ("dtype", "length", "padded"),
-    [(torch.float64, 71, True), (torch.float32, 71, False), (torch.float64, 1, True)],
+    ("attention", "given", "rule"),
+    [
+        *(window(w, causal=causal) for w in (1, 3, 40, 1000) for causal in (False, True)),
+        *(block(size, causal=causal) for size in (1, 8, 1000) for causal in (False, True)),
+        *(longformer(w, globals_) for w in (1, 40, 1000) for globals_ in ([], [5, 0, 6])),
+    ],
 )
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("window", [1, 3, 40, 1000])
-def test_sliding_window_equals_dense_attention(ledger, dtype, length, window, causal, padded):
+@pytest.mark.parametrize(
+    ("dtype", "length", "padded", "scale"),
+    [
+        (torch.float64, 7, True, None),
+        (torch.float64, 71, True, None),
+        (torch.float32, 71, False, 0.3),
+    ],
+)
+def test_sparse_attention_equals_dense_attention(ledger, attention, given, rule, dtype, length, padded, scale):  # fmt: skip
+    mask = pairs(length, rule)
     real = padding(length) if padded else None
-    mask = hidden(window_mask(length, window, causal), real)
+    mask = mask & real if padded else mask
     compare(
         ledger,
-        lambda q, k, v: sliding_window_attention(q, k, v, window, causal=causal, padding_mask=real),
-        lambda q, k, v: dense(q, k, v, mask),
+        lambda q, k, v: attention(q, k, v, *given, padding_mask=real, scale=scale),
+        lambda q, k, v: dense(q, k, v, mask, scale),
         triple(length, dtype),
     )
 
@@ -70,60 +88,12 @@ def test_sliding_window_equals_dense_attention(ledger, dtype, length, window, ca
 @given(st.integers(1, 150), st.integers(1, 90), st.booleans())
 @COLLECTS
 def test_sliding_window_for_any_length(ledger, length, window, causal):
+    mask = pairs(length, in_window(window, causal))
     compare(
         ledger,
-        lambda q, k, v: sliding_window_attention(q, k, v, window, causal=causal, scale=0.3),
-        lambda q, k, v: dense(q, k, v, window_mask(length, window, causal), 0.3),
+        lambda q, k, v: sliding_window_attention(q, k, v, window, causal=causal),
+        lambda q, k, v: dense(q, k, v, mask),
         triple(length),
-    )
-
-
-@BLOCK
-@pytest.mark.parametrize(
-    ("dtype", "length", "padded", "scale"),
-    [
-        (torch.float64, 71, True, None),
-        (torch.float32, 71, False, 0.3),
-        (torch.float64, 7, True, None),
-    ],
-)
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("size", [1, 8, 1000])
-def test_block_attention_equals_dense_attention(ledger, dtype, length, size, causal, padded, scale):
-    real = padding(length) if padded else None
-    mask, options = (
-        hidden(block_mask(length, size, causal), real),
-        {"causal": causal, "scale": scale},
-    )
-    compare(
-        ledger,
-        lambda q, k, v: block_attention(q, k, v, size, padding_mask=real, **options),
-        lambda q, k, v: dense(q, k, v, mask, scale),
-        triple(length, dtype),
-    )
-
-
-@LONGFORMER
-@pytest.mark.parametrize(
-    ("dtype", "length", "padded", "scale"),
-    [
-        (torch.float64, 71, True, None),
-        (torch.float32, 71, False, 0.3),
-        (torch.float64, 7, True, None),
-    ],
-)
-@pytest.mark.parametrize("globals_", [[], [5, 0, 6]], ids=str)
-@pytest.mark.parametrize("window", [1, 40, 1000])
-def test_longformer_equals_dense_attention(ledger, dtype, length, window, globals_, padded, scale):
-    real = padding(length) if padded else None
-    mask, options = hidden(longformer_mask(length, window, globals_), real), {"scale": scale}
-    compare(
-        ledger,
-        lambda q, k, v: longformer_attention(
-            q, k, v, window, globals_, padding_mask=real, **options
-        ),
-        lambda q, k, v: dense(q, k, v, mask, scale),
-        triple(length, dtype),
     )
 
 
@@ -133,7 +103,7 @@ def test_longformer_with_projections_of_its_own(ledger, left_out):
     """Rows of global queries are dense attention with the second triple, all others use the first."""
     length, positions = 71, [70, 3]
     first, second = triple(length), triple(length)
-    mask = longformer_mask(length, 4, positions)
+    mask = pairs(length, near_or_global(4, positions))
     is_global = torch.tensor([i in positions for i in range(length)])[:, None]
 
     def ours(q, k, v, *others):
@@ -226,11 +196,11 @@ def test_patterns_equal_their_rules(ledger, length):
     rules = {
         "dense": lambda i, j: True,
         "causal": lambda i, j: j <= i,
-        "sliding_window": lambda i, j: abs(i - j) <= window,
-        "causal_sliding_window": lambda i, j: i - window < j <= i,
-        "block": lambda i, j: i // size == j // size,
-        "causal_block": lambda i, j: i // size == j // size and j <= i,
-        "longformer": lambda i, j: abs(i - j) <= window or i in globals_ or j in globals_,
+        "sliding_window": in_window(window),
+        "causal_sliding_window": in_window(window, causal=True),
+        "block": in_block(size),
+        "causal_block": in_block(size, causal=True),
+        "longformer": near_or_global(window, globals_),
     }
     assert tuple(rules) == PATTERNS
     for kind, rule in rules.items():
@@ -256,21 +226,3 @@ def test_cost_of_a_pattern(ledger):
     assert cost.scores == length * size and cost.fraction == size / length
     half = pattern_cost(attention_pattern("dense", 3), d_head, bytes_per_score=2)
     assert half == (9, 1.0, 4 * 7 * 9, 18)
-
-
-# --- all -------------------------------------------------------------------------------------
-
-CALLS = {
-    "window": lambda q, k, v: sliding_window_attention(q, k, v, 16),
-    "causal window": lambda q, k, v: sliding_window_attention(q, k, v, 16, causal=True),
-    "block": lambda q, k, v: block_attention(q, k, v, 32),
-    "longformer": lambda q, k, v: longformer_attention(q, k, v, 16, [0, 9]),
-}
-
-
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_leading_axes_broadcast(call):
-    q, k, v = torch.randn(4, 1, 71, 3), torch.randn(2, 71, 3), torch.randn(71, 7)
-    output = call(q, k, v)
-    assert output.shape == (4, 2, 71, 7)
-    torch.testing.assert_close(call(q[0, 0], k[0], v), output[0, 0])
