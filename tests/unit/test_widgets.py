@@ -16,7 +16,8 @@ from course_lib.data import Series, nile_series, wave_series
 from course_lib.plots import LinesPanel, TokenMapPanel, figure
 from course_lib.pooling import attention_pooling, leave_one_out_error
 from course_lib.widgets import kernel_regression_explorer
-from course_lib.widgets.explorer import round_step, short
+from course_lib.widgets.controls import round_step
+from course_lib.widgets.explorer import short
 
 
 @pytest.fixture
