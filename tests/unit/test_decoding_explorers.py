@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import random
 import warnings
 from collections import Counter
 
@@ -14,34 +13,13 @@ from course_lib.bleu import bleu
 from course_lib.checkpoints import phrase_translator
 from course_lib.data import phrases
 from course_lib.decoding import beam_search, table_model
-from course_lib.plots import figure
 from course_lib.plots.ngrams import KINDS
-from course_lib.plots.words import Words, width
-from course_lib.widgets import (
-    NextTokens,
-    beam_explorer,
-    bleu_explorer,
-    next_token_explorer,
-)
+from course_lib.widgets import NextTokens, beam_explorer, bleu_explorer, next_token_explorer
 from course_lib.widgets.search_tree import grow
 from tests.helpers.decoding import TABLE
-from tests.helpers.explorers import move, moved_at_random
+from tests.helpers.explorers import fact, move, panels, values_of
 
 TEXT = "are you tired?"
-
-
-def facts(explorer):
-    """The summary, taken apart: its lines."""
-    return explorer.summary.split("\n  ")[1:]
-
-
-def panels(explorer):
-    return explorer.picture.figure.panels
-
-
-def values_of(region):
-    return np.frombuffer(region["values"], "<f4").reshape(region["shape"])
-
 
 # --- the next token --------------------------------------------------------------------------
 
@@ -73,7 +51,7 @@ def by_hand(z, temperature, top_k, top_p):
     return before, after
 
 
-FILTERS = itertools.product((0.35, 1.0, 2.5), (0, 1, 5, 20), (0.2, 0.75, 1.0))
+FILTERS = itertools.product((0.35, 1.0, 2.5), (0, 1, 5), (0.2, 0.75, 1.0))
 
 
 def test_bars_are_the_probabilities_before_and_after():
@@ -88,30 +66,14 @@ def test_bars_are_the_probabilities_before_and_after():
         np.testing.assert_allclose(bars.before, before[most], atol=1e-6)
         np.testing.assert_allclose(bars.values, after[most], atol=1e-6)
         np.testing.assert_array_equal(bars.removed, after[most] == 0)
-        region = bars.hover()
-        np.testing.assert_allclose(values_of(region)[:, 0], after[most], atol=1e-6)
-        assert region["rows"][0] == f"{NAMES[most[0]]}, before {before[most[0]]:.4g}"
-        generated, processors, first, nats, left = facts(explorer)
-        assert processors == (
-            f"logits processors temperature {temperature:g}, top-k {top_k or 'off'}, "
-            f"top-p {'off' if top_p == 1 else f'{top_p:g}'}"
-        )
-        assert (
-            generated
-            == (
-                "generated nothing yet",
-                "generated 1 token, 'a'",
-                "generated 2 tokens, 'a b'",
-            )[position]
-        )
-        assert first == (
-            f"most probable {NAMES[most[0]]!r}, {before[most[0]]:.3f} before, {after[most[0]]:.3f} after"
-        )
+        np.testing.assert_allclose(values_of(bars.hover())[:, 0], after[most], atol=1e-6)
+        count = f"{position} token{'s' * (position > 1)}, {' '.join('ab'[:position])!r}"
+        assert fact(explorer, "generated") == (count if position else "nothing yet")
         kept = after[after > 0]
-        mine, theirs = nats.removeprefix("entropy ").removesuffix(" after").split(" nats before, ")
-        assert float(mine) == pytest.approx(-(before * np.log(before)).sum(), abs=6e-4)
-        assert float(theirs) == pytest.approx(-(kept * np.log(kept)).sum(), abs=6e-4)
-        assert left == f"left {len(kept)} of 20 tokens"
+        nats = fact(explorer, "entropy").removesuffix(" after").split(" nats before, ")
+        entropies = [-(p * np.log(p)).sum() for p in (before, kept)]
+        assert list(map(float, nats)) == pytest.approx(entropies, abs=6e-4)
+        assert fact(explorer, "left") == f"{len(kept)} of 20 tokens"
 
 
 def test_what_is_improbable_is_not_said_to_be_impossible():
@@ -125,15 +87,13 @@ def test_what_is_improbable_is_not_said_to_be_impossible():
 
 
 def test_removed_bars_are_hatched_and_the_others_pale_and_filled():
-    explorer = next_token_explorer(flat(), top_k=5)
-    (bars,) = panels(explorer)
-    lengths = [
-        [path.vertices[:, 0].max() ** 2 for path in drawn.get_paths()]
-        for drawn in (bars._pale, bars._crossed, bars._filled)
-    ]
-    np.testing.assert_allclose(lengths[0], bars.before[:5])
-    np.testing.assert_allclose(lengths[1], bars.before[5:])
-    np.testing.assert_allclose(lengths[2], bars.values[:5])
+    (bars,) = panels(next_token_explorer(flat(), top_k=5))
+    drawn = bars._pale, bars._crossed, bars._filled
+    for collection, values in zip(
+        drawn, (bars.before[:5], bars.before[5:], bars.values[:5]), strict=True
+    ):
+        lengths = [path.vertices[:, 0].max() ** 2 for path in collection.get_paths()]
+        np.testing.assert_allclose(lengths, values)
     assert bars._crossed.get_hatch() and not bars._pale.get_hatch()
     words = bars._words.words
     assert words[0] == "generated: …" and words[1:13] == bars.names
@@ -157,21 +117,8 @@ def test_a_translator_shows_the_distributions_behind_what_it_writes():
         np.testing.assert_allclose(bars.before, p, atol=1e-5)
         assert bars.names[0] == [*french, "<eos>"][position], "what greedy decoding generates"
     last = explorer.picture.png
-    assert move(explorer, position=16).picture.png == last, (
-        "the slider may reach further than the text"
-    )
-    assert facts(explorer)[0] == f"text {TEXT!r}"
-
-
-def test_an_unknown_word_is_said_and_the_picture_stays():
-    for make in (next_token_explorer, beam_explorer):
-        explorer = make(phrase_translator(), TEXT)
-        before = explorer.picture.png
-        move(explorer, text="are you blorf?")
-        assert "blorf" in explorer._problem.value and "cannot be drawn" in explorer._problem.value
-        assert explorer.picture.png == before
-        move(explorer, text=TEXT)
-        assert "blorf" not in explorer._problem.value
+    explorer.choose(position=63)
+    assert explorer.picture.png == last, "beyond the text is its end"
 
 
 def test_a_function_of_a_text_has_a_box_and_is_called_once_for_each():
@@ -195,30 +142,28 @@ def test_logits_are_left_as_they_are_and_may_rule_out_tokens():
     explorer = next_token_explorer(NextTokens("abc", logits))
     (bars,) = panels(explorer)
     assert bars.names == ["a", "c", "b"] and bars.removed.tolist() == [False, False, True]
-    assert facts(explorer)[-1] == "left 2 of 3 tokens"
     assert "position" not in explorer.controls and logits.grad is None
 
 
 # --- models by prefix ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_translator_by_prefix_searches_as_the_translator_does(seed):
     translator = phrase_translator()
-    for phrase in phrases(4, seed=seed):
-        text = " ".join(phrase.english)
+    for phrase in phrases(3, seed=seed):
         source = translator.source.encode(phrase.english)[None]
+        explorer = beam_explorer(translator, " ".join(phrase.english))
         for beam_size, penalty in ((1, 1.0), (4, 0.0), (5, 1.5)):
             steps = []
             best = beam_search(
                 translator.model, source, beam_size, penalty, max_length=24, callback=steps.append
             )
-            explorer = beam_explorer(translator, text, beam_size=beam_size, length_penalty=penalty)
-            said = dict(line.split(" ", 1) for line in facts(explorer) if line.startswith("step"))
-            assert said["step"] == f"{len(steps)} of {len(steps)}"
+            explorer.choose(beam_size=beam_size, length_penalty=penalty, step=len(steps))
+            assert fact(explorer, "step") == f"{len(steps)} of {len(steps)}"
             words = " ".join([*translator.target.decode(best.tokens[0, 0]), "<eos>"])
-            (line,) = [one for one in facts(explorer) if one.startswith("best complete hypothesis")]
-            assert line.startswith(f"best complete hypothesis {words!r} (")
+            line = fact(explorer, "best complete hypothesis")
+            assert line.startswith(f"{words!r} (")
             score = float(line.split("score ")[1])
             assert score == pytest.approx(best.scores[0, 0].item(), abs=6e-4)
 
@@ -255,8 +200,7 @@ def tree_by_hand(table, beam_size, length_penalty, longest):
     return steps
 
 
-@pytest.mark.parametrize("beam_size", [1, 2, 3, 5])
-@pytest.mark.parametrize("penalty", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize(("beam_size", "penalty"), [(1, 1.0), (2, 0.0), (3, 2.0), (5, 1.0)])
 def test_the_tree_is_that_of_a_search_by_hand(beam_size, penalty, monkeypatch):
     explorer = beam_explorer(TABLE, beam_size=beam_size, length_penalty=penalty)
     (panel,) = panels(explorer)
@@ -269,7 +213,7 @@ def test_the_tree_is_that_of_a_search_by_hand(beam_size, penalty, monkeypatch):
     monkeypatch.setattr(panel, "update", spy)
     wanted = tree_by_hand(TABLE, beam_size, penalty, 3)
     for last in range(1, len(wanted) + 1):
-        explorer._update(step=last, beam_size=beam_size, length_penalty=penalty)
+        explorer._update(step=last, beam_size=beam_size, length_penalty=penalty, text=None)
 
         def text(node):
             line = []
@@ -314,18 +258,11 @@ def test_the_length_penalty_decides_between_short_and_long():
         ("b", "c"): {"d": 0.9, "y": 0.1},
     }
     explorer = beam_explorer(table, beam_size=2, length_penalty=0.0)
-    (line,) = [one for one in facts(explorer) if one.startswith("best complete hypothesis")]
-    assert (
-        line == "best complete hypothesis 'a <eos>' (0.500), log-probability -0.693, score -0.693"
-    )
-    before = explorer.picture.png
-    move(explorer, length_penalty=1.0)
-    (line,) = [one for one in facts(explorer) if one.startswith("best complete hypothesis")]
-    assert (
-        line
-        == "best complete hypothesis 'b c d <eos>' (0.405), log-probability -0.904, score -0.226"
-    )
-    assert explorer.picture.png != before
+    for penalty, line in (
+        (0.0, "'a <eos>' (0.500), log-probability -0.693, score -0.693"),
+        (1.0, "'b c d <eos>' (0.405), log-probability -0.904, score -0.226"),
+    ):
+        assert fact(move(explorer, length_penalty=penalty), "best complete hypothesis") == line
 
 
 def test_equally_probable_prefixes_keep_their_own_children():
@@ -368,16 +305,15 @@ def test_looks_tell_what_is_kept_dropped_complete_and_best():
 def test_no_more_than_forty_are_drawn_and_each_with_its_parent():
     explorer = beam_explorer(phrase_translator(), TEXT, beam_size=5, length_penalty=1.0)
     (panel,) = panels(explorer)
-    for step in range(1, 14):
-        move(explorer, step=step)
+    for step in (1, 2, 7, 8, 9):
+        explorer.choose(step=step)
         count = np.count_nonzero(panel.columns)
         assert count <= 40
         first = max(0, panel.columns.max() - 7)
         assert panel.columns.min() == first, "the last eight columns"
         orphans = len(panel.columns) - len(panel._lines.get_segments())
         assert orphans == np.count_nonzero(panel.columns == first)
-        (line,) = [one for one in facts(explorer) if one.startswith("shown")]
-        assert line.startswith(f"shown {count} of ")
+        assert fact(explorer, "shown").startswith(f"{count} of ")
         newest = panel.columns == panel.columns.max()
         assert newest.sum() == 10, "all candidates of the newest step"
 
@@ -402,7 +338,7 @@ def test_the_step_does_not_search_anew_and_a_trained_model_does(monkeypatch):
         parameter.mul_(1.0)  # as an optimizer would touch it
     move(explorer, step=4)
     assert len(calls) > 1
-    assert facts(explorer)[3] == "step 4 of 9"
+    assert fact(explorer, "step") == "4 of 9"
 
 
 # --- BLEU ------------------------------------------------------------------------------------
@@ -452,10 +388,8 @@ def test_bleu_is_drawn_as_the_library_and_a_count_by_hand_have_it(candidate, ref
                 assert top.counts[row, start] == runs(text, n).count(run)
         assert np.isnan(top.counts[:, len(top.kinds) :]).all()
         total = len(runs(words, n))
-        line = (
-            f"{n}-grams {counted} of {total} counted, {clipped} clipped, {kinds['missing']} missing"
-        )
-        assert facts(explorer)[2] == line
+        line = f"{counted} of {total} counted, {clipped} clipped, {kinds['missing']} missing"
+        assert fact(explorer, f"{n}-grams") == line
         assert bars.values[n - 1] == pytest.approx(counted / total if total else 0)
     score = bleu([words], [references])
     nearest = min((abs(len(one) - len(words)), len(one)) for one in references)[1]
@@ -463,11 +397,8 @@ def test_bleu_is_drawn_as_the_library_and_a_count_by_hand_have_it(candidate, ref
     assert bars.values[4:] == pytest.approx([brevity, score])
     if all(bars.values[:4]):
         assert score == pytest.approx(brevity * np.prod(bars.values[:4]) ** 0.25)
-    said = facts(explorer)
-    assert said[3] == "precisions " + ", ".join(f"{p:.3f}" for p in bars.values[:4])
-    assert said[4] == f"brevity penalty {brevity:.3f}, {len(words)} tokens, reference {nearest}"
-    assert said[5].startswith(f"BLEU {score:.3f}")
-    assert said[5].endswith("because a precision is 0") == (min(bars.values[:4]) == 0)
+    words = f"{brevity:.3f}, {len(words)} tokens, reference {nearest}"
+    assert fact(explorer, "brevity penalty") == words
     np.testing.assert_allclose(values_of(bars.hover())[:, 0], bars.values, rtol=1e-6)
     np.testing.assert_array_equal(values_of(top.hover()), top.counts)
 
@@ -496,114 +427,7 @@ def test_tokens_are_made_by_the_function_handed_in():
     assert panels(explorer)[1].values[0] == pytest.approx(2 / 3)
 
 
-def test_a_text_without_words_is_said_and_the_picture_stays():
-    explorer = bleu_explorer()
-    before = explorer.picture.png
-    for box, text, words in (
-        ("candidate", "", "0 tokens"),
-        ("candidate", "a " * 25, "25 tokens"),
-        ("reference", "a |", "both sides"),
-        ("reference", "a|b|c|d", "4 references"),
-    ):
-        was = explorer.controls[box].value
-        move(explorer, **{box: text})
-        assert words in explorer._problem.value and explorer.picture.png == before
-        move(explorer, **{box: was})
-    assert "cannot" not in explorer._problem.value
-
-
-# --- words -----------------------------------------------------------------------------------
-
-
-def test_words_stand_where_texts_of_matplotlib_do():
-    """The ink of a word drawn as an outline is that of the same word drawn as a text, to a pixel."""
-
-    def ink(draw, word, size, **more):
-        drawn, axes = figure(3, 1)
-        axes.set(xlim=(0, 1), ylim=(0, 1))
-        axes.set_axis_off()
-        draw(axes, word, size, **more)
-        drawn.canvas.draw()
-        rows, columns = np.nonzero(np.asarray(drawn.canvas.buffer_rgba())[..., :3].min(-1) < 128)
-        return rows.min(), rows.max(), columns.min(), columns.max()
-
-    def outlines(axes, word, size, align):
-        Words(axes).show([word], [(0.5, 0.5)], size=size, align=align)
-
-    def text(axes, word, size, align):
-        axes.text(0.5, 0.5, word, size=size, ha=align, parse_math=False)
-
-    for word, size, align, name in (("Ham", 12, 0, "left"), ("$a$ H", 20, 1, "right")):
-        mine, theirs = ink(outlines, word, size, align=align), ink(text, word, size, align=name)
-        height, across = mine[1] - mine[0], mine[3] - mine[2]
-        assert abs(height - (theirs[1] - theirs[0])) <= 1
-        assert abs(across - (theirs[3] - theirs[2])) <= 2
-        assert abs(mine[2] - theirs[2]) <= 2
-        assert width(word, size) == pytest.approx(across * 72 / 100, rel=0.15)
-    top, bottom, *_ = ink(outlines, "H", 20, align=0.5)
-    assert abs((top + bottom) / 2 - 49.5) <= 1, "a capital letter is centred on its place"
-
-
 # --- all three -------------------------------------------------------------------------------
-
-MOVED = {
-    "next token": (
-        lambda **settings: next_token_explorer(phrase_translator(), **{"text": TEXT} | settings),
-        {
-            "text": ("the cat sleeps", "does she see the red house?", TEXT),
-            "position": range(4),
-            "temperature": (0.5, 1.0, 3.0),
-            "top_k": (0, 2, 20),
-            "top_p": (0.1, 0.9, 1.0),
-        },
-    ),
-    "beams": (
-        lambda **settings: beam_explorer(
-            phrase_translator(), **{"text": TEXT, "step": 3} | settings
-        ),
-        {
-            "text": ("the cat sleeps", TEXT),
-            "step": range(1, 5),
-            "beam_size": range(1, 6),
-            "length_penalty": (0.0, 1.0, 2.0),
-        },
-    ),
-    "BLEU": (
-        bleu_explorer,
-        {
-            "candidate": [one for one, _ in SENTENCES],
-            "reference": [one for _, one in SENTENCES],
-            "n": range(1, 5),
-        },
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MOVED)
-def test_after_any_moves_the_picture_is_that_of_a_full_drawing(name):
-    make, positions = MOVED[name]
-    moved, pictures = moved_at_random(make, positions, random.Random(name), turns=9, in_turn=True)
-    assert len(pictures) > 5, "the test shows too little"
-    settings = {control: moved.controls[control].value for control in positions}
-    again = make(**settings)
-    assert again.picture.png == moved.picture.png and again.summary == moved.summary
-    start = make()
-    moved.reset()
-    assert moved.picture.png == start.picture.png and moved.summary == start.summary
-
-
-@pytest.mark.parametrize("name", MOVED)
-def test_every_control_has_a_label_and_changes_the_picture(name):
-    make, positions = MOVED[name]
-    explorer = make()
-    assert set(explorer.controls) == set(positions)
-    start = explorer.picture.png
-    for control, values in positions.items():
-        assert explorer.controls[control].description
-        changed = [move(explorer, **{control: x}).picture.png != start for x in values]
-        # the length penalty moves no candidate, only what is best in the end
-        assert any(changed) or control == "length_penalty", control
-        explorer.reset()
 
 
 @pytest.mark.parametrize("word", ["$x$", "é ñ", "", "_^\\", "ééé" * 9])
@@ -616,67 +440,33 @@ def test_odd_words_are_drawn(word):
         bleu_explorer(f"a {word} b", f"a {word}")
 
 
-def test_trained_numbers_are_compared_by_the_title_alone():
-    for make, source in ((next_token_explorer, flat()), (beam_explorer, TABLE)):
-        assert make(source, approximate=True).approximate and not make(source).approximate
-
-
 PAIR = NextTokens("ab", torch.zeros(1, 2))
-BAD = {
-    "position": (
-        next_token_explorer,
-        {"source": flat(2), "position": 2},
-        "position=2 must be at most 1",
-    ),
-    "position below": (next_token_explorer, {"source": PAIR, "position": -1}, "position=-1"),
-    "cold": (next_token_explorer, {"source": PAIR, "temperature": 0}, "temperature=0"),
-    "hot": (next_token_explorer, {"source": PAIR, "temperature": 4}, "temperature=4 must be"),
-    "k": (next_token_explorer, {"source": PAIR, "top_k": 21}, "top_k=21 must be at most 20"),
-    "p": (next_token_explorer, {"source": PAIR, "top_p": 1.5}, "top_p=1.5 must be at most 1"),
-    "source": (next_token_explorer, {"source": 3}, "source is a int"),
-    "no text": (next_token_explorer, {"source": lambda text: PAIR}, "give a text"),
-    "a text": (next_token_explorer, {"source": PAIR, "text": "a"}, "text needs source"),
-    "returns": (next_token_explorer, {"source": len, "text": "a"}, "it must return NextTokens"),
-    "shape": (
-        next_token_explorer,
-        {"source": NextTokens("abc", torch.zeros(1, 2))},
-        r"logits has shape \(1, 2\) for 3 tokens",
-    ),
-    "short": (
+BAD = [
+    (next_token_explorer, {"source": 3}, "source is a int"),
+    (next_token_explorer, {"source": lambda text: PAIR}, "give a text"),
+    (next_token_explorer, {"source": PAIR, "text": "a"}, "text needs source"),
+    (next_token_explorer, {"source": len, "text": "a"}, "it must return NextTokens"),
+    (next_token_explorer, {"source": PAIR._replace(tokens="abc")}, r"logits has shape \(1, 2\)"),
+    (
         next_token_explorer,
         {"source": NextTokens("ab", torch.zeros(3, 2), ["a"])},
         "generated holds 1 tokens, but logits has 3 steps",
     ),
-    "nothing": (
+    (
         next_token_explorer,
         {"source": NextTokens("ab", torch.full((1, 2), -math.inf))},
         "nothing to choose from",
     ),
-    "beam": (beam_explorer, {"source": TABLE, "beam_size": 6}, "beam_size=6 must be at most 5"),
-    "no beam": (beam_explorer, {"source": TABLE, "beam_size": 0}, "beam_size=0"),
-    "penalty": (beam_explorer, {"source": TABLE, "length_penalty": 2.5}, "length_penalty=2.5 must"),
-    "step": (beam_explorer, {"source": TABLE, "step": 4}, "step=4, but this search has 3 steps"),
-    "beam source": (beam_explorer, {"source": 3}, "source is a int"),
-    "beam text": (beam_explorer, {"source": TABLE, "text": "a"}, "text needs source"),
-    "no beam text": (beam_explorer, {"source": phrase_translator()}, "give a text"),
-    "no start": (beam_explorer, {"source": {("a",): {"b": 1.0}}}, r"no entry for \(\)"),
-    "beginning": (beam_explorer, {"source": {(): {"b": 1.0}, "b": {"c": 1.0}}}, "prefix 'b'"),
-    "sum": (beam_explorer, {"source": {(): {"b": 0.5}}}, r"after \(\) sum to 0.5"),
-    "negative": (
-        beam_explorer,
-        {"source": {(): {"b": 2.0, "c": -1.0}}},
-        "probabilities must be 0 or more",
-    ),
-    "n": (bleu_explorer, {"n": 5}, "n=5 must be at most 4"),
-    "n below": (bleu_explorer, {"n": 0}, "n=0"),
-    "empty": (bleu_explorer, {"candidate": " "}, "candidate ' ' has 0 tokens"),
-    "long": (bleu_explorer, {"reference": "a " * 25}, "has 25 tokens"),
-    "many": (bleu_explorer, {"reference": "a|b|c|d"}, "4 references"),
-}
+    (beam_explorer, {"source": 3}, "source is a int"),
+    (beam_explorer, {"source": TABLE, "text": "a"}, "text needs source"),
+    (beam_explorer, {"source": phrase_translator()}, "give a text"),
+    (beam_explorer, {"source": {(): {"b": 0.5}}}, r"after \(\) sum to 0.5"),
+    (bleu_explorer, {"reference": "a |"}, "both sides"),
+    (bleu_explorer, {"reference": "a|b|c|d"}, "4 references"),
+]
 
 
-@pytest.mark.parametrize("what", BAD)
-def test_what_cannot_be_drawn_is_named(what, without_annotations):
-    make, settings, words = BAD[what]
+@pytest.mark.parametrize(("make", "settings", "words"), BAD)
+def test_what_cannot_be_drawn_is_named(make, settings, words, without_annotations):
     with pytest.raises(ValueError, match=words):
         make(**settings)

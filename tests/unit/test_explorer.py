@@ -52,7 +52,11 @@ torch.manual_seed(0)
 dense, one_head = random_weights(12, 12), random_weights(1, 6, 9)
 flat = NextTokens([f"w{n}" for n in range(9)], torch.randn(3, 9), ["a", "b"])
 with torch.no_grad():
-    planes = {"ALiBi": alibi_bias(8, 6), "T5": T5RelativeBias(4)(6, 6), "zero": 0 * alibi_bias(1, 6)}
+    planes = {
+        "ALiBi": alibi_bias(8, 6),
+        "T5": T5RelativeBias(4)(6, 6),
+        "zero": 0 * alibi_bias(1, 6),
+    }
 
 ENGLISH = ("she reads .", "are you tired?", "does she see the red house?")
 SENTENCES = ("a horse is tired", "it was too tired so the goat stayed", "it", "a bird sat still")
@@ -111,7 +115,12 @@ EXPLORERS = {
     ),
     "masks": (
         lambda: mask_explorer(),
-        {"kind": KINDS, "length": range(6), "queries": range(1, 6), "convention": list(CONVENTIONS)},
+        {
+            "kind": KINDS,
+            "length": range(6),
+            "queries": range(1, 6),
+            "convention": list(CONVENTIONS),
+        },
     ),
     "next token": (
         lambda **more: next_token_explorer(translator, ENGLISH[1], **more),
@@ -120,7 +129,11 @@ EXPLORERS = {
     "next token of logits": (lambda: next_token_explorer(flat), {"position": range(3), **FILTERS}),
     "patterns": (
         lambda: pattern_explorer(dense),
-        {"kind": ("causal", "longformer", "block"), "window": range(1, 12), "global_tokens": (0, 8)},
+        {
+            "kind": ("causal", "longformer", "block"),
+            "window": range(1, 12),
+            "global_tokens": (0, 8),
+        },
     ),
     "reshape": (
         lambda: reshape_explorer(),
