@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from course_lib.experiments.scaling_ladder import recorded_points, recorded_surface
-from course_lib.plots import LinesPanel, figure
 from course_lib.scaling import LossSurface
 from course_lib.widgets import scaling_explorer
 from tests.helpers.explorers import fact, move, panels
@@ -81,16 +80,3 @@ def test_a_point_outside_a_panel_is_pinned_to_its_edge_with_an_arrow():
     for panel in panels(explorer):
         assert len(panel._marker.get_xdata()) == 1 and panel._heights.words == []
         assert not any(len(one.get_xdata()) for one in panel._beyond)
-
-
-def test_each_side_has_its_arrow():
-    panel = LinesPanel(figure(3, 3)[1], [0, 1], {"line": [0, 1]}, y_limits=(0, 1))
-    panel.axes.set_xlim(0, 1)
-    beyond = [(0.5, 2), (0.5, -1), (-3, 0.5), (4, 0.5), (0.5, 0.5)]
-    panel.update(marker=tuple(np.array(beyond, dtype=float).T))
-    places = [tuple(np.ravel(one.get_data())) for one in panel._beyond]
-    wanted = [(0.5, 0.97), (0.5, 0.03), (0.02, 0.5), (0.98, 0.5)]
-    assert np.allclose(places, wanted)
-    assert np.allclose(np.ravel(panel._marker.get_data()), (0.5, 0.5))
-    assert panel._heights.words == ["2", "-1"]
-    assert panel.data()["height"].tolist() == [float(y) for _, y in beyond]

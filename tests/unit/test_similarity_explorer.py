@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from course_lib.plots import VectorsPanel, figure
 from course_lib.widgets import similarity_explorer
 from tests.helpers.explorers import fact, move, panels
 
@@ -51,12 +50,3 @@ def test_what_the_notebook_says_about_it():
     for name, wanted in (("dot", 1), ("cosine", 0), ("Gaussian", 0)):
         made = similarity_explorer(score=name, direction=20, norm=1.0)
         assert panels(made)[1].values.argmax() == wanted
-
-
-def test_a_disc_has_an_area_in_proportion_to_the_weight_and_sits_at_the_end_of_its_key():
-    _, axes = figure()
-    panel = VectorsPanel(axes, [[1, 0], [0, 2]], 3)
-    panel.update([1, 1], [0.25, 0.75])
-    small, large = panel._discs.get_sizes()
-    assert large == pytest.approx(3 * small)
-    assert panel._discs.get_offsets().tolist() == [[1, 0], [0, 2]]

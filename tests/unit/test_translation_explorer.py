@@ -1,18 +1,13 @@
 """The translation explorer of notebook 00, and what the translator samples, generates and attends to for it."""
 
 import copy
-import html
-import io
 import math
-import random
 import re
-from functools import partial
 
 import matplotlib
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from course_lib.checkpoints import phrase_translator, untrained_phrase_translator
 from course_lib.data import detokenize
@@ -22,7 +17,7 @@ from course_lib.plots.style import COLOURS
 from course_lib.translator import PhraseTranslator
 from course_lib.widgets import translation_explorer
 from course_lib.widgets.translation import _written
-from tests.helpers.explorers import move, pixels
+from tests.helpers.explorers import VIRIDIS, move, panels, pixels, shown, values_of
 
 TEXT, WORDS = "Do we like the black cats?", "do we like the black cats ?".split()
 OTHER, OTHER_WORDS = "the man doesn't sleep", "the man does not sleep .".split()
@@ -106,10 +101,6 @@ def test_a_french_without_room_for_its_end_has_no_row_for_it(translator):
             assert (queries, keys) == (whole[label].queries[:rows], whole[label].keys[:columns])
 
 
-def shown(explorer):
-    return explorer.picture.png, explorer.picture.hover, explorer.summary, explorer._problem.value
-
-
 CASES = [
     (TEXT, WORDS, {"word": 4}, "decoder.1.cross_attention", 1, 1.0, 7),
     (OTHER, OTHER_WORDS, {"layer": "decoder 1: cross", "head": 3}, "decoder.0.cross_attention", 3, 3.0, 20),
@@ -144,22 +135,16 @@ def test_what_is_shown_is_of_the_model(translator, text, words, settings, layer,
             assert said["probability"].startswith("of the greedy")
             assert float(said["probability"].split()[-1]) == pytest.approx(p, abs=1e-3)
         region = explorer.picture.hover[0]
-        values = np.frombuffer(region["values"], "<f4").reshape(region["shape"])
-        assert np.abs(values - weights).max() < 1e-6
+        assert np.abs(values_of(region) - weights).max() < 1e-6
         assert region["rows"] == [f"{n} {token}" for n, token in enumerate([*french, "<eos>"])]
         assert region["columns"] == [f"{n} {token}" for n, token in enumerate(words)]
 
 
 def test_layer_and_head_are_controls(translator):
-    explorer = translation_explorer(translator, TEXT)
-    assert list(explorer.controls) == ["text", "layer", "head", "word", "temperature", "sample"]
+    explorer = move(translation_explorer(translator, TEXT), layer="decoder 1: cross", head=2)
     assert explorer.controls["layer"].options == ("decoder 1: cross", "decoder 2: cross")
-    move(explorer, layer="decoder 1: cross", head=2, word=3)
-    fresh = translation_explorer(translator, TEXT, layer="decoder 1: cross", head=2, word=3)
-    assert shown(explorer)[1:] == shown(fresh)[1:]
-    assert np.array_equal(pixels(explorer.picture.png), pixels(fresh.picture.png))
     weights = translator.maps(TEXT)["decoder 1: cross"].weights
-    map_, _, thumbnails = explorer.picture.figure.panels
+    map_, _, thumbnails = panels(explorer)
     assert np.array_equal(map_.weights, weights[2]) and thumbnails.head == 2
     assert np.array_equal(thumbnails.weights, weights)
 
@@ -175,7 +160,7 @@ def test_the_first_sample_differs_from_the_greedy_translation_at_a_low_temperatu
 
 def test_a_word_is_chosen_in_the_sentence_and_in_the_map_and_its_source_is_lit(translator):
     explorer = translation_explorer(translator, OTHER)
-    map_, pair, _ = explorer.picture.figure.panels
+    map_, pair, _ = panels(explorer)
     weights, queries, keys = translator.maps(OTHER)["decoder 2: cross"]
     table, *words, heads = explorer.picture.hover
     assert heads["chooses"] == [None, "head"] and heads["shape"] == [1, 4]
@@ -189,7 +174,7 @@ def test_a_word_is_chosen_in_the_sentence_and_in_the_map_and_its_source_is_lit(t
         opacity = pair._lights.get_facecolor()[:, 3]
         assert np.allclose((opacity / 0.75) ** 2, weights[1, word], atol=1e-6)
         lit = explorer.picture.hover[1 + len(queries) : -1]
-        said = [np.frombuffer(one["values"], "<f4")[0] for one in lit]
+        said = [values_of(one).item() for one in lit]
         assert np.array_equal(said, weights[1, word].numpy())
         assert map_.data()["row"] == pair.data()["word"] == [word]
         left, top, right, bottom = explorer.picture.hover[1 + word]["box"]
@@ -202,10 +187,10 @@ def test_a_word_is_chosen_in_the_sentence_and_in_the_map_and_its_source_is_lit(t
         assert (np.abs(inside - orange).max(-1) < 0.05).any(), queries[word]
 
 
-@pytest.mark.parametrize("seed", range(0, 21, 2))
+@pytest.mark.parametrize("seed", range(0, 21, 4))
 def test_the_written_words_are_the_translation_and_stay_in_the_picture(translator, seed):
     explorer = translation_explorer(translator, OTHER, temperature=3.0, sample=seed)
-    _, pair, _ = explorer.picture.figure.panels
+    _, pair, _ = panels(explorer)
     french = translator.sample(OTHER, 3.0, seed=seed)
     assert "".join(_written(translator, french)) == translator.detokenize(french)
     boxes = pair._boxes["target"]
@@ -220,31 +205,15 @@ def test_the_brightest_colour_is_a_weight_of_one(translator):
     explorer = translation_explorer(
         untrained_phrase_translator(), TEXT, word=2
     )  # all its weights are small
-    panel, region = explorer.picture.figure.panels[0], explorer.picture.hover[0]
-    image = np.asarray(Image.open(io.BytesIO(explorer.picture.png)).convert("RGB")) / 255
+    panel, region = panels(explorer)[0], explorer.picture.hover[0]
+    image = pixels(explorer.picture.png)
     left, top, right, bottom = region["box"]
     for (row, column), weight in np.ndenumerate(panel.weights):
         y = top + (row + 0.3) / len(panel.queries) * (bottom - top)
         x = left + (column + 0.2) / len(panel.keys) * (right - left)
         drawn = image[int(y * image.shape[0]), int(x * image.shape[1])]
-        assert np.allclose(drawn, matplotlib.colormaps["viridis"](weight**0.5)[:3], atol=0.02)
+        assert np.allclose(drawn, VIRIDIS(weight**0.5)[:3], atol=0.02)
     assert panel.weights.max() < 0.8 and panel.data()["row"] == [len(panel.queries) - 1]
-
-
-def test_after_any_moves_the_picture_is_that_of_a_fresh_explorer(translator, without_annotations):
-    explorer, chance = translation_explorer(translator, TEXT), random.Random(1)
-    values = {"text": [TEXT, OTHER, "she sleeps"], "temperature": KNOB, "sample": range(21)}
-    values |= {
-        "head": range(4),
-        "layer": ["decoder 1: cross", "decoder 2: cross"],
-        "word": [0, 1, 2],
-    }
-    for place in range(9):
-        name = chance.choice(list(values))
-        move(explorer, **{name: chance.choice(values[name])})
-        if place % 3 == 2:
-            now = {name: control.value for name, control in explorer.controls.items()}
-            assert shown(explorer) == shown(translation_explorer(translator, **now))
 
 
 def test_a_model_that_has_learned_is_asked_anew(translator):
@@ -260,48 +229,22 @@ def test_a_model_that_has_learned_is_asked_anew(translator):
     assert shown(explorer) == shown(translation_explorer(changing, TEXT))
 
 
-UNKNOWN = "'dragon', 'blorf' is not among the 179 words of the phrasebook; similar words are 'draw', 'front', 'drink'"
-SECOND = "text='He? She.' continues after its first '?'; type one sentence at a time"
-EMPTY = "text='' has no words; type a sentence, e.g. 'the cat sleeps.'"
+UNKNOWN = (
+    "'dragon', 'blorf' is not among the 179 words of the phrasebook; similar words are 'draw', "
+    "'front', 'drink'"
+)
 
 
-def test_a_text_that_is_refused_is_said_and_the_last_picture_stays(translator):
-    start = {"layer": "decoder 2: cross", "head": 1, "word": 1, "temperature": 1.5, "sample": 2}
-    explorer = translation_explorer(translator, TEXT, **start)
-    *before, said = shown(explorer)
-    for text, reason in (("dragon blorf", UNKNOWN), ("", EMPTY), ("He? She.", SECOND)):
-        *after, words = shown(move(explorer, text=text, temperature=0.0))
-        assert after == before and words != said
-        told = f"This setting cannot be drawn: {reason}. The picture still shows the last one that could."
-        assert html.unescape(re.sub("<[^>]*>", "", words)) == told
-    for moves in ({}, {"text": OTHER, "sample": 4}):
-        move(explorer, **moves).reset()
-        assert shown(explorer) == (*before, said)
-    assert {name: one.value for name, one in explorer.controls.items()} == {"text": TEXT} | start
-    assert dict(explorer.controls["temperature"].options) == {f"{t:g}": t for t in KNOB}
-
-
-CALLS = {"sample": partial(PhraseTranslator.sample, t=1.0, seed=0)}
-CALLS |= {"maps": PhraseTranslator.maps, "explorer": translation_explorer}
-BAD = [
-    ("sample", {"t": 0}, "t=0 is not a finite number above 0"),
-    ("sample", {"t": -0.5}, "t=-0.5 is not a finite number above 0"),
-    ("sample", {"text": "the dragon sees a blorf"}, UNKNOWN),
-    ("maps", {"french": ["le", "o"]}, "'o' at position 1 of ['le', 'o'] is not among the 291 tokens of the vocabulary"),
-    ("explorer", {"temperature": 0.7}, "temperature=0.7 must be one of 0, 1, 1.5, 2, 2.5, 3"),
-    ("explorer", {"temperature": True}, "temperature=True must be one of 0, 1, 1.5, 2, 2.5, 3"),
-    ("explorer", {"sample": -1}, "sample=-1 is below 0"),
-    ("explorer", {"sample": 21}, "sample=21 must be at most 20"),
-    ("explorer", {"sample": 0.5}, "sample=0.5 is a float; it must be a whole number"),
-    ("explorer", {"head": -1}, "head=-1 is below 0"),
-    ("explorer", {"word": -1}, "word=-1 is below 0"),
-    ("explorer", {"head": 4}, "head=4 must be below 4"),
-    ("explorer", {"layer": "encoder 1: self"}, "layer='encoder 1: self' is unknown; it must be one of 'decoder 1: cross', 'decoder 2: cross'. Did you mean 'decoder 1: cross'?"),
-    ("explorer", {"text": "dragon blorf", "temperature": 1.0}, UNKNOWN),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("what", "settings", "message"), BAD)
-def test_what_is_refused_is_named(translator, what, settings, message, without_annotations):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        CALLS[what](translator, **{"text": TEXT} | settings)
+def test_what_is_refused_is_named(translator, without_annotations):
+    for call, message in (
+        (lambda: translator.sample(TEXT, 0, seed=0), "t=0 is not a finite number above 0"),
+        (lambda: translator.sample("the dragon sees a blorf", 1.0, seed=0), UNKNOWN),
+        (
+            lambda: translator.maps(TEXT, ["le", "o"]),
+            "'o' at position 1 of ['le', 'o'] is not among",
+        ),
+        (lambda: translation_explorer(translator, ""), "text='' has no words; type a sentence"),
+        (lambda: translation_explorer(translator, TEXT, layer="x"), "layer='x' is unknown"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            call()
