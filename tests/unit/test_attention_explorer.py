@@ -31,15 +31,15 @@ class Model(nn.Module):
 
 
 def recorded():
-    """What `record_attention` collects of a model that is called twice, and its last weights."""
-    model, x, last = Model(), torch.randn(2, 12, 8), {}
+    """What `record_attention` collects of a model that is called twice, and the last weights of its layers."""
+    model, x = Model(), torch.randn(2, 12, 8)
     with record_attention(model) as maps:
         model(torch.randn(2, 5, 8))
         model(x)
-    for number, layer in enumerate(model.layers):
-        last[f"layers.{number}"] = layer(x, need_weights=True).weights[1]
+    for layer, found in zip(model.layers, maps.values(), strict=True):
+        assert torch.allclose(found[-1], layer(x, need_weights=True).weights, atol=1e-6)
         x = x + layer(x).output
-    return maps, last
+    return maps, {name: one[-1][1] for name, one in maps.items()}
 
 
 UNANNOTATED = ("a map", "a list of maps")  # `Weights` does not name them; they work all the same
@@ -211,7 +211,7 @@ def test_a_typed_text_is_read_once():
 
 def test_a_text_with_other_layers_is_refused():
     explorer = attention_explorer(
-        lambda text: {one: AttentionMap(torch.eye(2)) for one in text.split()}, text="a b"
+        lambda text: {one: AttentionMap(torch.eye(2), "ab") for one in text.split()}, text="a b"
     )
     move(explorer, layer="b", text="a")
     assert "layer='b' is unknown; it must be one of 'a'" in explorer.picture.problem

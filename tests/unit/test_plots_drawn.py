@@ -92,23 +92,6 @@ def test_intervals_are_the_mean_and_the_extremes_and_nothing_where_there_is_none
         assert data["one highest"][place] == pytest.approx(RUNS[:, number].max())
         assert data["two"][place] == pytest.approx(1 - mean)
     assert len(data["one"]) == len(data["one lowest"]) == len(finite)
-    assert {line.get_marker() for line in axes.get_lines() if line.get_linestyle() != "None"} == {
-        "o"
-    }
-
-
-def test_lines_of_one_run_have_no_interval_and_a_name_and_dash_each():
-    panel, axes = drawn(lines())
-    assert list(panel.data()) == ["x", "a", "b"] and not axes.collections
-    assert len({line.get_linestyle() for line in axes.get_lines()}) == 2
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b"]
-
-
-def test_the_legend_is_outside_the_axes():
-    made, axes = figure(6.4, 3.2)
-    line_plot(axes, X, {"pre-norm": [1, 2, 3, 4], "post-norm": [4, 3, 2, 1]})
-    made.draw_without_rendering()
-    assert axes.get_legend().get_window_extent().y0 >= axes.get_window_extent().y1
 
 
 @pytest.mark.parametrize(

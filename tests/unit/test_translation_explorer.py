@@ -4,7 +4,6 @@ import copy
 import math
 import re
 
-import matplotlib
 import numpy as np
 import pytest
 import torch
@@ -13,15 +12,23 @@ from course_lib.checkpoints import phrase_translator, untrained_phrase_translato
 from course_lib.data import detokenize
 from course_lib.decoding import greedy, sample, temperature
 from course_lib.inspection import record_attention
-from course_lib.plots.style import COLOURS
 from course_lib.translator import PhraseTranslator
 from course_lib.widgets import translation_explorer
 from course_lib.widgets.translation import _written
-from tests.helpers.explorers import VIRIDIS, move, panels, pixels, shown, values_of
+from tests.helpers.explorers import (
+    ORANGE,
+    VIRIDIS,
+    at,
+    cells_of,
+    fact,
+    move,
+    panels,
+    shown,
+    values_of,
+)
 
 TEXT, WORDS = "Do we like the black cats?", "do we like the black cats ?".split()
 OTHER, OTHER_WORDS = "the man doesn't sleep", "the man does not sleep .".split()
-KNOB = (0.0, 1.0, 1.5, 2.0, 2.5, 3.0)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +60,7 @@ def weights_by_hand(model, source, target):
     return made
 
 
-@pytest.mark.parametrize("french", ["l' oiseau voit des chapeaux", "noirs", ""])
+@pytest.mark.parametrize("french", ["l' oiseau voit des chapeaux", ""])
 def test_the_maps_of_a_given_french_are_softmaxes_of_the_projections(translator, french):
     french, source = french.split(), numbers(translator.source, OTHER_WORDS)
     target = numbers(translator.target, ["<bos>", *french])
@@ -68,7 +75,7 @@ def test_the_maps_of_a_given_french_are_softmaxes_of_the_projections(translator,
         assert (queries, keys) == ([*french, "<eos>"] if kind == "cross" else read, read)
 
 
-@pytest.mark.parametrize(("t", "seed", "most"), [(2.0, 0, 24), (3, 4, 24), (3.0, 5, 3)])
+@pytest.mark.parametrize(("t", "seed", "most"), [(2.0, 0, 24), (3.0, 5, 3)])
 def test_words_are_sampled_from_the_softmax_of_the_logits_over_t(translator, t, seed, most):
     model = copy.deepcopy(translator.model).train()  # sampling leaves dropout out all the same
     other = PhraseTranslator(model, translator.source, translator.target, max_length=most)
@@ -120,42 +127,24 @@ def test_what_is_shown_is_of_the_model(translator, text, words, settings, layer,
             logits = translator.model(source, numbers(translator.target, ["<bos>", *french]))[0]
         weights = maps[layer][0][0, head].numpy()
         word = settings.get("word", 0)
-        said = dict(line.strip().split(" ", 1) for line in explorer.summary.split("\n")[1:])
-        assert (said["English"], said["French"]) == (repr(text), repr(detokenize(french)))
-        assert said["temperature"] == f"{now:g}" and said.get("sample") == (
-            str(seed) if now else None
-        )
-        assert said["word"] == f"{word} {[*french, '<eos>'][word]}"
+        assert fact(explorer, "French") == repr(detokenize(french))
+        assert fact(explorer, "word") == f"{word} {[*french, '<eos>'][word]}"
         key = weights[word].argmax()
-        assert said["attends"].startswith(f"to {key} {words[key]} ({weights[word, key]:.2f})")
+        largest = f"{key} {words[key]} ({weights[word, key]:.2f})"
+        assert fact(explorer, "attends to").startswith(largest)
         if not now:  # temperature 0: the tokens whose probability at temperature t is said next
             ids = [*best[0].tolist(), 2][: len(french) + 1]
             p = math.prod((logits / t).softmax(-1)[range(len(ids)), ids].tolist())
         else:
-            assert said["probability"].startswith("of the greedy")
-            assert float(said["probability"].split()[-1]) == pytest.approx(p, abs=1e-3)
+            found = float(fact(explorer, "probability of the greedy translation"))
+            assert found == pytest.approx(p, abs=1e-3)
         region = explorer.picture.hover[0]
         assert np.abs(values_of(region) - weights).max() < 1e-6
+        thumbnails = panels(explorer)[2].data()
+        assert np.allclose(thumbnails["weight"], maps[layer][0][0], atol=1e-6)
+        assert thumbnails["head"] == [head]
         assert region["rows"] == [f"{n} {token}" for n, token in enumerate([*french, "<eos>"])]
         assert region["columns"] == [f"{n} {token}" for n, token in enumerate(words)]
-
-
-def test_layer_and_head_are_controls(translator):
-    explorer = move(translation_explorer(translator, TEXT), layer="decoder 1: cross", head=2)
-    assert explorer.controls["layer"].options == ("decoder 1: cross", "decoder 2: cross")
-    weights = translator.maps(TEXT)["decoder 1: cross"].weights
-    map_, _, thumbnails = panels(explorer)
-    assert np.array_equal(map_.weights, weights[2]) and thumbnails.head == 2
-    assert np.array_equal(thumbnails.weights, weights)
-
-
-NOTEBOOK = "the black cat does not see him ."
-
-
-def test_the_first_sample_differs_from_the_greedy_translation_at_a_low_temperature(translator):
-    explorer = translation_explorer(translator, NOTEBOOK)
-    french = [re.search("French (.*)", move(explorer, temperature=t).summary)[1] for t in KNOB]
-    assert french[2] != french[0] and explorer.controls["sample"].value < 21
 
 
 def test_a_word_is_chosen_in_the_sentence_and_in_the_map_and_its_source_is_lit(translator):
@@ -178,16 +167,12 @@ def test_a_word_is_chosen_in_the_sentence_and_in_the_map_and_its_source_is_lit(t
         assert np.array_equal(said, weights[1, word].numpy())
         assert map_.data()["row"] == pair.data()["word"] == [word]
         left, top, right, bottom = explorer.picture.hover[1 + word]["box"]
-        image = pixels(explorer.picture.png)
-        inside = image[
-            int(top * image.shape[0]) : int(bottom * image.shape[0]),
-            int(left * image.shape[1]) : int(right * image.shape[1]) + 1,
-        ]
-        orange = matplotlib.colors.to_rgb(COLOURS["second"])
-        assert (np.abs(inside - orange).max(-1) < 0.05).any(), queries[word]
+        across, down = np.meshgrid(np.linspace(left, right, 99), np.linspace(top, bottom, 99))
+        inside = at(explorer.picture.png, across, down)
+        assert (np.abs(inside - ORANGE).max(-1) < 0.05).any(), queries[word]
 
 
-@pytest.mark.parametrize("seed", range(0, 21, 4))
+@pytest.mark.parametrize("seed", (0, 8, 16))
 def test_the_written_words_are_the_translation_and_stay_in_the_picture(translator, seed):
     explorer = translation_explorer(translator, OTHER, temperature=3.0, sample=seed)
     _, pair, _ = panels(explorer)
@@ -200,20 +185,13 @@ def test_the_written_words_are_the_translation_and_stay_in_the_picture(translato
         assert other[0] >= one[2] or other[1] >= one[3] - 1e-9, "words do not overlap"
 
 
-def test_the_brightest_colour_is_a_weight_of_one(translator):
+def test_the_brightest_colour_is_a_weight_of_one():
     torch.manual_seed(0)
-    explorer = translation_explorer(
-        untrained_phrase_translator(), TEXT, word=2
-    )  # all its weights are small
-    panel, region = panels(explorer)[0], explorer.picture.hover[0]
-    image = pixels(explorer.picture.png)
-    left, top, right, bottom = region["box"]
-    for (row, column), weight in np.ndenumerate(panel.weights):
-        y = top + (row + 0.3) / len(panel.queries) * (bottom - top)
-        x = left + (column + 0.2) / len(panel.keys) * (right - left)
-        drawn = image[int(y * image.shape[0]), int(x * image.shape[1])]
-        assert np.allclose(drawn, VIRIDIS(weight**0.5)[:3], atol=0.02)
-    assert panel.weights.max() < 0.8 and panel.data()["row"] == [len(panel.queries) - 1]
+    explorer = translation_explorer(untrained_phrase_translator(), TEXT, word=2)
+    weights = panels(explorer)[0].weights
+    box = explorer.picture.hover[0]["box"]
+    drawn = cells_of(explorer.picture.png, box, weights.shape, (0.2, 0.3))
+    assert np.allclose(drawn, VIRIDIS(weights**0.5)[..., :3], atol=0.02) and weights.max() < 0.8
 
 
 def test_a_model_that_has_learned_is_asked_anew(translator):
