@@ -14,7 +14,14 @@ from course_lib.checkpoints import phrase_translator
 from course_lib.data import phrases
 from course_lib.decoding import beam_search, table_model
 from course_lib.plots.ngrams import KINDS
-from course_lib.widgets import NextTokens, beam_explorer, bleu_explorer, next_token_explorer
+from course_lib.widgets import (
+    NextTokens,
+    beam_explorer,
+    bleu_explorer,
+    next_token_explorer,
+    search_tree,
+)
+from course_lib.widgets.explorer import probability
 from course_lib.widgets.search_tree import grow
 from tests.helpers.decoding import TABLE
 from tests.helpers.explorers import fact, move, panels, values_of
@@ -77,28 +84,20 @@ def test_bars_are_the_probabilities_before_and_after():
 
 
 def test_what_is_improbable_is_not_said_to_be_impossible():
-    logits = torch.tensor([[12.0, 5.0, 0.0]])  # probabilities 0.9991, 0.0009, 0.000006
-    explorer = next_token_explorer(
-        NextTokens(["a", "b", "c"], logits, []), temperature=1.0, top_k=2
-    )
-    (bars,) = panels(explorer)
-    notes = [word for word in bars._words.words if "→" in word]
-    assert notes == ["0.999 → 0.999", "0.0009 → 0.0009", "<0.0001 → removed"]
+    said = [probability(p) for p in (0.9991, 0.0009, 0.000006)]
+    assert said == ["0.999", "0.0009", "<0.0001"]
 
 
 def test_removed_bars_are_hatched_and_the_others_pale_and_filled():
     (bars,) = panels(next_token_explorer(flat(), top_k=5))
-    drawn = bars._pale, bars._crossed, bars._filled
-    for collection, values in zip(
-        drawn, (bars.before[:5], bars.before[5:], bars.values[:5]), strict=True
-    ):
-        lengths = [path.vertices[:, 0].max() ** 2 for path in collection.get_paths()]
+    wanted = {bars._pale: bars.before[:5], bars._crossed: bars.before[5:]}
+    for drawn, values in (wanted | {bars._filled: bars.values[:5]}).items():
+        lengths = [path.vertices[:, 0].max() ** 2 for path in drawn.get_paths()]
         np.testing.assert_allclose(lengths, values)
     assert bars._crossed.get_hatch() and not bars._pale.get_hatch()
-    words = bars._words.words
-    assert words[0] == "generated: …" and words[1:13] == bars.names
-    assert words[13] == f"{bars.before[0]:.3f} → {bars.values[0]:.3f}"
-    assert words[18] == f"{bars.before[5]:.3f} → removed"
+    notes = [word for word in bars._words.words if "→" in word]
+    assert notes[0] == f"{bars.before[0]:.3f} → {bars.values[0]:.3f}"
+    assert notes[5] == f"{bars.before[5]:.3f} → removed"
 
 
 def test_a_translator_shows_the_distributions_behind_what_it_writes():
@@ -207,48 +206,36 @@ def test_the_tree_is_that_of_a_search_by_hand(beam_size, penalty, monkeypatch):
     seen, update = {}, panel.update
 
     def spy(columns, rows, parents, kinds, words, notes, **more):
-        seen.update(columns=columns, rows=rows, parents=parents, kinds=kinds, words=words, **more)
+        seen.update(rows=rows, parents=parents, kinds=kinds, words=words)
         update(columns, rows, parents, kinds, words, notes, **more)
 
+    def text(node):
+        before = seen["parents"][node]
+        return (*(text(before) if before > 0 else ()), seen["words"][node])
+
     monkeypatch.setattr(panel, "update", spy)
-    wanted = tree_by_hand(TABLE, beam_size, penalty, 3)
+    wanted, complete = tree_by_hand(TABLE, beam_size, penalty, 3), {}
     for last in range(1, len(wanted) + 1):
         explorer._update(step=last, beam_size=beam_size, length_penalty=penalty, text=None)
-
-        def text(node):
-            line = []
-            while node > 0:
-                line.append(seen["words"][node])
-                node = seen["parents"][node]
-            return tuple(reversed(line))
-
-        found = [{} for _ in range(last)]
-        for node in range(1, len(seen["words"])):
-            step, row = seen["columns"][node], seen["rows"][node]
-            assert len(text(node)) == step
-            found[step - 1][text(node)] = (seen["values"][node], seen["kinds"][node], row)
-        complete = {}
-        for number, (mine, theirs) in enumerate(zip(found, wanted[:last], strict=True), 1):
-            assert set(mine) == set(theirs)
-            for rank, (line, (p, kind)) in enumerate(theirs.items()):
-                assert mine[line][0] == pytest.approx(math.log(p), abs=1e-5)
-                assert mine[line][1:] == (kind, rank)
-                if kind == "complete":
-                    complete[line] = math.log(p) / number**penalty
+        every = {line: one for step in wanted[:last] for line, one in step.items()}
+        nodes = range(1, len(seen["words"]))
+        assert [text(node) for node in nodes] == list(every), "by step, then by rank"
+        assert seen["rows"][1:] == [rank for step in wanted[:last] for rank in range(len(step))]
+        drawn = panel.data()
+        assert drawn["step"][1:].tolist() == [len(line) for line in every]
+        logs = [math.log(p) for p, _ in every.values()]
+        np.testing.assert_allclose(drawn["log-probability"][1:], logs, atol=1e-5)
+        assert seen["kinds"][1:] == [kind for _, kind in every.values()]
+        shares = [p / every.get(line[:-1], (1.0, ""))[0] for line, (p, _) in every.items()]
+        np.testing.assert_allclose(drawn["share"][1:], shares, rtol=1e-4)
+        for line, (p, kind) in wanted[last - 1].items():
+            if kind == "complete":
+                complete[line] = math.log(p) / last**penalty
         best = max(complete, key=complete.get) if complete else ()
-        assert [seen["words"][node] for node in sorted(seen["path"])] == list(best)
-        shares = [
-            p / (wanted[len(line) - 2][line[:-1]][0] if len(line) > 1 else 1)
-            for one in wanted[:last]
-            for line, (p, _) in one.items()
-        ]
-        np.testing.assert_allclose(seen["shares"][1:], shares, rtol=1e-4)
-        region = panel.hover()
-        numbers = values_of(region)
-        for node in range(1, len(seen["words"])):
-            at = numbers[seen["rows"][node], seen["columns"][node]]
-            assert at == pytest.approx(seen["values"][node], abs=1e-5)
-        assert np.isfinite(numbers).sum() == len(seen["words"])
+        assert [seen["words"][node] for node in drawn["path"]] == list(best)
+        under = values_of(panel.hover())[drawn["row"], drawn["step"]]
+        np.testing.assert_allclose(under, drawn["log-probability"], atol=1e-5)
+        assert np.isfinite(values_of(panel.hover())).sum() == len(seen["words"])
 
 
 def test_the_length_penalty_decides_between_short_and_long():
@@ -265,19 +252,15 @@ def test_the_length_penalty_decides_between_short_and_long():
         assert fact(move(explorer, length_penalty=penalty), "best complete hypothesis") == line
 
 
-def test_equally_probable_prefixes_keep_their_own_children():
-    even = {
-        (): {word: 0.25 for word in "abcd"},
-        **{(word,): {f"{word}{n}": 0.5 for n in (1, 2)} for word in "abcd"},
-    }
-    for beam_size in range(1, 6):
-        model, vocabulary = table_model(even)
-        steps = []
-        beam_search(model, torch.tensor([[1]]), beam_size, callback=steps.append)
-        nodes = grow(steps, vocabulary.tokens)
-        for node in nodes:
-            if node.step == 2:
-                assert node.token[0] == nodes[node.parent].token, beam_size
+@pytest.mark.parametrize("beam_size", range(1, 6))
+def test_equally_probable_prefixes_keep_their_own_children(beam_size):
+    even = {(word,): {f"{word}{n}": 0.5 for n in (1, 2)} for word in "abcd"}
+    model, vocabulary = table_model({(): dict.fromkeys("abcd", 0.25)} | even)
+    steps = []
+    beam_search(model, torch.tensor([[1]]), beam_size, callback=steps.append)
+    nodes = grow(steps, vocabulary.tokens)
+    for node in nodes:
+        assert node.step != 2 or node.token[0] == nodes[node.parent].token
 
 
 def test_looks_tell_what_is_kept_dropped_complete_and_best():
@@ -294,11 +277,8 @@ def test_looks_tell_what_is_kept_dropped_complete_and_best():
     assert corners == [8] * 8 + [4] * 2
     wide = np.array(panel._nodes.get_linewidth()) > 2
     assert [nodes[n] for n in np.flatnonzero(wide)] == ["a", "bird", "<eos>"]
-    assert panel.data()["path"] == [2, 4, 8]
-    thick = panel._lines.get_linewidth()
-    np.testing.assert_allclose(
-        thick, 0.6 + 4.4 * np.array([0.5, 0.4, 0.1, 0.9, 0.4, 0.35, 0.25, 1, 1]), rtol=1e-4
-    )
+    shares = np.array([0.5, 0.4, 0.1, 0.9, 0.4, 0.35, 0.25, 1, 1])
+    np.testing.assert_allclose(panel._lines.get_linewidth(), 0.6 + 4.4 * shares, rtol=1e-4)
     assert "step 3" in words and "0.360" in words and "step 4" not in words
 
 
@@ -319,26 +299,19 @@ def test_no_more_than_forty_are_drawn_and_each_with_its_parent():
 
 
 def test_the_step_does_not_search_anew_and_a_trained_model_does(monkeypatch):
-    translator = phrase_translator()
+    translator, calls, search = phrase_translator(), [], search_tree.beam_search
     explorer = beam_explorer(translator, TEXT)
-    from course_lib.widgets import search_tree
-
-    calls = []
-    search = search_tree.beam_search
     monkeypatch.setattr(
         search_tree, "beam_search", lambda *args, **more: calls.append(1) or search(*args, **more)
     )
-    for step in (1, 3, 2):
-        move(explorer, step=step)
+    move(explorer, step=1).controls["step"].value = 3
     assert not calls
     move(explorer, beam_size=4)
     assert len(calls) == 1
-    parameter = next(translator.model.parameters())
     with torch.no_grad():
-        parameter.mul_(1.0)  # as an optimizer would touch it
+        next(translator.model.parameters()).mul_(1.0)  # as an optimizer would touch it
     move(explorer, step=4)
     assert len(calls) > 1
-    assert fact(explorer, "step") == "4 of 9"
 
 
 # --- BLEU ------------------------------------------------------------------------------------
@@ -370,35 +343,26 @@ def test_bleu_is_drawn_as_the_library_and_a_count_by_hand_have_it(candidate, ref
     words, references = candidate.split(), [one.split() for one in reference.split("|")]
     for n in (1, 2, 3, 4):
         move(explorer, n=n)
-        own = Counter(runs(words, n))
-        most = {run: max(runs(one, n).count(run) for one in references) for run in own}
-        counted = sum(min(count, most[run]) for run, count in own.items())
-        clipped = sum(count - min(count, most[run]) for run, count in own.items() if most[run])
+        mine, theirs = runs(words, n), [runs(one, n) for one in references]
+        most = {run: max(one.count(run) for one in theirs) for run in mine}
+        counted = sum(min(mine.count(run), count) for run, count in most.items())
         kinds = Counter(top.kinds)
-        assert (kinds["counted"], kinds["clipped"]) == (counted, clipped)
-        assert len(top.kinds) == max(len(words) - n + 1, 0)
-        for start, kind in enumerate(top.kinds):
-            assert (kind == "missing") == (most[runs(words, n)[start]] == 0)
+        assert kinds["counted"] == counted and kinds.total() == len(mine)
+        assert [kind == "missing" for kind in top.kinds] == [most[run] == 0 for run in mine]
         assert len(set(top.links)) == len({one[1:] for one in top.links}) == counted
         for start, row, there in top.links:
-            assert runs(words, n)[start] == runs(references[row - 1], n)[there]
-            assert top.kinds[start] == "counted"
-        for row, text in enumerate((words, *references)):
-            for start, run in enumerate(runs(words, n)):
-                assert top.counts[row, start] == runs(text, n).count(run)
-        assert np.isnan(top.counts[:, len(top.kinds) :]).all()
-        total = len(runs(words, n))
-        line = f"{counted} of {total} counted, {clipped} clipped, {kinds['missing']} missing"
-        assert fact(explorer, f"{n}-grams") == line
-        assert bars.values[n - 1] == pytest.approx(counted / total if total else 0)
+            assert mine[start] == theirs[row - 1][there] and top.kinds[start] == "counted"
+        counts = [[one.count(run) for run in mine] for one in (mine, *theirs)]
+        np.testing.assert_array_equal(
+            top.counts[:, : len(mine)], np.reshape(counts, (-1, len(mine)))
+        )
+        assert np.isnan(top.counts[:, len(mine) :]).all()
+        assert bars.values[n - 1] == pytest.approx(counted / max(len(mine), 1))
     score = bleu([words], [references])
     nearest = min((abs(len(one) - len(words)), len(one)) for one in references)[1]
     brevity = min(1, math.exp(1 - nearest / len(words)))
     assert bars.values[4:] == pytest.approx([brevity, score])
-    if all(bars.values[:4]):
-        assert score == pytest.approx(brevity * np.prod(bars.values[:4]) ** 0.25)
-    words = f"{brevity:.3f}, {len(words)} tokens, reference {nearest}"
-    assert fact(explorer, "brevity penalty") == words
+    assert score == pytest.approx(brevity * np.prod(bars.values[:4]) ** 0.25)
     np.testing.assert_allclose(values_of(bars.hover())[:, 0], bars.values, rtol=1e-6)
     np.testing.assert_array_equal(values_of(top.hover()), top.counts)
 
@@ -441,32 +405,25 @@ def test_odd_words_are_drawn(word):
 
 
 PAIR = NextTokens("ab", torch.zeros(1, 2))
+NOTHING = NextTokens("ab", torch.full((1, 2), -math.inf))
 BAD = [
-    (next_token_explorer, {"source": 3}, "source is a int"),
-    (next_token_explorer, {"source": lambda text: PAIR}, "give a text"),
-    (next_token_explorer, {"source": PAIR, "text": "a"}, "text needs source"),
-    (next_token_explorer, {"source": len, "text": "a"}, "it must return NextTokens"),
-    (next_token_explorer, {"source": PAIR._replace(tokens="abc")}, r"logits has shape \(1, 2\)"),
-    (
-        next_token_explorer,
-        {"source": NextTokens("ab", torch.zeros(3, 2), ["a"])},
-        "generated holds 1 tokens, but logits has 3 steps",
-    ),
-    (
-        next_token_explorer,
-        {"source": NextTokens("ab", torch.full((1, 2), -math.inf))},
-        "nothing to choose from",
-    ),
-    (beam_explorer, {"source": 3}, "source is a int"),
-    (beam_explorer, {"source": TABLE, "text": "a"}, "text needs source"),
-    (beam_explorer, {"source": phrase_translator()}, "give a text"),
-    (beam_explorer, {"source": {(): {"b": 0.5}}}, r"after \(\) sum to 0.5"),
-    (bleu_explorer, {"reference": "a |"}, "both sides"),
-    (bleu_explorer, {"reference": "a|b|c|d"}, "4 references"),
+    (next_token_explorer, [3], "source is a int"),
+    (next_token_explorer, [lambda text: PAIR], "give a text"),
+    (next_token_explorer, [PAIR, "a"], "text needs source"),
+    (next_token_explorer, [len, "a"], "it must return NextTokens"),
+    (next_token_explorer, [PAIR._replace(tokens="abc")], r"logits has shape \(1, 2\)"),
+    (next_token_explorer, [flat(5)], "generated holds 3 tokens, but logits has 5 steps"),
+    (next_token_explorer, [NOTHING], "nothing to choose from"),
+    (beam_explorer, [3], "source is a int"),
+    (beam_explorer, [TABLE, "a"], "text needs source"),
+    (beam_explorer, [phrase_translator()], "give a text"),
+    (beam_explorer, [{(): {"b": 0.5}}], r"after \(\) sum to 0.5"),
+    (bleu_explorer, ["a", "a |"], "both sides"),
+    (bleu_explorer, ["a", "a|b|c|d"], "4 references"),
 ]
 
 
-@pytest.mark.parametrize(("make", "settings", "words"), BAD)
-def test_what_cannot_be_drawn_is_named(make, settings, words, without_annotations):
+@pytest.mark.parametrize(("make", "given", "words"), BAD)
+def test_what_cannot_be_drawn_is_named(make, given, words, without_annotations):
     with pytest.raises(ValueError, match=words):
-        make(**settings)
+        make(*given)

@@ -107,7 +107,7 @@ EXPLORERS = {
     ),
     "kernel regression": (
         lambda: kernel_regression_explorer(wave),
-        {"kernel": ("boxcar", "gaussian"), "bandwidth": (0.05, 1.3), "query": (0.5, 4.0)},
+        {"kernel": ("boxcar", "gaussian"), "bandwidth": (10**-1.3, 10**0.1), "query": (0.5, 4.0)},
     ),
     "logit lens": (
         lambda **more: logit_lens_explorer(model, tokenizer, "once", **more),
@@ -129,11 +129,8 @@ EXPLORERS = {
     "next token of logits": (lambda: next_token_explorer(flat), {"position": range(3), **FILTERS}),
     "patterns": (
         lambda: pattern_explorer(dense),
-        {
-            "kind": ("causal", "longformer", "block"),
-            "window": range(1, 12),
-            "global_tokens": (0, 8),
-        },
+        {"kind": ("causal", "block", "longformer"), "window": range(1, 12)}
+        | {"global_tokens": (0, 3, 8)},
     ),
     "reshape": (
         lambda: reshape_explorer(),

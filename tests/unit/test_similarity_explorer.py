@@ -39,14 +39,14 @@ def test_scores_and_weights_are_those_of_the_angles_and_norms(name, direction, n
 
 
 def test_what_the_notebook_says_about_it():
-    along = similarity_explorer(direction=20, norm=1.0)
-    first, second, *_ = map(float, fact(along, "weights").split())
-    assert second > first, "the longer key wins over the one in the query's direction"
-    flat, sharp = (similarity_explorer(norm=norm) for norm in (0.25, 4.0))
-    assert max(map(float, fact(flat, "weights").split())) < 0.35
-    assert max(map(float, fact(sharp, "weights").split())) > 0.95
-    orders = [np.argsort(panels(made)[1].values).tolist() for made in (flat, sharp)]
+    made, orders = similarity_explorer(), []
+    bars = panels(made)[1]
+    for norm, low, high in ((0.25, 0, 0.35), (4.0, 0.95, 1)):
+        move(made, norm=norm)
+        assert low < bars.values.max() < high
+        orders.append(np.argsort(bars.values).tolist())
     assert orders[0] == orders[1]
-    for name, wanted in (("dot", 1), ("cosine", 0), ("Gaussian", 0)):
-        made = similarity_explorer(score=name, direction=20, norm=1.0)
-        assert panels(made)[1].values.argmax() == wanted
+    made.choose(direction=20, norm=1.0)
+    for name, largest in (("dot", 1), ("cosine", 0), ("Gaussian", 0)):
+        move(made, score=name)
+        assert bars.values.argmax() == largest, "by the dot product, a longer key wins"
