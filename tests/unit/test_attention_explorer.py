@@ -14,7 +14,7 @@ from course_lib.multihead import MultiHeadAttention
 from course_lib.widgets import AttentionMap, attention_explorer
 from course_lib.widgets.attention import VIEWS
 from tests.helpers.attention_explorers import WORDS, Reader, random_weights, two_layers
-from tests.helpers.explorers import box_of_word, fact, move, panels, pixels, values_of
+from tests.helpers.explorers import box_of_word, fact, move, panels, values_of
 
 # --- forms of weights ------------------------------------------------------------------------
 
@@ -98,12 +98,6 @@ def test_weights_of_every_form_are_drawn(form, request):
         assert map_.keys == (list("vwxyz") if weights.shape[-1] == 5 else map_.queries)
 
 
-def test_tokens_are_named_by_their_position_by_default():
-    region = attention_explorer(random_weights(2, 3, 4)).picture.hover[0]
-    names = [[name.strip() for name in region[side]] for side in ("rows", "columns")]
-    assert names == [["0", "1", "2"], ["0", "1", "2", "3"]]
-
-
 # --- the summary -----------------------------------------------------------------------------
 
 
@@ -123,9 +117,8 @@ def test_the_summary_equals_the_weights(layer):
         assert panels(explorer)[2]._words.words[head] == note
         assert fact(explorer, "query") == f"{row} {WORDS[row]}"
         three = np.argsort(-weights[head, row])[:3]
-        assert fact(explorer, "attends to") == ", ".join(
-            f"{key} {WORDS[key]} ({weights[head, row, key]:.2f})" for key in three
-        )
+        words = [f"{key} {WORDS[key]} ({weights[head, row, key]:.2f})" for key in three]
+        assert fact(explorer, "attends to") == ", ".join(words)
         assert fact(explorer, "brightest colour") == f"{weights.max():.2f}"
 
 
@@ -155,25 +148,12 @@ def test_the_answer_to_the_typed_text_is_said():
 # --- controls --------------------------------------------------------------------------------
 
 
-def test_each_control_changes_its_part_of_the_picture_and_nothing_else():
+def test_what_is_hidden_cannot_be_read_off():
     _, explorer = two_layers()
-    heads = panels(explorer)[2]
-    left = slice(0, round(1352 * heads.axes.get_position().x0) - 8)
-    right = slice(left.stop, None)
-
-    def changes(**value):
-        was = pixels(explorer.picture.png)
-        now = pixels(move(explorer, **value).picture.png)
-        return [(was[:, part] != now[:, part]).any() for part in (left, right)]
-
     for view, first in (("map", ["query"]), ("lines", ["query", "key"])):
         move(explorer, view=view)
         visible = [one["row_name"] for one in explorer.picture.hover]
-        assert visible == [*first, "largest", "largest"], "what is hidden cannot be read off"
-        assert changes(query=9) == [True, False]
-        assert changes(head=6) == [True, True]
-        assert changes(layer="second") == [True, True]
-        explorer.reset()
+        assert visible == [*first, "largest", "largest"]
 
 
 def test_controls_are_those_that_have_a_choice():
@@ -217,7 +197,7 @@ def test_a_text_with_other_layers_is_refused():
     assert "layer='b' is unknown; it must be one of 'a'" in explorer.picture.problem
 
 
-@pytest.mark.parametrize("count", [2, 5, 8, 16, 17])
+@pytest.mark.parametrize("count", [2, 5, 17])
 def test_a_click_on_a_thumbnail_chooses_the_head(count):
     weights = random_weights(count, 6, 7)
     explorer = attention_explorer(weights)
@@ -275,46 +255,28 @@ def test_where_each_head_has_one_query_the_rows_are_heads():
 W = torch.full((2, 3, 3), 1 / 3)
 
 
-def broken(index, value):
-    weights = W.clone()
-    weights[index] = value
-    return weights
-
-
-INVALID = {
-    "weights is a ndarray; it must be a tensor of": lambda: attention_explorer(W.numpy()),
-    "weights is a str": lambda: attention_explorer("abc"),
-    "weights is empty; was the model called inside": lambda: attention_explorer({}),
-    "layer 'a' has no weights": lambda: attention_explorer({"a": []}),
-    "weights of layer '0' has shape (3,); it must be": lambda: attention_explorer(torch.rand(3)),
-    "weights of layer '0' is empty": lambda: attention_explorer(torch.rand(2, 0, 3)),
-    "weights of layer '1' holds inf at index (0, 0, 0)": lambda: attention_explorer(
-        [W, broken((0, 0, 0), math.inf)]
-    ),
-    "weights of layer '0' holds negative numbers": lambda: attention_explorer(
-        broken((0, 1, 1), -0.1)
-    ),
-    "queries holds 2 tokens, but the weights of layer 'a' have 3": lambda: attention_explorer(
-        {"a": AttentionMap(W, "ab")}
-    ),
-    "keys holds 4 tokens, but the weights of layer '0' have 3": lambda: attention_explorer(
-        W, keys=list("abcd")
-    ),
-    "layer '0' has 1025 tokens; at most 1024": lambda: attention_explorer(torch.rand(2, 1025)),
-    "layer '0' has 65 heads; at most 64": lambda: attention_explorer(torch.rand(65, 2, 2)),
-    "example=1 must be from 0 to 0": lambda: attention_explorer(W[None], example=1),
-    "text needs weights to be a function": lambda: attention_explorer(W, text="a"),
-    "give a text to start with": lambda: attention_explorer(Reader()),
-    "answer needs a text": lambda: attention_explorer(W, answer=str.upper),
-    "head=2 must be": lambda: attention_explorer(W, head=2),
-}
+INVALID = [
+    ([W.numpy()], {}, "weights is a ndarray; it must be a tensor of"),
+    ([{}], {}, "weights is empty; was the model called inside"),
+    ([{"a": []}], {}, "layer 'a' has no weights"),
+    ([torch.rand(3)], {}, "weights of layer '0' has shape (3,); it must be"),
+    ([[W, W / 0]], {}, "weights of layer '1' holds inf at index (0, 0, 0)"),
+    ([W - 1], {}, "weights of layer '0' holds negative numbers"),
+    ([{"a": AttentionMap(W, "ab")}], {}, "queries holds 2 tokens, but the weights of layer 'a' have 3"),
+    ([torch.rand(2, 1025)], {}, "layer '0' has 1025 tokens; at most 1024"),
+    ([torch.rand(65, 2, 2)], {}, "layer '0' has 65 heads; at most 64"),
+    ([W[None]], {"example": 1}, "example=1 must be from 0 to 0"),
+    ([W], {"text": "a"}, "text needs weights to be a function"),
+    ([Reader()], {}, "give a text to start with"),
+    ([W], {"answer": str.upper}, "answer needs a text"),
+]  # fmt: skip
 
 
 @pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize("says", INVALID)
-def test_invalid_input_raises_value_error(says):
+@pytest.mark.parametrize(("given", "settings", "says"), INVALID)
+def test_invalid_input_raises_value_error(given, settings, says):
     with pytest.raises(ValueError, match=re.escape(says)):
-        INVALID[says]()
+        attention_explorer(*given, **settings)
 
 
 def test_the_largest_and_the_smallest_weights_are_accepted():

@@ -79,7 +79,7 @@ def test_a_small_map_shows_its_numbers(shape):
     assert panels(attention_explorer(random_weights(1, 37)))[0]._numbers.words == []
 
 
-@pytest.mark.parametrize("count", [1, 40, 41, 100])
+@pytest.mark.parametrize("count", [1, 40, 41])
 def test_tokens_label_rows_and_columns(count):
     queries, keys = [f"q{n}" for n in range(count)], [f"k{n}" for n in range(count + 1)]
     map_, lines = panels(attention_explorer(random_weights(count, count + 1), queries, keys))
@@ -178,7 +178,7 @@ def test_the_weights_of_the_query_are_read_off_at_the_names_of_the_keys():
 # --- all heads -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [2, 5, 16, 17, 64])
+@pytest.mark.parametrize("count", [2, 5, 16, 17])
 def test_the_framed_thumbnail_is_the_chosen_head(count):
     weights = random_weights(count, 12, 9)
     explorer = attention_explorer(weights)
