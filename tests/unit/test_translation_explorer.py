@@ -40,41 +40,6 @@ def numbers(vocabulary, tokens):
     return torch.tensor([[vocabulary.tokens.index(token) for token in tokens]])
 
 
-def weights_by_hand(model, source, target):
-    """Layer → (heads, query, key): a softmax per head and query, of what reaches the layer."""
-    model, reached, made = copy.deepcopy(model), {}, {}
-    for name, layer in model.named_modules():
-        if name.endswith("attention"):
-            layer.register_forward_pre_hook(lambda one, args: reached.update({one: args}))
-    model(source, target)
-    for name, layer in model.named_modules():
-        if layer in reached:
-            q = layer.q_proj(reached[layer][0])[0].detach().double().numpy()
-            k = layer.k_proj(reached[layer][-1])[0].detach().double().numpy()
-            made[name] = np.zeros((4, len(q), len(k)))
-            for head, row in np.ndindex(4, len(q)):
-                part = slice(16 * head, 16 * head + 16)
-                seen = row + 1 if name.endswith("self_attention") else len(k)
-                powers = np.exp(k[:seen, part] @ q[row, part] / 4)
-                made[name][head, row, :seen] = powers / powers.sum()
-    return made
-
-
-@pytest.mark.parametrize("french", ["l' oiseau voit des chapeaux", ""])
-def test_the_maps_of_a_given_french_are_softmaxes_of_the_projections(translator, french):
-    french, source = french.split(), numbers(translator.source, OTHER_WORDS)
-    target = numbers(translator.target, ["<bos>", *french])
-    made = weights_by_hand(translator.model, source, target)
-    maps = translator.maps(OTHER, french)
-    assert len(maps) == len(made) == 6
-    for label, (weights, queries, keys) in maps.items():
-        stack, number, kind = re.match(r"(encoder|decoder) (\d): (self|cross)$", label).groups()
-        layer = "attention" if stack == "encoder" else f"{kind}_attention"
-        assert np.abs(weights.numpy() - made[f"{stack}.{int(number) - 1}.{layer}"]).max() < 1e-5
-        read = ["<bos>", *french] if layer == "self_attention" else OTHER_WORDS
-        assert (queries, keys) == ([*french, "<eos>"] if kind == "cross" else read, read)
-
-
 @pytest.mark.parametrize(("t", "seed", "most"), [(2.0, 0, 24), (3.0, 5, 3)])
 def test_words_are_sampled_from_the_softmax_of_the_logits_over_t(translator, t, seed, most):
     model = copy.deepcopy(translator.model).train()  # sampling leaves dropout out all the same
