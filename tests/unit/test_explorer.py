@@ -198,7 +198,8 @@ def test_the_last_position_of_every_slider_differs_from_the_one_before(name, wit
             kinds = (*SLIDERS, ipywidgets.SelectionSlider)
             if isinstance(slider, kinds) and not slider.disabled:
                 seen = [shown(move(made, **{control: one})) for one in last_two(slider)]
-                assert seen[0] != seen[1], f"{control} does nothing at its end"
+                nothing = name == "generation" and control == "length"  # before there is a text
+                assert (seen[0] != seen[1]) is not nothing, f"{control} does nothing at its end"
 
 
 @pytest.mark.parametrize(
@@ -220,16 +221,14 @@ def test_the_last_position_of_every_slider_differs_from_the_one_before(name, wit
 )
 def test_a_text_that_cannot_be_shown_is_said_and_the_picture_stays(name, text, says):
     made = EXPLORERS[name][0]()
-    box, other = list(made.controls)[0], list(made.controls)[-1]
+    box = next(iter(made.controls))
     *before, _ = shown(made)
     move(made, **{box: text})
     assert says in made.picture.problem and "cannot be drawn" in made._problem.value
     assert [*shown(made)][:-1] == before
     made.refresh()
     assert made.picture.problem and made.picture.png == before[1]
-    start = made._start[other]
     made.reset()
-    assert made.controls[other].value == start
     assert [*shown(made)] == [*before, ""] and not made.picture.problem
 
 
