@@ -238,20 +238,6 @@ def test_the_tree_is_that_of_a_search_by_hand(beam_size, penalty, monkeypatch):
         assert np.isfinite(values_of(panel.hover())).sum() == len(seen["words"])
 
 
-def test_the_length_penalty_decides_between_short_and_long():
-    table = {
-        (): {"a": 0.5, "b": 0.5},
-        ("b",): {"c": 0.9, "x": 0.1},
-        ("b", "c"): {"d": 0.9, "y": 0.1},
-    }
-    explorer = beam_explorer(table, beam_size=2, length_penalty=0.0)
-    for penalty, line in (
-        (0.0, "'a <eos>' (0.500), log-probability -0.693, score -0.693"),
-        (1.0, "'b c d <eos>' (0.405), log-probability -0.904, score -0.226"),
-    ):
-        assert fact(move(explorer, length_penalty=penalty), "best complete hypothesis") == line
-
-
 @pytest.mark.parametrize("beam_size", range(1, 6))
 def test_equally_probable_prefixes_keep_their_own_children(beam_size):
     even = {(word,): {f"{word}{n}": 0.5 for n in (1, 2)} for word in "abcd"}
@@ -316,19 +302,12 @@ def test_the_step_does_not_search_anew_and_a_trained_model_does(monkeypatch):
 
 # --- BLEU ------------------------------------------------------------------------------------
 
-PAPINENI = (
-    "It is a guide to action which ensures that the military always obeys the commands of the party",
-    "It is a guide to action that ensures that the military will forever heed Party commands | "
-    "It is the guiding principle which guarantees the military forces always being under the command "
-    "of the Party | It is the practical guide for the army always to heed the directions of the party",
-)
 SENTENCES = (
     ("the the the cat sat on the mat", "the cat is sitting on the mat"),
     ("the the the the the the the", "the cat is on the mat | there is a cat on the mat"),
     ("of the", "of the people by the people"),
     ("a b a b a b", "a b a b c | b a b a"),
     ("a b c d", "a b c | a b c d e"),
-    PAPINENI,
 )
 
 

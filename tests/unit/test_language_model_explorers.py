@@ -11,11 +11,10 @@ import torch
 
 from course_lib.decoding import stream, temperature, top_k, top_p
 from course_lib.inspection import record_attention
-from course_lib.interpretability import induction_score, logit_lens
+from course_lib.interpretability import logit_lens
 from course_lib.widgets import generation_explorer, heads_explorer, logit_lens_explorer
-from course_lib.widgets.heads import induction
 from course_lib.widgets.token_names import token_name, token_names
-from tests.helpers.explorers import box_of_word, fact, move, panels
+from tests.helpers.explorers import fact, move, panels
 from tests.helpers.tiny_language_model import HEADS, LAYERS, tiny_language_model
 
 TEXT, LONGER = "once upon a time", "a cat. the cat. a cat"
@@ -80,19 +79,6 @@ def test_the_colour_of_a_token_is_the_stronger_the_less_probable_the_model_found
     assert [int(one) for _, one, _ in shown] == pytest.approx(
         [5 * min(-math.log2(one), 10) for one in p], abs=0.6
     )
-
-
-def test_the_longest_names_and_numbers_of_the_bars_fit(pair):
-    class Long(type(pair[1])):
-        def decode(self, ids):
-            return " responsibilities"[: 17 * len(list(ids))]
-
-    explorer = generation_explorer(pair[0], Long(), TEXT, temperature=0.05)
-    (bars,) = panels(explorer)
-    assert bars.values[0] > 0.9 and bars._words.words[1] == "␣responsibilit…"
-    axes, count = bars.axes, len(bars._words.words)
-    boxes = [box_of_word(bars._words, number, axes.figure) for number in range(count)]
-    assert min(left for left, *_ in boxes) > 0 and max(right for *_, right, _ in boxes) < 1
 
 
 def test_a_character_of_several_tokens_appears_when_it_is_whole(pair):
@@ -259,7 +245,7 @@ def test_every_score_and_map_is_that_of_explicit_loops(pair, text):
     maps = [one[-1][0].double().numpy() for one in maps.values()]
     explorer = heads_explorer(model, tokenizer, text)
     scores, map_ = panels(explorer)
-    for name in explorer.controls["score"].options:
+    for name in ("previous token", "first token", "induction", "entropy", "distance"):
         move(explorer, score=name)
         wanted = [[loops(head, ids)[name] for head in layer] for layer in maps]
         if wanted[0][0] is None:
@@ -277,12 +263,6 @@ def test_every_score_and_map_is_that_of_explicit_loops(pair, text):
         assert fact(explorer, "layer").startswith(f"{layer}, head {head}: previous token")
 
 
-def test_induction_of_repeated_tokens_is_the_induction_score():
-    weights = torch.rand(2, 3, 14, 14)
-    tokens = torch.randperm(7).repeat(2)
-    assert torch.allclose(induction(weights, tokens), induction_score(weights, 7))
-
-
 def test_a_click_on_a_cell_chooses_layer_and_head_and_on_a_row_the_query(pair):
     explorer = heads_explorer(*pair, LONGER, layer=2, head=1)
     scores, map_ = explorer.picture.hover
@@ -292,19 +272,13 @@ def test_a_click_on_a_cell_chooses_layer_and_head_and_on_a_row_the_query(pair):
 
 def test_only_another_text_calls_the_model(pair):
     model, tokenizer = pair
-    calls = []
-    hook = model.register_forward_hook(lambda *_: calls.append(1))
-    try:
-        heads, lens = (make(model, tokenizer, TEXT) for make in FACTORIES[1:])
-        assert len(calls) == 2
-        move(heads, layer=2, head=1, score="entropy", query=3)
-        move(lens, position=2)
-        assert len(calls) == 2
-        move(heads, text=LONGER)
-        move(lens, text=LONGER)
-        assert len(calls) == 4
-    finally:
-        hook.remove()
+    heads, lens = (make(model, tokenizer, TEXT) for make in FACTORIES[1:])
+    calls, hook = [], model.register_forward_hook(lambda *_: calls.append(1))
+    move(heads, layer=2, head=1, score="entropy", query=3), move(lens, position=2)
+    assert not calls
+    move(heads, text=LONGER), move(lens, text=LONGER)
+    hook.remove()
+    assert len(calls) == 2
 
 
 # --- logit lens ------------------------------------------------------------------------------
@@ -338,10 +312,11 @@ def test_the_table_and_the_course_are_those_of_logit_lens(pair, text):
 
 def test_a_click_in_a_later_page_of_a_long_text_chooses_that_position(pair):
     explorer = logit_lens_explorer(*pair, (TEXT + " there was a cat")[:21], position=14)
-    table, _ = explorer.picture.hover
+    table, course = explorer.picture.hover
     assert table["chooses"] == [None, "position"]
     assert table["first"] == [0, 14] and table["at"] == [0, 0]
     assert table["shape"] == [LAYERS + 1, 7], "three pages of 7, and not a last one of 1"
+    assert [one["texts"] for one in (table, course)] == [one.texts for one in panels(explorer)]
 
 
 def test_ranks_are_those_of_logits_where_probabilities_are_0(pair):
@@ -356,14 +331,6 @@ def test_ranks_are_those_of_logits_where_probabilities_are_0(pair):
     assert (course.values[0] == 0).sum() > 1
     wanted = z.argsort(descending=True).argsort()[:, z[-1].topk(5).indices] + 1
     assert course.texts == [[str(rank) for rank in line] for line in wanted.tolist()]
-
-
-def test_the_whole_token_and_the_rank_are_read_off_under_the_pointer(pair):
-    explorer = logit_lens_explorer(*pair, TEXT)
-    table, course = explorer.picture.hover
-    assert (table["text"], course["text"]) == ("token", "rank")
-    for region, panel in zip((table, course), panels(explorer), strict=True):
-        assert region["texts"] == panel.texts
 
 
 # --- names of tokens -------------------------------------------------------------------------

@@ -57,22 +57,3 @@ def test_the_recorded_surface_is_the_default_and_a_budget_beyond_it_is_extrapola
     assert 1e14 > max(point.flops for point in recorded_points())
     assert "extrapolated" in fact(move(explorer, flops=1e14), "budget")
     assert "extrapolated" not in fact(scaling_explorer(SURFACE, flops=1e14), "budget")
-
-
-def test_a_point_outside_a_panel_is_pinned_to_its_edge_with_an_arrow():
-    explorer = scaling_explorer(flops=1e9, relative_size=16.0)  # the recorded surface
-    for panel in panels(explorer):
-        up, *others = panel._beyond
-        assert len(panel._marker.get_xdata()) == 0 and not any(
-            len(one.get_xdata()) for one in others
-        )
-        (across,), (height,) = up.get_data()
-        assert 0 < across < 1 and 0.9 < height < 1
-        assert panel._heights.words == [f"{panel.data()['height'].item():.2g}"]
-        assert panel.data()["height"] > panel.axes.get_ylim()[1]
-    frontier = panels(explorer)[1]
-    assert frontier.data()["marker at"] == pytest.approx(1e9)
-    move(explorer, relative_size=1.0)
-    for panel in panels(explorer):
-        assert len(panel._marker.get_xdata()) == 1 and panel._heights.words == []
-        assert not any(len(one.get_xdata()) for one in panel._beyond)
