@@ -333,7 +333,7 @@ def test_bleu_is_drawn_as_the_library_and_a_count_by_hand_have_it(candidate, ref
             assert mine[start] == theirs[row - 1][there] and top.kinds[start] == "counted"
         counts = [[one.count(run) for run in mine] for one in (mine, *theirs)]
         np.testing.assert_array_equal(
-            top.counts[:, : len(mine)], np.reshape(counts, (-1, len(mine)))
+            top.counts[:, : len(mine)], np.reshape(counts, (len(references) + 1, len(mine)))
         )
         assert np.isnan(top.counts[:, len(mine) :]).all()
         assert bars.values[n - 1] == pytest.approx(counted / max(len(mine), 1))
