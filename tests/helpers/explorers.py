@@ -67,23 +67,34 @@ def box_of_word(words, number, figure_):
     return [left, 1 - high, right, 1 - low]
 
 
-def moved_at_random(moved, redrawn, positions, draw, turns):
+def positions(control):
+    """All values of a slider or a menu."""
+    if hasattr(control, "options"):
+        return list(control._options_values)
+    count = round((control.max - control.min) / control.step)
+    values = [round(control.min + n * control.step, 10) for n in range(count + 1)]
+    return [control.base**value for value in values] if hasattr(control, "base") else values
+
+
+def moved_at_random(moved, redrawn, texts, draw, turns):
     """Move one control after the other; each picture must be that of a full drawing, pixel by pixel.
 
     Args:
         moved, redrawn: two explorers in the same state; `moved` is moved.
-        positions: control → its values.
+        texts: text box → what is typed.
         draw: a `random.Random`.
         turns: how many moves; the controls take turns.
 
     Returns:
         The set of the pictures.
     """
-    full, pictures, names = redrawn.picture.figure, set(), list(positions)
+    full, pictures, names = redrawn.picture.figure, set(), list(moved.controls)
     for turn in range(turns):
         control = names[turn % len(names)]
-        others = [one for one in positions[control] if one != moved.controls[control].value]
-        move(moved, **{control: draw.choice(others)})
+        widget = moved.controls[control]
+        values = texts[control] if type(widget).__name__ == "Text" else positions(widget)
+        others = [one for one in values if one != widget.value]
+        move(moved, **{control: draw.choice(others or values)})
         if turn == 5:
             moved.picture.figure.svg()  # saved in between
         redrawn._update(**moved._fixed, **moved._values())
