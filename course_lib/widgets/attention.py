@@ -88,9 +88,7 @@ def attention_explorer(
         panels.append(HeadsPanel(right, most, title=title_, chooses="head"))
 
     def update(query: int, view: str, layer: str, head: int, text: str | None) -> dict[str, str]:
-        layers = read(text)
-        require_one_of(layers, layer=layer)
-        shown = layers[layer]
+        shown = read(text)[layer]
         head, row = min(head, len(shown.weights) - 1), min(query, len(shown.queries) - 1)
         brightest = max(shown.weights.max().item(), 1e-6)
         measures = measured(text, layer)
@@ -124,7 +122,9 @@ def attention_explorer(
         )
 
     def limits(text: str | None, layer: str, **_) -> dict[str, int]:
-        heads, queries, _ = read(text)[layer].weights.shape
+        layers = read(text)
+        require_one_of(layers, layer=layer)  # another text may have others
+        heads, queries, _ = layers[layer].weights.shape
         return {"head": heads - 1, "query": queries - 1}
 
     controls = {
