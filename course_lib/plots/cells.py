@@ -43,10 +43,11 @@ class Cells(AxesImage):
         self._levels = _levels(shares)
 
     def luminance(self, shares: np.ndarray) -> np.ndarray:
-        """Return how light these numbers are drawn, from 0 to 1."""
-        levels = _levels(shares)
-        colours = self._colours[levels].view(np.uint8).reshape(*levels.shape, 4)
-        return colours[..., :3] @ (0.299 / 255, 0.587 / 255, 0.114 / 255)
+        """Return the relative luminance of these numbers as drawn, from 0 to 1 (WCAG 2)."""
+        colours = self._colours[_levels(shares)].view(np.uint8).reshape(*shares.shape, 4)
+        levels = colours[..., :3] / 255
+        linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
+        return linear @ (0.2126, 0.7152, 0.0722)
 
     def make_image(self, renderer, magnification=1.0, unsampled=False):
         """Return what matplotlib needs: pixels from the bottom up, and their position."""

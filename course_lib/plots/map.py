@@ -24,9 +24,9 @@ SIGNED = LinearSegmentedColormap.from_list(
 _SIZE = 9  # points of the texts in cells
 _MOST_PIXELS = 360
 _MOST_SENT = 4096  # numbers that are sent to the browser again when only the frame moves
-_FEW_CELLS = 36  # up to so many cells have their number printed
+_FEW_CELLS, _FEW_COLUMNS = 36, 12  # up to so many, cells have their number printed
 _TICKS = 6  # named, of rows or columns that are only counted
-_DARK = 0.55  # luminance below which white is easier to read than black
+_DARK = 0.179  # relative luminance below which white has more contrast than black
 
 
 class MapPanel(Panel):
@@ -115,7 +115,8 @@ class MapPanel(Panel):
         values = np.asarray(values, dtype=float)
         self.cell, self.first = cell, first
         self._move_frame(*(cell or (None, None)), *values.shape)
-        if texts is None and self._row_name and values.size <= _FEW_CELLS:
+        few = values.size <= _FEW_CELLS and values.shape[1] <= _FEW_COLUMNS
+        if texts is None and self._row_name and few:
             texts = [["" if np.isnan(one) else f"{one:.2f}" for one in line] for line in values]
         now = list(rows or []), list(columns or []), [list(line) for line in texts or []], largest
         if np.array_equal(values, self.values, equal_nan=True) and now == self._now:

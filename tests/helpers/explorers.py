@@ -100,6 +100,6 @@ def moved_at_random(moved, redrawn, texts, draw, turns):
         redrawn._update(**moved._fixed, **moved._values())
         full.redraw_background()
         drawn = np.asarray(full._pixels()) / 255
-        assert np.array_equal(pixels(moved.picture.png), drawn[..., :3]), (turn, control)
+        assert np.array_equal(pixels(moved.picture.figure.png()), drawn[..., :3]), (turn, control)
         pictures.add(moved.picture.png)
     return pictures

@@ -89,13 +89,13 @@ def test_weights_of_every_form_are_drawn(form, request):
         move(explorer, **({"layer": name} if len(wanted) > 1 else {}))
         for head in range(len(weights)):
             move(explorer, **({"head": head} if "head" in explorer.controls else {}))
-            assert np.array_equal(map_.weights, weights[head])
+            assert np.array_equal(map_.values, weights[head])
             assert np.array_equal(values_of(explorer.picture.hover[0]), weights[head])
             assert fact(explorer, "head") == f"{head} of {len(weights)}"
         for panel in thumbnails:
             assert np.array_equal(panel.weights, weights)
-        assert map_.queries == (list("abcdefghijkl") if form == "a map" else WORDS)
-        assert map_.keys == (list("vwxyz") if weights.shape[-1] == 5 else map_.queries)
+        assert map_.rows == (list("abcdefghijkl") if form == "a map" else WORDS)
+        assert map_.columns == (list("vwxyz") if weights.shape[-1] == 5 else map_.rows)
 
 
 # --- the summary -----------------------------------------------------------------------------
@@ -184,9 +184,9 @@ def test_a_typed_text_is_read_once():
     move(explorer, query=2, head=1, view="lines", text="one three a")
     move(explorer, head=0, view="map", layer="second")
     assert reader.asked == ["a bb ccc dddd eeeee", "one three a"]
-    assert panels(explorer)[0].queries == ["one", "three", "a"]
+    assert panels(explorer)[0].rows == ["one", "three", "a"]
     weights = reader("one three a")["second"].weights
-    assert np.array_equal(panels(explorer)[0].weights, weights[0])
+    assert np.array_equal(panels(explorer)[0].values, weights[0])
 
 
 def test_a_text_with_other_layers_is_refused():
@@ -227,7 +227,7 @@ def test_a_click_on_a_row_chooses_the_query(view):
     assert region["chooses"] == ["query", None] and region["shape"][0] == 5
     assert region["at"][0] == 3, "arrow keys begin there"
     panel = panels(explorer)[VIEWS.index(view)]
-    names = panel._rows if view == "map" else panel._left
+    names = panel._row_names if view == "map" else panel._left
     left, top, right, bottom = region["box"]
     for row in range(5):
         y = top + (row + 0.5) / 5 * (bottom - top)

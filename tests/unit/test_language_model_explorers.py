@@ -258,7 +258,7 @@ def test_every_score_and_map_is_that_of_explicit_loops(pair, text):
             assert f"(layer {largest[0]}, head {largest[1]})" in fact(explorer, "score")
     for layer, head in ((0, 0), (3, 1), (1, 2)):
         move(explorer, layer=layer, head=head)
-        assert np.allclose(map_.weights, maps[layer][head], atol=1e-6)
+        assert np.allclose(map_.values, maps[layer][head], atol=1e-6)
         assert scores.cell == (layer, head)
         assert fact(explorer, "layer").startswith(f"{layer}, head {head}: previous token")
 

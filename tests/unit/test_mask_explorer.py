@@ -34,10 +34,9 @@ def masks():
 def written_in(panel):
     """What is written in each cell of a table; None where nothing is."""
     cells = np.full(panel.values.shape, None)
-    places = panel._words.get_offsets().astype(int)
+    places = np.floor(panel._words.get_offsets() * cells.shape[::-1]).astype(int)
     for word, (column, row) in zip(panel._words.words, places, strict=True):
-        assert cells[row, column] is None
-        cells[row, column] = word
+        cells[row, column] = word or None
     return cells
 
 
@@ -89,7 +88,7 @@ def test_conventions_and_weights(masks, kind, length, queries):
     # the colours: orange where it may attend, blue where not, white where there is no query
     for number, wanted in ((1, np.where(allowed[..., None], ORANGE, BLUE)), (2, VIRIDIS(weights)[..., :3])):  # fmt: skip
         box = masks.picture.hover[number]["box"]
-        colours = cells_of(masks.picture.png, box, (5, 5), (0.12, 0.12))
+        colours = cells_of(masks.picture.figure.png(), box, (5, 5), (0.12, 0.12))
         assert np.abs(colours[-queries:] - wanted).max() < 0.02
         assert (colours[: 5 - queries] == 1).all()
 
@@ -97,7 +96,7 @@ def test_conventions_and_weights(masks, kind, length, queries):
 def test_scores_are_orange_above_zero_and_blue_below():
     explorer = mask_explorer(seed=3)
     scores = torch.randn(5, 5, generator=torch.Generator().manual_seed(3)).numpy()
-    png, region = explorer.picture.png, explorer.picture.hover[0]
+    png, region = explorer.picture.figure.png(), explorer.picture.hover[0]
     colours = cells_of(png, region["box"], (5, 5), (0.12, 0.12))
     full = np.where(scores[..., None] > 0, ORANGE, BLUE)
     share = np.clip(np.abs(scores) / 3, 0, 1)[..., None]

@@ -8,15 +8,14 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
 from course_lib.plots import (
-    AlignmentPanel,
-    CellMapPanel,
     HistogramPanel,
     LinesPanel,
-    TokenMapPanel,
+    MapPanel,
     VectorsPanel,
     figure,
 )
 from course_lib.plots.cells import Cells
+from course_lib.plots.map import attention_map
 from course_lib.plots.words import Words, width
 from tests.helpers.explorers import VIRIDIS, cells_of, pixels
 
@@ -105,7 +104,7 @@ def test_words_stand_where_texts_of_matplotlib_do():
 
 def test_texts_in_cells_are_cut_to_their_width_and_can_be_read():
     drawn, axes = figure(4, 2)
-    panel = CellMapPanel(axes)
+    panel = MapPanel(axes)
     drawn.draw_without_rendering()
     wide = "a long token indeed"
     values = np.linspace(0, 1, 12).reshape(2, 6)
@@ -127,11 +126,11 @@ def test_texts_in_cells_are_cut_to_their_width_and_can_be_read():
 
 def test_cells_without_a_value_are_white_and_rows_and_columns_may_change():
     _, axes = figure()
-    panel = CellMapPanel(axes)
+    panel = MapPanel(axes)
     panel.update([[0.5, np.nan], [1.0, 0.25], [0, 0]], "abc", "de", cell=(1, None))
     assert panel._image._levels.tolist() == [[128, 256], [255, 64], [0, 0]]
     assert panel._frame.get_bbox().bounds == pytest.approx((0, 1 / 3, 1, 1 / 3))
-    assert panel.data()["framed"] == [1]
+    assert panel.data()["row"] == [1]
     panel.update([[1.0, 1.0, 4.0]], "a", "def", largest=4.0)
     assert panel._image._levels.tolist() == [[64, 64, 255]]
     assert not panel._frame.get_visible()
@@ -145,14 +144,14 @@ def test_a_histogram_counts_and_leaves_out_what_lies_outside():
     assert panel._bars.get_data()[0].tolist() == [0.25, 0.5]
 
 
-def test_an_alignment_names_spaces_and_the_end():
+def test_a_signed_map_is_white_at_zero_and_names_a_few_of_many_rows():
     _, axes = figure()
-    panel = AlignmentPanel(axes, 5, 4)
-    panel.update(np.eye(2, 3), ["a", " ", "b"], ["a", "<eos>"], row=1)
-    assert panel._columns.words == ["a", "␣", "b"]
-    assert panel._rows.words == ["a", "∎"]
-    assert panel._frame.get_y() == 0.5
-    assert [segment[:, 0].mean() for segment in panel._attended.get_segments()] == [1.0]
+    panel = MapPanel(axes, scale="signed")
+    panel.update(np.linspace(-2, 2, 303).reshape(101, 3), largest=2.0)
+    assert panel._image._levels.ravel()[[0, 151, 302]].tolist() == [0, 128, 255]
+    assert panel._row_names.words == ["0", "20", "40", "60", "80", "100"]
+    assert panel._column_names.words == ["0", "1", "2"]
+    assert panel.hover()["rows"] == [str(n) for n in range(101)]
 
 
 def test_a_logarithmic_axis_with_few_points_names_each():
@@ -211,17 +210,19 @@ def test_a_logarithmic_axis_has_no_zeros_to_count(limits, said):
 
 
 def test_words_below_a_map_stand_upright_and_single_letters_do_not():
-    panel = TokenMapPanel(figure(3, 3)[1])
-    panel.update([[0.5, 0.3, 0.2]], ["x"], ["cat", ".", "a"], row=None, brightest=1.0)
+    panel = attention_map(figure(3, 3)[1], title="")
+    panel.update([[0.5, 0.3, 0.2]], ["x"], ["cat", ".", "a"])
 
     def shapes():
-        outlines = [path.get_extents() for path in panel._columns.get_paths()]
+        outlines = [path.get_extents() for path in panel._column_names.get_paths()]
         return dict(
-            zip(panel._columns.words, [one.height / one.width for one in outlines], strict=True)
+            zip(
+                panel._column_names.words, [one.height / one.width for one in outlines], strict=True
+            )
         )
 
     upright = TextPath((0, 0), "a", prop=FontProperties(family="DejaVu Sans")).get_extents()
     assert shapes()["cat"] > 2  # reads upwards
     assert shapes()["a"] == pytest.approx(upright.height / upright.width, rel=1e-3)
-    panel.update([[0.7, 0.3]], ["x"], ["a", "cat"], row=None, brightest=1.0)
+    panel.update([[0.7, 0.3]], ["x"], ["a", "cat"])
     assert shapes()["cat"] > 2 and 0.8 < shapes()["a"] < 1.5

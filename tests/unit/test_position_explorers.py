@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.plots.grid import SIGNED
+from course_lib.plots.map import SIGNED
 from course_lib.plots.style import COLOURS
 from course_lib.positions import alibi_bias
 from course_lib.widgets import bias_explorer, rotary_explorer, sinusoid_explorer
@@ -16,7 +16,7 @@ from tests.helpers.explorers import fact, move, panels, pixels, values_of
 
 def at(explorer, axes, x, y):
     """The colours of the picture at places in the data of an Axes."""
-    image = pixels(explorer.picture.png)
+    image = pixels(explorer.picture.figure.png())
     across, up = axes.transData.transform(np.stack([x, y], axis=-1)).T
     return image[np.floor(image.shape[0] - up).astype(int), np.floor(across).astype(int)]
 
@@ -93,9 +93,9 @@ def test_a_position_beyond_the_table_is_its_last_row_until_the_table_is_longer()
     assert fact(explorer, "position") == "300", "the slider has kept its place"
 
 
-def test_a_line_marks_the_row():
+def test_a_frame_marks_the_row():
     explorer = sinusoid_explorer(length=16, d_model=8, base=10, position=5)
-    line = at(explorer, panels(explorer)[0].axes, np.linspace(0.05, 0.95, 9), np.full(9, 5.5 / 16))
+    line = at(explorer, panels(explorer)[0].axes, np.linspace(0.05, 0.95, 9), np.full(9, 5 / 16))
     np.testing.assert_allclose(line, np.tile(colour("ink"), (9, 1)), atol=0.25)
 
 

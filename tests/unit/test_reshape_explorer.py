@@ -106,4 +106,4 @@ def test_heads_keep_their_colour_in_the_picture(reshape):
     for number, place in enumerate(where("split and merge", 4, 2)):
         x, y = to_figure.transform(panels(reshape)[0].axes.transData.transform(place - 0.36))
         wanted = matplotlib.colors.to_rgb(COLOURS[COLOUR_NAMES[number % 8 // 2]])
-        assert np.abs(at(reshape.picture.png, x, 1 - y) - wanted).max() < 0.02
+        assert np.abs(at(reshape.picture.figure.png(), x, 1 - y) - wanted).max() < 0.02

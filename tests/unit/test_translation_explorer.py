@@ -133,7 +133,7 @@ def test_a_word_is_chosen_in_the_sentence_and_in_the_map_and_its_source_is_lit(t
         assert map_.data()["row"] == pair.data()["word"] == [word]
         left, top, right, bottom = explorer.picture.hover[1 + word]["box"]
         across, down = np.meshgrid(np.linspace(left, right, 99), np.linspace(top, bottom, 99))
-        inside = at(explorer.picture.png, across, down)
+        inside = at(explorer.picture.figure.png(), across, down)
         assert (np.abs(inside - ORANGE).max(-1) < 0.05).any(), queries[word]
 
 
@@ -153,9 +153,9 @@ def test_the_written_words_are_the_translation_and_stay_in_the_picture(translato
 def test_the_brightest_colour_is_a_weight_of_one():
     torch.manual_seed(0)
     explorer = translation_explorer(untrained_phrase_translator(), TEXT, word=2)
-    weights = panels(explorer)[0].weights
+    weights = panels(explorer)[0].values
     box = explorer.picture.hover[0]["box"]
-    drawn = cells_of(explorer.picture.png, box, weights.shape, (0.2, 0.3))
+    drawn = cells_of(explorer.picture.figure.png(), box, weights.shape, (0.2, 0.3))
     assert np.allclose(drawn, VIRIDIS(weights**0.5)[..., :3], atol=0.02) and weights.max() < 0.8
 
 
