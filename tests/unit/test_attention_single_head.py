@@ -27,14 +27,19 @@ def sequences(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_single_head_attention_equals_pytorch(ledger, dtype, make, d_head, masked):
     layer, inputs, (given, parts) = make(D_MODEL, d_head).to(dtype), sequences(dtype), LAYERS[make]
-    x, p = in_float64(*inputs), dict(zip(layer.state_dict(), in_float64(*layer.parameters())))  # fmt: skip  # noqa: B905
-    q, k, v = (x[part] @ p[f"{name}_proj.weight"].T + p[f"{name}_proj.bias"] for name, part in zip("qkv", parts, strict=True))  # fmt: skip
+    x = in_float64(*inputs)
+    p = dict(zip(layer.state_dict(), in_float64(*layer.parameters()), strict=True))
+    q, k, v = (
+        x[part] @ p[f"{name}_proj.weight"].T + p[f"{name}_proj.bias"]
+        for name, part in zip("qkv", parts, strict=True)
+    )
     mask = random_mask(BATCH, q.shape[1], k.shape[1]) if masked else None
     ours = layer(*(inputs[i] for i in given), mask)
     identity = torch.eye(k.shape[1], dtype=torch.float64).expand(BATCH, -1, -1)  # for the weights
     output, weights = (F.scaled_dot_product_attention(q, k, each, mask) for each in (v, identity))
     leaves = [*(inputs[i] for i in given), *layer.parameters()]
-    check(ledger, ours.output, leaves, output, [*(x[i] for i in given), *p.values()], ROUNDING[dtype])  # fmt: skip
+    oracles = [*(x[i] for i in given), *p.values()]
+    check(ledger, ours.output, leaves, output, oracles, ROUNDING[dtype])
     ledger.compare(ours.weights, weights, within=ROUNDING[dtype])
 
 

@@ -15,7 +15,7 @@ QUERIES, KEYS, SIZE = 4, 7, 6
 
 
 @pytest.mark.parametrize("need_weights", [True, False])
-@pytest.mark.parametrize("queries, keys", [(KEYS, KEYS), (QUERIES, KEYS), (1, KEYS)])
+@pytest.mark.parametrize("queries, keys", [(KEYS, KEYS), (QUERIES, KEYS), (2, 2), (1, KEYS)])
 def test_is_causal_equals_the_causal_mask(queries, keys, need_weights):
     q, k, v = (torch.randn(2, 3, n, SIZE).double() for n in (queries, keys, keys))
     bias = torch.randn(queries, keys).double()

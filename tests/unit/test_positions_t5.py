@@ -92,3 +92,5 @@ def test_t5_relative_bias_parameters():
     positions = T5RelativeBias(300, num_buckets=12, max_distance=7)
     assert learned(positions) == {"table": (12, 300)}
     assert positions.table.std().item() == pytest.approx(0.02, rel=0.05)
+    query = torch.zeros(1, 300, 4, D_HEAD, dtype=torch.bfloat16)
+    assert positions.bias(query, 9).dtype == torch.bfloat16

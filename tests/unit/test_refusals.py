@@ -134,7 +134,7 @@ REFUSED = {
     "another activation": (lambda: FeedForward(12, 7, activation="swish"), r"activation='swish' is unknown"),
     "no layers": (lambda: model(encoder_layers=0), r"encoder_layers=0 is below 1"),
     "a padding token that is none": (lambda: model(pad_id=9), r"pad_id=9 must be 0 or more, and below target_vocabulary=9"),
-    "a source token of a larger vocabulary": (lambda: model(source_vocabulary=5)(torch.tensor([[7]]), torch.tensor([[1]])), r"tokens holds 7; the vocabulary has 5 tokens, 0 to 4"),
+    "a source token of a larger vocabulary": (lambda: model(source_vocabulary=5)(torch.tensor([[5]]), torch.tensor([[1]])), r"tokens holds 5; the vocabulary has 5 tokens, 0 to 4"),
     "tokens with an axis more": (lambda: model(DecoderOnly)(torch.tensor([[[3], [4]]])), r"tokens has shape \(1, 2, 1\); it must be \(batch, length\)"),
     "a negative token": (lambda: model(DecoderOnly)(torch.tensor([[-1]])), r"tokens holds -1"),
     "a prompt that ends in padding": (lambda: model(DecoderOnly).prefill(torch.tensor([[3, 4], [5, 0]])), r"source\[1\] ends in padding \(pad_id=0\), .*pad on the left"),
