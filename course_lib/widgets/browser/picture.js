@@ -110,20 +110,21 @@ const render = ({ model, el }) => {
   const sign = make("div", "course-picture-working", stage);
   Object.assign(sign, { ariaLive: "polite", hidden: true });
   const pointAgain = makePointer(stage, strips, model);
-  if (words.help) make("p", "course-picture-help", frame).textContent = words.help;
   const bar = make("div", "course-picture-bar", frame);
   const addButton = (text, onclick) => {
     const button = make("button", "course-picture-button", bar);
     return Object.assign(button, { type: "button", textContent: text, onclick });
   };
 
+  for (const side of ["width", "height"]) frame.style.setProperty(`--course-${side}`, `${model.get(side)}px`); // at first
   const refit = () => fit(frame, strips, model.get("width"), model.get("height"));
   const undo = []; // what to do when the picture goes
   const buttons = model.get("live") ? { play: addButton("") , compare: addButton(""), code: addButton("") } : null;
   for (const wanted of ["png", "svg"]) addButton(words[wanted], () => model.send({ wanted }));
+  make("p", "course-picture-help course-picture-hint", bar).textContent = words.help;
   if (buttons) {
     undo.push(makeCode(make("code", "course-picture-code", frame), model, buttons.code, words));
-    makeCompare(row, strips[0].image, model, buttons.compare, words, make, refit);
+    makeCompare(row, stage, strips[0].image, model, buttons.compare, words, make, refit);
   }
 
   // Pictures that move are drawn with few pixels; on a dense screen the last one is drawn again once it rests.
