@@ -321,8 +321,10 @@ def explorer_in_the_browser() -> None:
             for cell in cells:
                 screen.run(cell)
             explorer = Explorer(screen.page, title)
+            seconds = in_browser(explorer, slider, *steps)
             print(
-                f"browser, {notebook[:2]}, {slider:9}     {percentiles(in_browser(explorer, slider, *steps))}"
+                f"browser, {notebook[:2]}, {slider:9}     {percentiles(seconds)}, dragged "
+                f"{while_dragged(explorer, slider):.0f} pictures/s"
             )
 
 
@@ -399,6 +401,27 @@ def in_browser(explorer: Explorer, slider: str, steps: int = 7) -> list[float]:
         page.wait_for_timeout(60)
     return [milliseconds / 1000 for milliseconds in page.evaluate("() => window.delays")]
 
+
+def while_dragged(explorer: Explorer, slider: str, seconds: float = 4.0) -> float:
+    """Pictures a second, while a hand drags a slider from one end to the other and back."""
+    handle, page = explorer._handle(slider), explorer.page
+    track = handle.locator("xpath=ancestor::*[contains(@class, 'noUi-base')]").bounding_box()
+    x, y = track["x"] + track["width"] / 2, track["y"] + track["height"] / 2
+    page.evaluate(COUNT, explorer.image.element_handle())
+    handle.hover()
+    page.mouse.down()
+    started = time.perf_counter()
+    while (past := time.perf_counter() - started) < seconds:
+        page.mouse.move(x - 0.48 * track["width"] * np.cos(np.pi * past), y)
+        page.wait_for_timeout(10)
+    page.mouse.up()
+    return page.evaluate("() => window.pictures") / seconds
+
+
+COUNT = """(image) => {
+    window.pictures = 0;
+    new MutationObserver(() => window.pictures++).observe(image, { attributeFilter: ['src'] });
+}"""
 
 # From the key event to the first animation frame with another picture loaded.
 WATCH = """(image) => {
