@@ -40,7 +40,13 @@ class Cells(AxesImage):
         """Show other numbers, shape (rows, columns)."""
         shares = np.asarray(shares, dtype=float)
         self.set_data(shares)
-        self._levels = np.where(shares < 0, 256, np.clip(255 * shares, 0, 255).round()).astype(int)
+        self._levels = _levels(shares)
+
+    def luminance(self, shares: np.ndarray) -> np.ndarray:
+        """Return how light these numbers are drawn, from 0 to 1."""
+        levels = _levels(shares)
+        colours = self._colours[levels].view(np.uint8).reshape(*levels.shape, 4)
+        return colours[..., :3] @ (0.299 / 255, 0.587 / 255, 0.114 / 255)
 
     def make_image(self, renderer, magnification=1.0, unsampled=False):
         """Return what matplotlib needs: pixels from the bottom up, and their position."""
@@ -54,3 +60,8 @@ class Cells(AxesImage):
         pixels = cells.take(rows[::-1], axis=0).take(columns, axis=1)
         pixels = pixels.view(np.uint8).reshape(*pixels.shape, 4)
         return pixels, left / magnification, bottom / magnification, IdentityTransform()
+
+
+def _levels(shares: np.ndarray) -> np.ndarray:
+    """Return the number of the colour of each share; the last one, white, below 0."""
+    return np.where(shares < 0, 256, np.clip(255 * shares, 0, 255).round()).astype(int)

@@ -116,7 +116,7 @@ def main(what, file, result=None):
         return
     for run in RUNS:
         train(f"{file}.warm", run)  # loads what PyTorch loads late, once for all children
-        for step in range(1, STEPS + 1):
+        for step in range(1, STEPS + 1) if run == "float32" else (2, 3, 10):
             saves = ("before the replace", "after the replace") if step % SAVE_EVERY == 0 else ()
             for where in ("at the step", *saves):
                 assert killed(where, step, file, run) == signal.SIGKILL, (where, step)

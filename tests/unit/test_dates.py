@@ -46,15 +46,6 @@ def test_a_text_is_that_of_babel(ledger, language, style):
     ledger.holds()
 
 
-def test_texts_known_by_heart():
-    day = date(1987, 4, 7)
-    assert write_date(day, "en", "long").text == "April 7, 1987"
-    assert write_date(day, "de", "full").text == "Dienstag, 7. April 1987"
-    assert write_date(day, "fr", "short").text == "07/04/1987"
-    assert write_date(day, "el", "short").text == "7/4/87"
-    assert write_date(day, "sv", "short").text == "1987-04-07"
-
-
 @pytest.mark.verifies(
     "course_lib.data.WrittenDate", against="Python's `date` and `int`, and Babel's month names"
 )
@@ -63,22 +54,16 @@ def test_the_fields_are_where_the_day_the_month_and_the_year_stand(ledger, langu
     for day in SOME_DAYS:
         written = write_date(day, language, style)
         assert isinstance(written, WrittenDate)
-        assert written.iso == day.isoformat() == f"{day:%Y-%m-%d}"
-        at = {
-            name: "".join(written.text[place] for place in places)
-            for name, places in written.fields.items()
-        }
-        assert at.keys() - {"weekday"} == {"year", "month", "day"}
+        assert written.iso == f"{day:%Y-%m-%d}"
+        at = {name: written.text[r.start : r.stop] for name, r in written.fields.items()}
         assert int(at["year"]) in (day.year, day.year % 100) and len(at["year"]) in (2, 4)
         assert int(at["day"]) == day.day
         months = [format_date(day, "M" * width, locale=language) for width in range(1, 5)]
-        assert at["month"] in months
-        if style in ("long", "full"):
-            assert at["month"] == months[3]
-        assert ("weekday" in at) == (style in ("full", "weekday"))
-        if "weekday" in at:
-            width = "EEEE" if style == "full" else "EEE"
-            assert at["weekday"] == format_date(day, width, locale=language)
+        assert at["month"] in (months[3:] if style in ("long", "full") else months)
+        weekdays = {"full": "EEEE", "weekday": "EEE"}
+        if style in weekdays:
+            assert at["weekday"] == format_date(day, weekdays[style], locale=language)
+        assert at.keys() == {"year", "month", "day", *["weekday"] * (style in weekdays)}
         places = [place for field in written.fields.values() for place in field]
         assert len(places) == len(set(places))
         rest = [letter for place, letter in enumerate(written.text) if place not in places]
@@ -86,15 +71,8 @@ def test_the_fields_are_where_the_day_the_month_and_the_year_stand(ledger, langu
     ledger.holds()
 
 
-def test_a_written_date_cannot_be_changed():
-    written = write_date(FIRST, "en", "long")
-    with pytest.raises(AttributeError):
-        written.text = "x"
-
-
 @pytest.mark.verifies("course_lib.data.LANGUAGES", against="Babel's names of the languages")
 def test_the_languages_are_called_what_babel_calls_them(ledger):
-    assert len(LANGUAGES) >= 8
     for code, name in LANGUAGES.items():
         assert Locale(code).get_display_name("en") == name
         ledger.holds()
@@ -105,7 +83,6 @@ def test_the_styles_are_those_of_the_cldr_and_one_more(ledger):
     for language in LANGUAGES:
         assert {*Locale(language).date_formats, "weekday"} == {*STYLES}
         ledger.holds()
-    assert len(STYLES) == len(set(STYLES))
 
 
 # --- one reading -----------------------------------------------------------------------------
@@ -137,13 +114,14 @@ def hashes():
             written = write_date(day, *style)
             for name, where in written.fields.items():
                 pieces[name][PIECES[name](day)] = written.text[where.start : where.stop]
-        places = sorted(written.fields.items(), key=lambda field: field[1].start)
-        template, end = "", 0
-        for _, where in places:
-            template += written.text[end : where.start] + "{}"
-            end = where.stop
-        template += written.text[end:]
-        columns = [[pieces[name][piece] for piece in which[name]] for name, _ in places]
+        template = written.text
+        for name, where in sorted(written.fields.items(), key=lambda field: -field[1].start):
+            template = template[: where.start] + f"{{{name}}}" + template[where.stop :]
+        columns = [
+            [pieces[name][piece] for piece in which[name]]
+            for name in re.findall(r"{(\w+)}", template)
+        ]
+        template = re.sub(r"{\w+}", "{}", template)
         texts = [*map(template.format, *columns)]
         for n in checked:
             assert texts[n] == write_date(DAYS[n], *style).text
@@ -169,12 +147,6 @@ def test_the_american_short_style_is_left_out_because_it_has_two():
     assert left_out == {("en", "short")}
     assert write_date(date(1987, 4, 7), "en", "short").text == "4/7/87"
     assert write_date(date(1987, 7, 4), "el", "short").text == "4/7/87"
-
-
-def test_there_are_at_least_four_styles_in_each_of_at_least_eight_languages():
-    assert len(DATE_STYLES) == len(set(DATE_STYLES)) >= 32
-    for language in LANGUAGES:
-        assert len({style for code, style in DATE_STYLES if code == language}) >= 4
 
 
 # --- what is held out ------------------------------------------------------------------------
@@ -218,18 +190,11 @@ def test_the_splits_share_nothing(ledger):
     styles = [{(one.language, one.style) for one in split} for split in (train, days, style)]
     assert styles[0] == styles[1] == {*DATE_STYLES} - {HELD_OUT_STYLE}
     assert styles[2] == {HELD_OUT_STYLE}
-    for written in train[:200] + days[:200] + style[:200]:
-        assert written == write_date(
-            date.fromisoformat(written.iso), written.language, written.style
-        )
-    ledger.holds()
-
-
-def test_all_years_months_and_days_of_the_month_are_drawn():
-    drawn = [date.fromisoformat(written.iso) for written in written_dates(2500)]
+    drawn = [date.fromisoformat(iso) for iso in isos[0]]
     assert {day.year for day in drawn} == {*range(1950, 2050)}
     assert {day.month for day in drawn} == {*range(1, 13)}
     assert {day.day for day in drawn} == {*range(1, 32)}
+    ledger.holds()
 
 
 @pytest.mark.usefixtures("without_annotations")  # the checker draws lots itself
@@ -240,10 +205,6 @@ def test_the_same_seed_gives_the_same_dates_and_leaves_pythons_own_alone(split):
     once, again, other = (written_dates(30, split=split, seed=seed) for seed in (1, 1, 2))
     assert once == again != other
     assert random.getstate() == state
-
-
-def test_train_is_what_is_drawn_where_nothing_is_said():
-    assert written_dates(20) == written_dates(20, split="train", seed=0)
 
 
 def test_a_seed_means_the_same_dates_on_every_machine():
@@ -279,10 +240,9 @@ DAY = date(1987, 4, 17)
     ("call", "says"),
     [
         (
-            lambda: write_date(date(1949, 12, 31), "en", "long"),
-            r"day=1949-12-31 cannot be expressed; two-digit years .* 1950-01-01 to 2049-12-31",
+            lambda: write_date(date(2050, 1, 1), "en", "long"),
+            r"day=2050-01-01 cannot be expressed; two-digit years .* 1950-01-01 to 2049-12-31",
         ),
-        (lambda: write_date(date(2050, 1, 1), "en", "long"), r"day=2050-01-01 cannot be"),
         (lambda: write_date(DAY, "German", "long"), r"language='German' is unknown; .*'de'"),
         (
             lambda: written_dates(2, split="test"),

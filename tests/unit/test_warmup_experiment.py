@@ -44,34 +44,27 @@ def test_it_counts_the_sequences_that_greedy_decoding_copies(monkeypatch):
     decoded = greedy(model, source, max_length=11, bos_id=BOS, eos_id=EOS)
     copied = torch.zeros_like(target[:, 1:])
     copied[:, : decoded.shape[1]] = decoded
-    found = (copied == target[:, 1:]).all(dim=1)
     # an untrained model copies nothing: call what it generates the targets
-    ended = (copied == EOS).any(dim=1)
     fake = torch.cat([target[:, :1], copied], dim=1)
     monkeypatch.setattr(warmup, "copy_batch", lambda count, generator: (source, fake))
-    assert exact_match(model) == pytest.approx(1.0) and not found.all()
+    assert exact_match(model) == pytest.approx(1.0)
     fake[:100, 3] = (fake[:100, 3] + 1) % 10 + 3
-    assert exact_match(model) < 0.8 and len(ended) == 300
+    assert exact_match(model) < 0.8
 
 
-def test_training_is_repeatable_and_learns():
+def test_training_is_repeatable_and_scores_after_each_budget():
     one, other = (train("pre", 50, 4e-3, seed=0, budgets=(2, 4)) for _ in range(2))
     assert one == other and len(one) == 2
 
 
 def test_every_arm_is_recorded_from_every_seed_at_every_rate():
-    record = recorded()
-    assert set(record) == {arm(norm, steps) for norm in NORMS for steps in WARMUPS}
-    for name, rates in record.items():
+    assert set(recorded()) == {arm(norm, steps) for norm in NORMS for steps in WARMUPS}
+    for name, rates in recorded().items():
         assert set(rates) == {f"{lr:g}" for lr in RATES}
-        for runs in rates.values():
-            assert len(runs) == len(SEEDS) and all(len(run) == len(BUDGETS) for run in runs)
-        for budget in BUDGETS:
-            lr, found = best(name, budget)
-            means = {
-                key: sum(run[BUDGETS.index(budget)] for run in runs) for key, runs in rates.items()
-            }
-            assert sum(found) == pytest.approx(max(means.values())) and lr in rates
+        assert all(len(runs) == len(SEEDS) for runs in rates.values())
+        for column, budget in enumerate(BUDGETS):
+            sums = [sum(run[column] for run in runs) for runs in rates.values()]
+            assert sum(best(name, budget)[1]) == pytest.approx(max(sums))
 
 
 def test_wrong_settings_are_refused():
