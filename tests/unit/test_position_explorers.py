@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 import torch
-
 from course_lib.plots.grid import SIGNED
+
 from course_lib.plots.style import COLOURS
 from course_lib.positions import alibi_bias
 from course_lib.widgets import bias_explorer, rotary_explorer, sinusoid_explorer
