@@ -1,6 +1,5 @@
 """A matplotlib figure that is drawn once and then updated by blitting."""
 
-import functools
 import io
 import struct
 import zlib
@@ -70,24 +69,23 @@ class LiveFigure:
             self.figure.set_dpi(100 * density)
             self._background, self._layers = self._cached.pop(density, (None, []))
 
-    def png(self, density: float = SHARPNESS, line: str = "") -> bytes:
-        """Draw the current state, and a line of text below it; return a PNG, compressed for speed."""
-        return _png(self._drawn(density, line))
+    def png(self, density: float = SHARPNESS) -> bytes:
+        """Draw the current state; return a PNG, compressed for speed."""
+        return _png(self._drawn(density))
 
     def small_png(self, line: str = "") -> bytes:
-        """Draw the same with 256 colours; return a PNG of a quarter of the size, for files."""
-        image = self._drawn(SHARPNESS, line)
+        """Draw the same with 256 colours, and a line of text below it; return a PNG of a quarter of the size."""
+        image = self._drawn(SHARPNESS)
+        if line:
+            image = _with_line(image, line)
         image = image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         file = io.BytesIO()
         image.save(file, "PNG", optimize=True)
         return file.getvalue()
 
-    def _drawn(self, density: float, line: str) -> Image.Image:
+    def _drawn(self, density: float) -> Image.Image:
         self._set_density(density)
-        pixels = self._pixels()
-        if line:
-            pixels = np.concatenate([pixels, _line(line, pixels.shape[1], density)])
-        return Image.fromarray(pixels).convert("RGB")
+        return Image.fromarray(self._pixels()).convert("RGB")
 
     def _pixels(self) -> UInt8[np.ndarray, "height width 4"]:
         if self._background is None:
@@ -155,15 +153,17 @@ def _png(image: Image.Image) -> bytes:
     )
 
 
-@functools.lru_cache
-def _line(text: str, width: int, density: float) -> UInt8[np.ndarray, "height width 4"]:
-    image = Image.new("RGBA", (width, round(LINE * density)), "white")
-    font = ImageFont.truetype(
-        matplotlib.get_data_path() + "/fonts/ttf/DejaVuSans.ttf", 12 * density
+def _with_line(image: Image.Image, line: str) -> Image.Image:
+    """Write a line below a picture, as picture.js does."""
+    higher = Image.new("RGB", (image.width, image.height + round(LINE * SHARPNESS)), "white")
+    higher.paste(image)
+    file = matplotlib.get_data_path() + "/fonts/ttf/DejaVuSans.ttf"
+    place, font = (
+        (10, image.height + LINE / 2 * SHARPNESS),
+        ImageFont.truetype(file, 12 * SHARPNESS),
     )
-    place = 8 * density, LINE / 2 * density
-    ImageDraw.Draw(image).text(place, text, COLOURS["main"], font, anchor="lm")
-    return np.asarray(image)
+    ImageDraw.Draw(higher).text(place, line, COLOURS["main"], font, anchor="lm")
+    return higher
 
 
 def _cuts(figure: Figure) -> list[float]:

@@ -12,17 +12,7 @@ from course_lib.widgets.live_figure import LINE, SHARPNESS, LiveFigure
 _SHARPEST = 3.0  # pixels drawn per pixel on screen
 _BROWSER = Path(__file__).parent / "browser"
 #: The browser's half of a picture; the last one puts the others together.
-_SCRIPTS = (
-    "values",
-    "saving",
-    "layout",
-    "controls",
-    "play",
-    "compare",
-    "code",
-    "working",
-    "picture",
-)
+_SCRIPTS = "values saving layout controls play compare code working picture".split()
 
 
 def scripts(*names: str) -> str:
@@ -43,8 +33,8 @@ class Picture(anywidget.AnyWidget):
         name: the stem of the file names that the save buttons give.
         approximate: whether the numbers drawn differ from machine to machine, so that tests compare only
             the summary.
-        live: whether controls move it, so that it can be played, compared and recreated. A line at the lower end of
-            its PNG, which the browser cuts off, says where it cannot move.
+        live: whether controls move it, so that it can be played, compared and recreated.
+            A line below it says so where it cannot move.
     """
 
     _esm = scripts(*_SCRIPTS)
@@ -90,7 +80,7 @@ class Picture(anywidget.AnyWidget):
         if any("chooses" in region for region in hover):
             how = messages.PICTURE_CHOOSE
         super().__init__(
-            png=figure.png(line=self.line),
+            png=figure.png(),
             summary=summary,
             hover=hover,
             maps=figure.maps(),
@@ -99,14 +89,14 @@ class Picture(anywidget.AnyWidget):
             name=name,
             cuts=figure.cuts,
             live=live,
-            words=messages.PICTURE | {"help": how},
+            words=messages.PICTURE | {"help": how, "line": self.line},
         )
         self.shown_in = self.model_id
         self.on_msg(self._answer)
 
     def refresh(self, summary: str, code: str = "") -> None:
         """Draw the current state of the figure and send it in one message, with the code that recreates it."""
-        png = self.figure.png(min(self.density, SHARPNESS), self.line)
+        png = self.figure.png(min(self.density, SHARPNESS))
         with self.hold_sync():
             self.png, self.summary = png, summary
             self.hover, self.maps = self.figure.hover(), self.figure.maps()
@@ -131,10 +121,8 @@ class Picture(anywidget.AnyWidget):
     def _answer(self, _, content: dict, buffers: list) -> None:
         if content.get("wanted") == "svg":
             self.send({"answer": "svg"}, buffers=[self.figure.svg(self.summary)])
-        elif content.get("wanted") == "png":
-            self.send({"answer": "png"}, buffers=[self.figure.png(min(self.density, _SHARPEST))])
         elif content.get("wanted") == "sharp":  # the controls rest
-            self.png = self.figure.png(min(self.density, _SHARPEST), self.line)
+            self.png = self.figure.png(min(self.density, _SHARPEST))
 
     def _repr_mimebundle_(self, **kwargs):
         data, metadata = fallback(self, self.summary)

@@ -264,8 +264,9 @@ def in_the_browser(address: str) -> None:
             screen.open(address, f"{stem}.ipynb")
             for each in (f"start(seed={int(stem[:2])})", cell):
                 screen.run(each)
-            delays = pressed(Explorer(screen.page, title), slider, *steps)
-            say(f"browser, {stem[:2]}, {slider}", delays)
+            explorer = Explorer(screen.page, title)
+            say(f"browser, {stem[:2]}, {slider}", pressed(explorer, slider, *steps))
+            print(f"    dragged: {while_dragged(explorer, slider):.0f} pictures/s")
 
 
 def pressed(explorer: Explorer, slider: str, steps: int = 7) -> list[float]:
@@ -280,6 +281,28 @@ def pressed(explorer: Explorer, slider: str, steps: int = 7) -> list[float]:
         page.wait_for_function("() => window.arrived")
         page.wait_for_timeout(60)
     return [milliseconds / 1000 for milliseconds in page.evaluate("() => window.delays")]
+
+
+COUNT = """(image) => {
+    window.pictures = 0;
+    new MutationObserver(() => window.pictures++).observe(image, { attributeFilter: ['src'] });
+}"""
+
+
+def while_dragged(explorer: Explorer, slider: str, seconds: float = 4.0) -> float:
+    """Pictures a second, while a hand drags a slider from one end to the other and back."""
+    handle, page = explorer._handle(slider), explorer.page
+    track = handle.locator("xpath=ancestor::*[contains(@class, 'noUi-base')]").bounding_box()
+    x, y = track["x"] + track["width"] / 2, track["y"] + track["height"] / 2
+    page.evaluate(COUNT, explorer.image.element_handle())
+    handle.hover()
+    page.mouse.down()
+    started = time.perf_counter()
+    while (past := time.perf_counter() - started) < seconds:
+        page.mouse.move(x - 0.48 * track["width"] * np.cos(np.pi * past), y)
+        page.wait_for_timeout(10)
+    page.mouse.up()
+    return page.evaluate("() => window.pictures") / seconds
 
 
 def openings(address: str) -> None:

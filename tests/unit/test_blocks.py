@@ -86,7 +86,8 @@ def test_layer_norm_equals_pytorch(ledger, dtype, shape, eps):
     (copied,) = in_float64(x)
     leaves, oracles = [x, *ours.parameters()], [copied, *theirs.parameters()]
     ledger.compare(ours(x), theirs(copied), within=1e-12 if dtype == torch.float64 else 1e-5)
-    check(ledger, ours(x), leaves, theirs(copied), oracles, 10 * ROUNDING[dtype])
+    within = 1e-11 if dtype == torch.float64 else 10 * ROUNDING[dtype]
+    check(ledger, ours(x), leaves, theirs(copied), oracles, within)
 
 
 @pytest.mark.verifies("course_lib.blocks.LayerNorm", against="the values of [1, 2, 3, 4] by hand")

@@ -1,11 +1,15 @@
 """What every explorer offers: pictures that follow, ranges that follow, code that recreates a state, one display."""
 
+import base64
+import io
 import random
 import re
 
 import ipywidgets
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from traitlets import TraitError
 
 from course_lib.checkpoints import date_translator, phrase_translator
@@ -180,7 +184,9 @@ def test_a_page_without_a_kernel_gets_a_picture_and_the_data():
     data, metadata = made._repr_mimebundle_()
     assert data["text/plain"] == f"{made.summary}\n{made.picture.figure.describe()}"
     assert "\nfit: keys 0.0137 to 4.99, mean" in data["text/plain"]
-    assert metadata["image/png"] == {"width": 1040, "height": 340}
+    assert metadata["image/png"] == {"width": 1040, "height": 362}
+    stored = Image.open(io.BytesIO(base64.b64decode(data["image/png"]))).convert("L")
+    assert np.asarray(stored)[442:].min() < 120, "a line says that it does not move"
     assert "application/vnd.jupyter.widget-view+json" in data
 
 
