@@ -20,13 +20,6 @@ from course_lib.efficient import (
     performer_features,
 )
 from tests.helpers.efficient import SIZE, compare, dense, padding, pairs, quadratic, triple
-    SIZE,
-    compare,
-    padding,
-    pairs,
-    quadratic,
-    triple,
-)
 from tests.helpers.tensors import HALVES
 
 
