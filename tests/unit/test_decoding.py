@@ -1,4 +1,4 @@
-"""Greedy decoding against loops without a cache, and against `generate` of Hugging Face."""
+"""Greedy decoding and its session against loops without a cache."""
 
 import pytest
 import torch
@@ -20,11 +20,9 @@ from tests.helpers.decoding import (
     one_by_one,
     rectangle,
     sized,
-    wild,
     words,
 )
 from tests.helpers.encodings import SHIFT_INVARIANT
-from tests.helpers.generate import from_gpt2, gpt2
 from tests.helpers.ids import encoding_id
 
 
@@ -82,24 +80,6 @@ def test_greedy_with_any_special_tokens(ledger, seed, tokens, batch, max_length)
     ours = greedy(one, source, max_length=max_length, bos_id=bos, eos_id=eos)
     lines = one_by_one(one, source, max_length, bos, eos, pad)
     assert torch.equal(ours, rectangle(lines, max_length, pad))
-    ledger.holds()
-
-
-@pytest.mark.verifies(
-    "course_lib.decoding.greedy", against="Hugging Face `GPT2LMHeadModel.generate`"
-)
-@pytest.mark.parametrize("seed", range(2))
-def test_greedy_equals_hugging_face(ledger, seed):
-    torch.manual_seed(seed)
-    sizes = {"n_positions": 30, "n_embd": 12, "n_layer": 2, "n_head": 3, "n_inner": 7}
-    theirs = wild(gpt2(vocab_size=TARGETS, **sizes))
-    with torch.no_grad():  # padding is never generated: theirs would attend to it afterwards
-        theirs.transformer.ln_f.bias.fill_(1.0)
-        theirs.transformer.wte.weight[PAD] = -1.0
-    prompt = words(TARGETS, SOURCE, 0, 0, 0, 0)
-    options = {"attention_mask": torch.ones_like(prompt), "max_new_tokens": 12, "do_sample": False}
-    mine = greedy(from_gpt2(theirs), prompt, max_length=12)
-    assert torch.equal(mine, theirs.generate(prompt, **options)[:, SOURCE:])
     ledger.holds()
 
 
