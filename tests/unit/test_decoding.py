@@ -1,4 +1,4 @@
-"""Greedy decoding against loops without a cache, and against `generate` of Hugging Face."""
+"""Greedy decoding and its session against loops without a cache."""
 
 import pytest
 import torch
@@ -20,11 +20,9 @@ from tests.helpers.decoding import (
     one_by_one,
     rectangle,
     sized,
-    wild,
     words,
 )
 from tests.helpers.encodings import SHIFT_INVARIANT
-from tests.helpers.generate import from_gpt2, gpt2
 from tests.helpers.ids import encoding_id
 
 
@@ -85,24 +83,6 @@ def test_greedy_with_any_special_tokens(ledger, seed, tokens, batch, max_length)
     ledger.holds()
 
 
-@pytest.mark.verifies(
-    "course_lib.decoding.greedy", against="Hugging Face `GPT2LMHeadModel.generate`"
-)
-@pytest.mark.parametrize("seed", range(2))
-def test_greedy_equals_hugging_face(ledger, seed):
-    torch.manual_seed(seed)
-    sizes = {"n_positions": 30, "n_embd": 12, "n_layer": 2, "n_head": 3, "n_inner": 7}
-    theirs = wild(gpt2(vocab_size=TARGETS, **sizes))
-    with torch.no_grad():  # padding is never generated: theirs would attend to it afterwards
-        theirs.transformer.ln_f.bias.fill_(1.0)
-        theirs.transformer.wte.weight[PAD] = -1.0
-    prompt = words(TARGETS, SOURCE, 0, 0, 0, 0)
-    options = {"attention_mask": torch.ones_like(prompt), "max_new_tokens": 12, "do_sample": False}
-    mine = greedy(from_gpt2(theirs), prompt, max_length=12)
-    assert torch.equal(mine, theirs.generate(prompt, **options)[:, SOURCE:])
-    ledger.holds()
-
-
 def test_greedy_stops_at_eos_or_max_length():
     source = words(SOURCES, SOURCE, 0, 1)
     assert greedy(always(5, 4, 7, EOS, 6), source).tolist() == [[5, 4, 7, EOS]] * 2
@@ -150,38 +130,19 @@ def test_decoding_starts_with_the_given_token_in_any_dtype(decode):
 )
 @pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
-def test_incremental_decoding_equals_the_full_pass(ledger, made, positions):
-    one, tokens = model(made, positions=positions), words(TARGETS, 6, 0, 0, 0)
-    if made is Transformer:
-        source, start = words(SOURCES, SOURCE, 0, 2, 4), torch.full((BATCH, 1), 4)
-    else:
-        source = start = words(TARGETS, SOURCE, 0, 0, 0)
-    read = (source,) if made is Transformer else ()
+def test_incremental_decoding_equals_the_full_pass_also_after_reordering(ledger, made, positions):
+    one, encodes = model(made, positions=positions), made is Transformer
+    source = words(SOURCES, SOURCE, 0, 2, 4) if encodes else words(TARGETS, SOURCE, 0, 0, 0)
+    line = torch.full((BATCH, 1), 4) if encodes else source
     session = DecodingSession(one, source, bos_id=4)
-    for place in range(6):
-        whole = one(*read, torch.cat([start, tokens[:, :place]], 1))[:, -1]
-        ledger.compare(session.logits, whole, within=1e-10)
-        assert session.step(tokens[:, place]) is session.logits
-    assert session.state.cache.length == start.shape[1] + 6
-
-
-@pytest.mark.verifies(
-    "course_lib.decoding.DecodingSession", against="the chosen sequences decoded anew"
-)
-@pytest.mark.parametrize("rows", [[2, 0], [1, 1, 0, 2]])
-@pytest.mark.parametrize("made", [Transformer, DecoderOnly])
-def test_incremental_decoding_after_reordering(ledger, made, rows):
-    one, rows = model(made), torch.tensor(rows)
-    source = words(SOURCES, SOURCE, 0, 2, 4) if made is Transformer else words(TARGETS, SOURCE, 0, 0, 0)  # fmt: skip
-    tokens, later = words(TARGETS, 2, 0, 0, 0), words(TARGETS, 2, *[0] * len(rows))
-    session, anew = DecodingSession(one, source), DecodingSession(one, source[rows])
-    for place in range(2):
-        session.step(tokens[:, place])
-        anew.step(tokens[rows, place])
-    session.reorder(rows)
-    ledger.compare(session.logits, anew.logits, within=1e-12)
-    for place in range(2):
-        ledger.compare(session.step(later[:, place]), anew.step(later[:, place]), within=1e-10)
+    for rows in ([0, 1, 2], [2, 0], [1, 1, 0, 0], [0, 3, 1, 2]):
+        session.reorder(torch.tensor(rows))
+        source, line = source[rows], line[rows]
+        whole = one(source, line) if encodes else one(line)
+        ledger.compare(session.logits, whole[:, -1], within=1e-10)
+        token = words(TARGETS, 1, *[0] * len(rows))
+        assert session.step(token[:, 0]) is session.logits
+        line = torch.cat([line, token], 1)
 
 
 S = torch.tensor([[3, 4, 5, 0], [6, 7, 8, 9]])

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections import Counter
 
 import pytest
 import torch
@@ -11,7 +10,6 @@ from course_lib.decoding import (
     DecodingSession,
     beam_search,
     greedy,
-    sample,
 )
 from course_lib.positions import AttentionPositions
 from course_lib.recurrent import (
@@ -98,17 +96,13 @@ def test_a_model_needs_the_protocol_and_nothing_else(ledger):
     for alpha in (0.0, 1.0):
         found = beam_search(model, PROMPT, TOKENS, alpha, max_length=2)  # drops nothing
         for row, prompt in enumerate(PROMPT):
-            scores = {
-                line: model.log_p(prompt, line) / len(line) ** alpha for line in every_line(2)
-            }
+            every = list(every_line(2))
+            scores = {line: model.log_p(prompt, line) / len(line) ** alpha for line in every}
             best = sorted(scores, key=scores.get, reverse=True)[:TOKENS]
             assert lines(found.tokens[row]) == best
             wanted = torch.tensor([scores[line] for line in best])
             ledger.compare(found.scores[row], wanted, within=1e-5)
-    sampled = Counter(lines(sample(model, PROMPT[:1], num_samples=5000, max_length=2, seed=0)))
-    for line in every_line(2):
-        p = math.exp(model.log_p(PROMPT[0], line))
-        assert sampled[line] / 5000 == pytest.approx(p, abs=0.03)
+    ledger.holds()
 
 
 def test_the_state_is_reordered_with_the_sequences():

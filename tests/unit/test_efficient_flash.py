@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from course_lib.efficient import flash_attention
 from tests.helpers import attention as small
-from tests.helpers.efficient import compare, dense, pairs, triple
+from tests.helpers.efficient import compare, dense, triple
 
 FLASH = pytest.mark.verifies(
     "course_lib.efficient.flash_attention", against="PyTorch `F.scaled_dot_product_attention`"
@@ -36,33 +36,12 @@ def test_flash_attention_for_any_length(ledger, queries, more, block_size, causa
     both = mask & torch.ones(queries, keys, dtype=torch.bool).tril(more) if causal else mask
     compare(
         ledger,
-        lambda q, k, v: flash_attention(q, k, v, mask, causal=causal, block_size=block_size),
-        lambda q, k, v: dense(q, k, v, both),
+        lambda q, k, v: flash_attention(
+            q, k, v, mask, causal=causal, block_size=block_size, scale=0.7
+        ),
+        lambda q, k, v: dense(q, k, v, both, 0.7),
         triple(queries, keys=keys),
     )
-
-
-@pytest.mark.verifies(
-    "course_lib.efficient.flash_attention", against="a double loop over queries and keys"
-)
-@pytest.mark.parametrize("causal", [False, True])
-def test_flash_attention_equals_a_double_loop(ledger, causal):
-    leaves = triple(7)
-    mask = pairs(7, lambda i, j: j <= i or not causal)
-    compare(
-        ledger,
-        lambda q, k, v: flash_attention(q, k, v, causal=causal, block_size=3, scale=0.7),
-        lambda q, k, v: small.by_double_loop(q, k, v, mask, scale=0.7).output,
-        leaves,
-    )
-
-
-def test_leading_axes_broadcast():
-    q, k, v = torch.randn(4, 1, 5, 3), torch.randn(2, 6, 3), torch.randn(6, 7)
-    ours = flash_attention(q, k, v, block_size=4)
-    assert ours.shape == (4, 2, 5, 7)
-    torch.testing.assert_close(ours, dense(q, k.expand(4, 2, 6, 3), v.expand(4, 2, 6, 7)))
-    torch.testing.assert_close(flash_attention(q[0, 0], k[0], v), ours[0, 0])
 
 
 def test_large_scores_do_not_overflow():

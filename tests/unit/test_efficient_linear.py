@@ -19,14 +19,7 @@ from course_lib.efficient import (
     performer_attention,
     performer_features,
 )
-from tests.helpers.efficient import (
-    SIZE,
-    compare,
-    padding,
-    pairs,
-    quadratic,
-    triple,
-)
+from tests.helpers.efficient import SIZE, compare, dense, padding, pairs, quadratic, triple
 from tests.helpers.tensors import HALVES
 
 
@@ -184,32 +177,19 @@ def test_projection_is_reproducible_and_has_its_dtype():
     assert torch.equal(first, second) and first.dtype == torch.bfloat16
 
 
-def short_vectors(count, d):
-    """Of norm 1/2: the variance of the estimates grows with exp(|q + k|²)."""
-    return F.normalize(torch.randn(count, d, dtype=torch.float64), dim=-1) / 2
-
-
-def estimated(count, features_, d=4):
-    """The exponentials of q·k, and `count` independent estimates of each."""
-    q, k = (short_vectors(6, d) for _ in range(2))
-    generator = torch.Generator().manual_seed(1)
-    estimates = []
-    for _ in range(count):
-        w = orthogonal_projection(features_, d, generator, dtype=torch.float64)
-        estimates.append(performer_features(q, w) @ performer_features(k, w).mT)
-    return torch.exp(q @ k.mT), torch.stack(estimates)
-
-
 @pytest.mark.verifies(
     "course_lib.efficient.performer_features",
     against="the exponential, as a mean over thousands of draws",
 )
 def test_features_estimate_the_exponential_without_bias(ledger):
-    exact, estimates = estimated(4000, 6)
-    error = estimates.mean(0) - exact
-    spread = estimates.std(0) / math.sqrt(len(estimates))
+    # Of norm 1/2: the variance of the estimates grows with exp(|q + k|²).
+    q, k = (F.normalize(torch.randn(6, 4).double(), dim=-1) / 2 for _ in range(2))
+    generator = torch.Generator().manual_seed(1)
+    draws = [orthogonal_projection(6, 4, generator, dtype=torch.float64) for _ in range(4000)]
+    estimates = torch.stack([performer_features(q, w) @ performer_features(k, w).mT for w in draws])
+    error, spread = estimates.mean(0) - torch.exp(q @ k.mT), estimates.std(0) / math.sqrt(4000)
     assert (estimates > 0).all() and (error.abs() < 4 * spread).all()
-    ledger.compare(estimates.mean(0), exact, within=0.03)
+    ledger.compare(estimates.mean(0), torch.exp(q @ k.mT), within=0.03)
 
 
 @pytest.mark.verifies("course_lib.efficient.performer_features", against="its equation in NumPy")
@@ -265,39 +245,33 @@ def test_performer_does_not_overflow():
 D_MODEL, NUM_HEADS, LENGTH, RANK = 12, 3, 10, 4
 
 
-def linformer(dtype=torch.float64, **choices):
-    layer = LinformerAttention(D_MODEL, NUM_HEADS, LENGTH, RANK, **choices).to(dtype)
-    return layer, torch.randn(2, 7, D_MODEL, dtype=dtype, requires_grad=True)
-
-
-@pytest.mark.verifies("course_lib.efficient.LinformerAttention", against="its equation in NumPy")
+@pytest.mark.verifies(
+    "course_lib.efficient.LinformerAttention",
+    against="PyTorch `F.scaled_dot_product_attention` of projected keys and values",
+)
 @pytest.mark.parametrize(
     ("bias", "shared", "padded"), [(True, False, True), (False, False, False), (True, True, True)]
 )
-def test_linformer_equals_its_equation(ledger, bias, shared, padded):
-    layer, x = linformer(shared=shared, bias=bias)
-    real = torch.rand(2, 1, 7) < 0.7 if padded else torch.ones(2, 1, 7, dtype=torch.bool)
+def test_linformer_attends_to_mixtures_of_tokens(ledger, bias, shared, padded):
+    options = {"shared": shared, "bias": bias}
+    layer = LinformerAttention(D_MODEL, NUM_HEADS, LENGTH, RANK, **options).double()
+    x, real = torch.randn(2, 7, D_MODEL).double(), torch.rand(2, 1, 7) < (0.7 if padded else 2)
     ours = layer(x, real if padded else None, need_weights=True)
-    p = {name: parameter.detach().numpy() for name, parameter in layer.named_parameters()}
-    e = p["key_length_proj"][:, :7]
-    f = e if shared else p["value_length_proj"][:, :7]
-    d_head = D_MODEL // NUM_HEADS
+    p = dict(layer.named_parameters())
+    assert ("value_length_proj" in p) != shared and ("k_proj.bias" in p) == bias
 
-    def linear(name, tokens):
-        return tokens @ p[f"{name}.weight"].T + (p[f"{name}.bias"] if bias else 0)
+    def heads(name):
+        made = F.linear(x, p[f"{name}.weight"], p.get(f"{name}.bias"))
+        return made.unflatten(-1, (NUM_HEADS, -1)).transpose(1, 2)
 
-    for b, tokens in enumerate(x.detach().numpy()):
-        q, k, v = (linear(f"{name}_proj", tokens) for name in "qkv")
-        k, v = (np.where(real[b, 0].numpy()[:, None], one, 0) for one in (k, v))
-        heads = []
-        for h in range(NUM_HEADS):
-            at = slice(h * d_head, (h + 1) * d_head)
-            powers = np.exp(q[:, at] @ (e @ k[:, at]).T / np.sqrt(d_head))
-            weights = powers / powers.sum(1, keepdims=True)
-            ledger.compare(ours.weights[b, h], torch.tensor(weights), within=1e-10)
-            heads.append(weights @ (f @ v[:, at]))
-        theirs = torch.tensor(linear("out_proj", np.concatenate(heads, 1)))
-        ledger.compare(ours.output[b], theirs, within=1e-10)
+    k, v = (heads(name) * real[:, :, :, None] for name in ("k_proj", "v_proj"))
+    e = p["key_length_proj"]
+    k, v = e[:, :7] @ k, p.get("value_length_proj", e)[:, :7] @ v
+    joined = dense(heads("q_proj"), k, v).transpose(1, 2).flatten(2)
+    theirs = F.linear(joined, p["out_proj.weight"], p.get("out_proj.bias"))
+    ledger.compare(ours.output, theirs, within=1e-10)
+    weights = dense(heads("q_proj"), k, torch.eye(RANK).double().expand(2, NUM_HEADS, -1, -1))
+    ledger.compare(ours.weights, weights, within=1e-10)
 
 
 @pytest.mark.verifies(
@@ -321,15 +295,3 @@ def test_linformer_of_full_rank_equals_pytorch(ledger):
         mix = torch.randn_like(wanted)
         slopes = [torch.autograd.grad((one * mix).sum(), x)[0] for one in (ours, wanted)]
         ledger.compare(*slopes, within=1e-10, backward=True)
-
-
-def test_linformer_with_padding_and_in_half_precision():
-    layer, x = linformer(torch.float32)
-    longer = torch.cat([x, torch.randn(2, 3, D_MODEL)], 1)
-    real = torch.arange(10) < 7
-    output = layer(x).output
-    torch.testing.assert_close(layer(longer, real).output[:, :7], output)
-    with torch.autocast("cpu", torch.bfloat16):
-        mixed = layer(x).output
-    assert mixed.dtype == torch.bfloat16
-    torch.testing.assert_close(mixed.float(), output, rtol=0, atol=0.05)

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.decoding import greedy, temperature, top_p
+from course_lib.decoding import greedy, temperature
 from course_lib.pretrained import CONFIG, chat, continue_text, load_smollm2, weights_file
 from course_lib.pretrained import stored as stored_module
 from course_lib.pretrained.smollm2 import our_name
@@ -195,9 +195,9 @@ def test_streamed_text_is_what_hugging_face_generates(ledger, theirs):
     ledger.holds()
 
 
-def test_samples_are_reproducible_and_differ_by_seed():
+def test_the_seed_of_samples():
     model, tokenizer = smollm2()
-    options = {"logits_processors": [lambda z: top_p(temperature(z, 1.2), 0.95)], "max_length": 8}
+    options = {"logits_processors": [lambda z: temperature(z, 1.2)], "max_length": 6}
     texts = ["".join(continue_text(model, tokenizer, "My", seed=s, **options)) for s in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
 

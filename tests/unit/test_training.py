@@ -99,13 +99,6 @@ def test_the_seed_is_that_of_pytorch_and_0_where_left_out(seed):
     assert torch.equal(numbers(ours), numbers(theirs))
 
 
-def test_fit_restores_the_global_random_state_after_an_error():
-    before = torch.get_rng_state()
-    with pytest.raises(ValueError):
-        trained(Line(dropout=0.5), points(3))
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_fit_trains_and_evaluates_in_the_right_mode():
     modes, ours = {"loss": [], "evaluate": []}, Line(dropout=0.5)
 

@@ -82,16 +82,6 @@ def stopping(at):
     return callback
 
 
-def test_resume_after_repeated_interrupts_is_exact(tmp_path):
-    wanted, whole = train(tmp_path / "whole", "float32")
-    for step in (1, 2, 5, 6, 13):
-        _, history = train(tmp_path / "run", "float32", callback=stopping(step), checkpoint_every=1)
-        assert history.stopped == "interrupted" and len(history.losses) == step
-    ours, history = train(tmp_path / "run", "float32")
-    assert history.losses == whole.losses and history.scores == whole.scores
-    assert same(weights(ours), weights(wanted)) and history.stopped == "steps"
-
-
 @pytest.mark.parametrize("where", ["torch.save", "os.fsync", "os.replace"])
 def test_interrupt_while_saving_leaves_the_previous_checkpoint(tmp_path, monkeypatch, where):
     train(tmp_path / "run", "float32", callback=stopping(5))
@@ -105,15 +95,6 @@ def test_interrupt_while_saving_leaves_the_previous_checkpoint(tmp_path, monkeyp
     assert history.stopped == "interrupted" and len(history.losses) == 6
     assert [file.name for file in tmp_path.iterdir()] == ["run.float32"]
     assert (tmp_path / "run.float32").read_bytes() == before
-
-
-def test_failure_leaves_the_previous_checkpoint(saved):
-    def lr(step):
-        return 0.05 / step if step < 9 else -1.0
-
-    with pytest.raises(ValueError, match="lr is -1.0 at step 9"):
-        train(saved, "float32", lr, checkpoint_every=1)
-    assert len(holds(f"{saved}.float32")["history"]["losses"]) == 8
 
 
 # --- finished --------------------------------------------------------------------------------
@@ -173,14 +154,8 @@ def test_resume_restores_the_global_random_state(tmp_path):
 def test_a_checkpoint_is_written_every_100_steps_where_left_out(tmp_path):
     path, written = tmp_path / "run", []
     config = TrainingConfig(checkpoint_path=path)
-    fit(
-        Tied(),
-        Batches(),
-        loss,
-        steps=150,
-        config=config,
-        callback=lambda _: written.append(path.exists()),
-    )
+    note = {"callback": lambda _: written.append(path.exists())}
+    fit(Tied(), Batches(), loss, steps=101, config=config, **note)
     assert written.index(True) == 100  # the callback of step 100 comes before its checkpoint
 
 
@@ -195,9 +170,8 @@ def test_settings_may_be_numpys_when_training_resumes(saved):
 
 
 def refused(call, says):
-    with pytest.raises(ValueError, match=says) as caught:
+    with pytest.raises(ValueError, match=says):
         call()
-    return caught
 
 
 @pytest.mark.usefixtures("without_annotations")

@@ -23,6 +23,9 @@ def small(**choices):
 @pytest.mark.verifies(
     "course_lib.transformer.DecoderOnly", against="Hugging Face `LlamaForCausalLM`"
 )
+@pytest.mark.verifies(
+    "course_lib.decoding.greedy", against="Hugging Face `LlamaForCausalLM.generate`"
+)
 @pytest.mark.parametrize(
     "choices",
     [
