@@ -7,16 +7,7 @@ import jaxtyping
 import pytest
 import torch
 
-from course_lib.data import (
-    Phrase,
-    alignment_error_rate,
-    detokenize,
-    english_words,
-    held_out_pairs,
-    phrasebook_vocabularies,
-    phrases,
-    strongest_links,
-)
+from course_lib import data
 from course_lib.data.phrasebook.alignment import aligned_phrase
 from course_lib.data.phrasebook.grammar import Clause, NounPhrase
 from course_lib.data.phrasebook.lexicon import ADJECTIVES, INTRANSITIVE, NOUNS, TRANSITIVE
@@ -186,7 +177,7 @@ def sampled(count, **given):
     """Without a check of every call, which takes most of the time."""
     jaxtyping.config.update("jaxtyping_disable", True)
     try:
-        return phrases(count, **given)
+        return data.phrases(count, **given)
     finally:
         jaxtyping.config.update("jaxtyping_disable", False)
 
@@ -215,7 +206,7 @@ def both(train, held_out):
 @pytest.mark.parametrize(("said", "english", "french", "linked"), BY_HAND)
 def test_a_sentence_is_written_and_linked_as_by_hand(ledger, said, english, french, linked):
     phrase = says(*said)
-    assert isinstance(phrase, Phrase)
+    assert isinstance(phrase, data.Phrase)
     assert str(phrase) == f"{english} → {french}"
     assert (set(phrase.sure), set(phrase.possible)) == links(linked)
     ledger.holds()
@@ -437,7 +428,7 @@ def pairs_read(english):
     "course_lib.data.held_out_pairs", against="pairs read back from the English words by the test"
 )
 def test_a_pair_held_out_is_in_no_training_sentence(ledger, train, held_out):
-    pairs, met, meaning = held_out_pairs(), {}, {}
+    pairs, met, meaning = data.held_out_pairs(), {}, {}
     for split, sentences in (("train", train), ("held out", held_out)):
         met[split] = set()
         for phrase in sentences:
@@ -458,7 +449,7 @@ def test_a_pair_held_out_is_in_no_training_sentence(ledger, train, held_out):
     against="Python's `set` of the words of 20,000 sentences",
 )
 def test_every_form_occurs_in_training(ledger, train, held_out):
-    vocabularies = phrasebook_vocabularies()
+    vocabularies = data.phrasebook_vocabularies()
     for vocabulary, language in zip(vocabularies, ("english", "french"), strict=True):
         counted = Counter(word for one in train for word in getattr(one, language))
         assert min(counted.values()) >= 5
@@ -469,10 +460,10 @@ def test_every_form_occurs_in_training(ledger, train, held_out):
 
 
 def test_the_same_seed_gives_the_same_sentences_in_every_process():
-    assert phrases(50) == phrases(50) == phrases(80)[:50]
-    assert phrases(50, seed=1) != phrases(50)
+    assert data.phrases(50) == data.phrases(50) == data.phrases(80)[:50]
+    assert data.phrases(50, seed=1) != data.phrases(50)
     first = "does a friend begin this book ? → est-ce qu' un ami commence ce livre ?"
-    assert str(phrases(1, seed=5)[0]) == first
+    assert str(data.phrases(1, seed=5)[0]) == first
 
 
 def test_every_form_of_sentence_is_common(train):
@@ -510,7 +501,7 @@ def test_every_form_of_sentence_is_common(train):
     ],
 )
 def test_typed_text_becomes_tokens(ledger, text, words):
-    assert english_words(text) == words.split()
+    assert data.english_words(text) == words.split()
     ledger.holds()
 
 
@@ -527,7 +518,7 @@ def test_typed_text_becomes_tokens(ledger, text, words):
     ],
 )
 def test_tokens_become_readable_text(ledger, tokens, text):
-    assert detokenize(tokens.split()) == text
+    assert data.detokenize(tokens.split()) == text
     ledger.holds()
 
 
@@ -535,9 +526,9 @@ def test_tokens_become_readable_text(ledger, tokens, text):
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: phrases(2, split="held-out"), "split='held-out' is unknown.*'held out'"),
-        (lambda: english_words("?!"), "has no words"),
-        (lambda: english_words("He sleeps. She sleeps."), "continues after its first '.'"),
+        (lambda: data.phrases(2, split="held-out"), "split='held-out' is unknown.*'held out'"),
+        (lambda: data.english_words("?!"), "has no words"),
+        (lambda: data.english_words("He sleeps. She sleeps."), "continues after its first '.'"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(call, says):
@@ -549,7 +540,7 @@ def test_what_cannot_be_is_refused_by_name(call, says):
 
 
 def aligned(sure, possible=()):
-    return Phrase(
+    return data.Phrase(
         tuple("abcd"), tuple("wxyz"), frozenset(sure), frozenset(sure) | set(possible), frozenset()
     )
 
@@ -559,24 +550,28 @@ def aligned(sure, possible=()):
 )
 def test_the_alignment_error_rate_is_that_of_och_and_ney(ledger):
     one = aligned({(0, 0), (1, 1)}, {(2, 2)})
-    assert alignment_error_rate([{(0, 0), (1, 1)}], [one]) == 0
-    assert alignment_error_rate([{(0, 0), (1, 1), (2, 2)}], [one]) == 0  # possible costs nothing
+    assert data.alignment_error_rate([{(0, 0), (1, 1)}], [one]) == 0
+    assert (
+        data.alignment_error_rate([{(0, 0), (1, 1), (2, 2)}], [one]) == 0
+    )  # possible costs nothing
     # |A ∩ S| = 1, |A ∩ P| = 2, |A| = 3, |S| = 2: 1 - 3/5
-    assert alignment_error_rate([{(0, 0), (2, 2), (3, 3)}], [one]) == pytest.approx(2 / 5)
-    assert alignment_error_rate([{(3, 3)}], [one]) == 1
-    assert alignment_error_rate([set()], [one]) == 1
+    assert data.alignment_error_rate([{(0, 0), (2, 2), (3, 3)}], [one]) == pytest.approx(2 / 5)
+    assert data.alignment_error_rate([{(3, 3)}], [one]) == 1
+    assert data.alignment_error_rate([set()], [one]) == 1
     # counted over all sentences together, not a mean of the sentences' rates: 1 - (2 + 2) / (2 + 4)
     other = aligned({(0, 0), (1, 1), (2, 2)})
     found = [{(0, 0)}, {(1, 1)}]
-    assert alignment_error_rate(found, [aligned({(0, 0)}), other]) == pytest.approx(1 - 4 / 6)
-    assert alignment_error_rate(found[::-1], [other, aligned({(0, 0)})]) == pytest.approx(1 - 4 / 6)
+    assert data.alignment_error_rate(found, [aligned({(0, 0)}), other]) == pytest.approx(1 - 4 / 6)
+    assert data.alignment_error_rate(found[::-1], [other, aligned({(0, 0)})]) == pytest.approx(
+        1 - 4 / 6
+    )
     ledger.holds()
 
 
 @pytest.mark.verifies("course_lib.data.strongest_links", against="a maximum per row, by hand")
 def test_the_strongest_links_name_the_source_first(ledger):
     weights = torch.tensor([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1]])  # (target, source)
-    assert strongest_links(weights) == {(2, 0), (0, 1)}
+    assert data.strongest_links(weights) == {(2, 0), (0, 1)}
     ledger.holds()
 
 
@@ -584,4 +579,4 @@ def test_the_strongest_links_name_the_source_first(ledger):
 def test_links_that_cannot_be_are_refused(link):
     says = rf"found\[0\] has the link \({link[0]}, {link[1]}\).*4 English and 4 French"
     with pytest.raises(ValueError, match=says):
-        alignment_error_rate([{link}], [aligned({(0, 0)})])
+        data.alignment_error_rate([{link}], [aligned({(0, 0)})])
