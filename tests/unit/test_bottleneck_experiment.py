@@ -53,14 +53,6 @@ def test_pairs_to_copy_are_strings_of_1_to_10_digits():
         assert target.tolist() == [1, *source.tolist(), 2]
 
 
-def test_pairs_of_dates_are_texts_and_what_they_mean():
-    sources, targets = bottleneck.date_pairs("train", 50)
-    characters, iso = date_vocabularies()
-    dates = written_dates(50)
-    assert [characters.text(source) for source in sources] == [one.text for one in dates]
-    assert [iso.text(target) for target in targets] == [one.iso for one in dates]
-
-
 def test_exact_matches_are_those_of_one_sequence_at_a_time():
     """Every second target is what the model generates for this source alone; the others differ from it."""
     model, targets = small(), []
@@ -144,18 +136,3 @@ def test_every_arm_is_recorded_with_its_sweep_and_three_seeds():
         results = bottleneck.tested(*what)
         lengths = {len(result) if what[0] == "copying" else 1 for result in results}
         assert len(results) == 3 and lengths == {14 if what[0] == "copying" else 1}
-
-
-def test_errors_and_attention_are_recorded_for_every_examined_run():
-    for what in bottleneck.EXAMINED:
-        for run in (
-            run
-            for runs in bottleneck.recorded()[bottleneck.name_of(*what)].values()
-            for run in runs
-        ):
-            wrong = 1000 * (1 - run["test"])  # dates; one may be wrong in several fields
-            assert len(run["wrong"]) == 3 and max(run["wrong"]) <= wrong + 0.5
-            assert len(run["by length"]) == len(bottleneck.LENGTHS)
-            assert min(run["by length"]) - 5e-5 <= run["test"] <= max(run["by length"]) + 5e-5
-            if what[1] == "Bahdanau":
-                assert len(run["share"]) == 3 and [len(row) for row in run["masked"]] == [3, 3, 3]

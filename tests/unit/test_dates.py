@@ -220,26 +220,11 @@ def test_the_vocabularies_have_every_letter_and_no_other(ledger):
     ledger.holds()
 
 
-# --- bad input -------------------------------------------------------------------------------
-
-DAY = date(1987, 4, 17)
-
-
 @pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (
-            lambda: data.write_date(date(2050, 1, 1), "en", "long"),
-            r"day=2050-01-01 cannot be expressed; two-digit years .* 1950-01-01 to 2049-12-31",
-        ),
-        (lambda: data.write_date(DAY, "German", "long"), r"language='German' is unknown; .*'de'"),
-        (
-            lambda: data.written_dates(2, split="test"),
-            r"split='test' is unknown; it must be one of 'train', 'held-out days', 'held-out style'",
-        ),
-    ],
-)
-def test_bad_input_is_refused_by_name(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()
+def test_bad_input_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"day=2050-01-01 cannot .* 1950-01-01 to 2049-12-31"):
+        data.write_date(date(2050, 1, 1), "en", "long")
+    with pytest.raises(ValueError, match=r"language='German' is unknown; .*'de'"):
+        data.write_date(date(1987, 4, 17), "German", "long")
+    with pytest.raises(ValueError, match="split='test' is unknown; .*'train', 'held-out days'"):
+        data.written_dates(2, split="test")

