@@ -6,37 +6,22 @@ import torch.nn.functional as F
 
 from course_lib.data import PairBatches, date_vocabularies, written_dates
 from course_lib.experiments import bottleneck
-from course_lib.experiments.bottleneck import (
-    DECODERS,
-    RATES,
-    best_rate,
-    copy_pairs,
-    date_attention,
-    date_errors,
-    date_pairs,
-    exact_matches,
-    fixed_context_logits,
-    name_of,
-    recorded,
-    teacher_forcing_loss,
-    train_model,
-)
 from course_lib.recurrent import FixedContextDecoder, GRUEncoder, Seq2Seq
 
 
 def small(decoder="Bahdanau"):
     torch.manual_seed(3)
-    return Seq2Seq(GRUEncoder(13, 16, 16), DECODERS[decoder](13))
+    return Seq2Seq(GRUEncoder(13, 16, 16), bottleneck.DECODERS[decoder](13))
 
 
 def batch():
-    return next(iter(PairBatches(*copy_pairs(64, seed=5), batch_size=8)))
+    return next(iter(PairBatches(*bottleneck.copy_pairs(64, seed=5), batch_size=8)))
 
 
 def test_one_call_of_pytorchs_gru_is_the_decoder_step_by_step():
     torch.manual_seed(0)
     model = Seq2Seq(GRUEncoder(13, 16, 16), FixedContextDecoder(13, 16, 32, 32)).double()
-    ours = fixed_context_logits(model, batch())
+    ours = bottleneck.fixed_context_logits(model, batch())
     theirs = model(batch().source, batch().target[:, :-1]).logits
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
     mix = torch.randn(ours.shape, dtype=torch.float64)
@@ -55,34 +40,30 @@ def test_the_loss_counts_every_label_once_and_no_padding(decoder):
         logits = model(real, labels[None, : length - 1]).logits[0]
         losses += F.cross_entropy(logits, labels[1:length], reduction="none").tolist()
     expected = sum(losses) / len(losses)
-    assert teacher_forcing_loss(model, batch()).item() == pytest.approx(expected, rel=1e-5)
+    assert bottleneck.teacher_forcing_loss(model, batch()).item() == pytest.approx(
+        expected, rel=1e-5
+    )
 
 
 def test_pairs_to_copy_are_strings_of_1_to_10_digits():
-    sources, targets = copy_pairs(2000, seed=1)
+    sources, targets = bottleneck.copy_pairs(2000, seed=1)
     assert {len(source) for source in sources} == set(range(1, 11))
     assert set(torch.cat(sources).tolist()) == set(range(3, 13))
     for source, target in zip(sources, targets, strict=True):
         assert target.tolist() == [1, *source.tolist(), 2]
 
 
-def test_pairs_of_dates_are_texts_and_what_they_mean():
-    sources, targets = date_pairs("train", 50)
-    characters, iso = date_vocabularies()
-    dates = written_dates(50)
-    assert [characters.text(source) for source in sources] == [one.text for one in dates]
-    assert [iso.text(target) for target in targets] == [one.iso for one in dates]
-
-
 def test_exact_matches_are_those_of_one_sequence_at_a_time():
     """Every second target is what the model generates for this source alone; the others differ from it."""
     model, targets = small(), []
-    sources, _ = copy_pairs(40, seed=8)
+    sources, _ = bottleneck.copy_pairs(40, seed=8)
     for number, source in enumerate(sources):
         generated = model.generate(source[None], 9).tokens[0]
         target = generated if number % 2 else (generated + 1) % 13
         targets.append(F.pad(target, (1, 0), value=1))
-    assert exact_matches(model, sources, targets).tolist() == [n % 2 == 1 for n in range(40)]
+    assert bottleneck.exact_matches(model, sources, targets).tolist() == [
+        n % 2 == 1 for n in range(40)
+    ]
 
 
 def test_errors_in_dates_are_counted_by_field_and_by_length(monkeypatch):
@@ -95,7 +76,7 @@ def test_errors_in_dates_are_counted_by_field_and_by_length(monkeypatch):
             wrong[field] += not all(part.tolist())
         size = len(one.text)
         classes[(size >= 12) + (size >= 18) + (size >= 24)].append(all(right[row].tolist()))
-    errors = date_errors(small(), 200)
+    errors = bottleneck.date_errors(small(), 200)
     assert errors["wrong"] == wrong and len(set(wrong)) == 3
     assert errors["by length"] == pytest.approx([sum(each) / len(each) for each in classes])
 
@@ -103,10 +84,10 @@ def test_errors_in_dates_are_counted_by_field_and_by_length(monkeypatch):
 def test_attention_to_dates_is_that_of_one_date_at_a_time():
     torch.manual_seed(2)
     characters, iso = date_vocabularies()
-    model = Seq2Seq(GRUEncoder(len(characters), 32, 16), DECODERS["Bahdanau"](len(iso)))
+    model = Seq2Seq(GRUEncoder(len(characters), 32, 16), bottleneck.DECODERS["Bahdanau"](len(iso)))
     with torch.no_grad():  # it generates no end token, so that there are 11 steps
         model.decoder.readout.W.bias[2] = -100.0
-    found, dates = date_attention(model, 12), written_dates(12, split="held-out days")
+    found, dates = bottleneck.date_attention(model, 12), written_dates(12, split="held-out days")
     digits = {"year": "YYYY------", "month": "-----MM---", "day": "--------DD"}
     for n, (field, pattern) in enumerate(digits.items()):
         shares, right = [], {name: [] for name in digits}
@@ -130,7 +111,7 @@ def test_attention_to_dates_is_that_of_one_date_at_a_time():
 
 def test_training_again_is_the_same_and_another_seed_is_not():
     def weights(seed):
-        model = train_model("copying", "fixed context", steps=10, lr=0.01, seed=seed)
+        model = bottleneck.train_model("copying", "fixed context", steps=10, lr=0.01, seed=seed)
         return torch.cat([parameter.flatten() for parameter in model.parameters()])
 
     assert torch.equal(weights(0), weights(0)) and not torch.equal(weights(0), weights(1))
@@ -138,31 +119,20 @@ def test_training_again_is_the_same_and_another_seed_is_not():
 
 def test_what_cannot_be_trained_is_refused_by_name():
     with pytest.raises(ValueError, match="task='sorting' is unknown"):
-        train_model("sorting", "Bahdanau", steps=10, lr=0.01)
+        bottleneck.train_model("sorting", "Bahdanau", steps=10, lr=0.01)
     with pytest.raises(ValueError, match="decoder='Luong' is unknown"):
-        train_model("copying", "Luong", steps=10, lr=0.01)
+        bottleneck.train_model("copying", "Luong", steps=10, lr=0.01)
 
 
 def test_every_arm_is_recorded_with_its_sweep_and_three_seeds():
-    assert set(recorded()) == {name_of(*arm) for arm in RATES}
-    for what, tried in RATES.items():
-        arm = recorded()[name_of(*what)]
+    assert set(bottleneck.recorded()) == {bottleneck.name_of(*arm) for arm in bottleneck.RATES}
+    for what, tried in bottleneck.RATES.items():
+        arm = bottleneck.recorded()[bottleneck.name_of(*what)]
         assert [float(lr) for lr in arm] == list(tried)
         for lr in bottleneck.FURTHER.get(what, ()):
             assert len(bottleneck.tested(*what, lr)) == 3
         most = max(runs[0]["validation"] for runs in arm.values())
-        assert arm[best_rate(arm)][0]["validation"] == most
+        assert arm[bottleneck.best_rate(arm)][0]["validation"] == most
         results = bottleneck.tested(*what)
         lengths = {len(result) if what[0] == "copying" else 1 for result in results}
         assert len(results) == 3 and lengths == {14 if what[0] == "copying" else 1}
-
-
-def test_errors_and_attention_are_recorded_for_every_examined_run():
-    for what in bottleneck.EXAMINED:
-        for run in (run for runs in recorded()[name_of(*what)].values() for run in runs):
-            wrong = 1000 * (1 - run["test"])  # dates; one may be wrong in several fields
-            assert len(run["wrong"]) == 3 and max(run["wrong"]) <= wrong + 0.5
-            assert len(run["by length"]) == len(bottleneck.LENGTHS)
-            assert min(run["by length"]) - 5e-5 <= run["test"] <= max(run["by length"]) + 5e-5
-            if what[1] == "Bahdanau":
-                assert len(run["share"]) == 3 and [len(row) for row in run["masked"]] == [3, 3, 3]

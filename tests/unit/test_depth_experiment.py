@@ -6,16 +6,7 @@ import math
 import pytest
 import torch
 
-from course_lib.experiments.depth import (
-    SYMBOLS,
-    DeepStack,
-    gradient_norms,
-    name_of,
-    recorded,
-    task_batches,
-    task_loss,
-    train_stack,
-)
+from course_lib.experiments import depth as deep
 
 DEPTHS, NORMS, WARMUPS = (2, 4, 6, 9, 12, 18), ("pre", "post"), (0, 30, 100)
 SEEN = (0, 10, 30, 100, 300)
@@ -28,17 +19,17 @@ def loss_by_hand(model, tokens):
 
 
 def test_the_loss_asks_for_the_token_three_positions_back():
-    tokens, model = next(task_batches(4)), DeepStack(2, "pre")
-    assert torch.allclose(task_loss(model, tokens), loss_by_hand(model, tokens), atol=1e-6)
+    tokens, model = next(deep.task_batches(4)), deep.DeepStack(2, "pre")
+    assert torch.allclose(deep.task_loss(model, tokens), loss_by_hand(model, tokens), atol=1e-6)
 
 
 def test_batches_come_again_and_every_symbol_is_as_frequent():
-    one, same, other = task_batches(5), task_batches(5), task_batches(6)
+    one, same, other = deep.task_batches(5), deep.task_batches(5), deep.task_batches(6)
     first = [next(one) for _ in range(3)]
     assert all(torch.equal(batch, next(same)) for batch in first)
     assert not torch.equal(first[0], first[1]) and not torch.equal(first[0], next(other))
     together = torch.cat([next(one).flatten() for _ in range(50)])
-    assert together.bincount(minlength=SYMBOLS).min() > 0.9 * len(together) / 16
+    assert together.bincount(minlength=deep.SYMBOLS).min() > 0.9 * len(together) / 16
 
 
 @pytest.mark.parametrize(
@@ -48,7 +39,7 @@ def test_batches_come_again_and_every_symbol_is_as_frequent():
 def test_a_stack_is_made_of_so_many_blocks_and_ends_as_its_norm_asks(
     norm, final_norm, ends_with_it
 ):
-    model = DeepStack(7, norm, final_norm=final_norm)
+    model = deep.DeepStack(7, norm, final_norm=final_norm)
     names = {tuple(name.split(".")[:2]) for name, _ in model.named_parameters()}
     assert {number for part, number in names if part == "blocks"} == set("0123456")
     assert any(part == "norm" for part, _ in names) is ends_with_it
@@ -57,9 +48,9 @@ def test_a_stack_is_made_of_so_many_blocks_and_ends_as_its_norm_asks(
 
 @pytest.mark.parametrize(("depth", "norm"), [(1, "pre"), (5, "post")])
 def test_gradient_norms_are_those_of_backward(depth, norm):
-    model, tokens = DeepStack(depth, norm), next(task_batches(3))
+    model, tokens = deep.DeepStack(depth, norm), next(deep.task_batches(3))
     before = {name: one.clone() for name, one in model.state_dict().items()}
-    found = gradient_norms(model, tokens)
+    found = deep.gradient_norms(model, tokens)
     assert all(one.grad is None for one in model.parameters()), "nothing is left behind"
     assert all(torch.equal(before[name], one) for name, one in model.state_dict().items())
 
@@ -71,15 +62,21 @@ def test_gradient_norms_are_those_of_backward(depth, norm):
             if name.startswith(f"blocks.{block}.")
         ]
         assert norm_found == pytest.approx(math.sqrt(math.fsum(squares)), rel=1e-4)
-    assert len(found) == depth and gradient_norms(model, tokens) == pytest.approx(found, rel=1e-5)
+    assert len(found) == depth and deep.gradient_norms(model, tokens) == pytest.approx(
+        found, rel=1e-5
+    )
 
 
 @pytest.mark.parametrize(("norm", "warmup"), [("pre", 0), ("post", 4)])
 def test_training_is_adam_by_hand(norm, warmup):
-    losses, seen = train_stack(2, norm, warmup=warmup, seed=3, steps=10, lr=2e-3)
+    losses, seen = deep.train_stack(2, norm, warmup=warmup, seed=3, steps=10, lr=2e-3)
     torch.manual_seed(3)
-    model, batches, probe = DeepStack(2, norm), task_batches(3), next(task_batches(12345))
-    assert seen[0] == pytest.approx(gradient_norms(model, probe), rel=1e-4)
+    model, batches, probe = (
+        deep.DeepStack(2, norm),
+        deep.task_batches(3),
+        next(deep.task_batches(12345)),
+    )
+    assert seen[0] == pytest.approx(deep.gradient_norms(model, probe), rel=1e-4)
     adam = torch.optim.Adam(model.parameters())
     for step in range(1, 11):
         adam.param_groups[0]["lr"] = 2e-3 * (step / warmup if step < warmup else 1)
@@ -89,41 +86,41 @@ def test_training_is_adam_by_hand(norm, warmup):
         adam.step()
         assert losses[step - 1] == pytest.approx(loss.item(), rel=1e-3), step
     assert list(seen) == [0, 10] and len(losses) == 10
-    assert seen[10] == pytest.approx(gradient_norms(model, probe), rel=1e-2)
+    assert seen[10] == pytest.approx(deep.gradient_norms(model, probe), rel=1e-2)
 
 
 def test_training_again_is_the_same_and_another_seed_is_not():
-    one, again, other = (train_stack(2, "post", seed=seed, steps=2) for seed in (0, 0, 1))
+    one, again, other = (deep.train_stack(2, "post", seed=seed, steps=2) for seed in (0, 0, 1))
     assert one == again and one[0] != other[0] and one[1] != other[1]
 
 
 def test_every_stack_is_recorded():
-    record = recorded()
+    record = deep.recorded()
     stacks = list(itertools.product(DEPTHS, NORMS, WARMUPS))
-    assert list(record) == [name_of(*stack) for stack in stacks]
+    assert list(record) == [deep.name_of(*stack) for stack in stacks]
     for (depth, norm, _), run in zip(stacks, record.values(), strict=True):
         assert [len(losses) for losses in run["losses"]] == [60] * 3
         assert list(run["gradients"]) == [str(step) for step in SEEN]
         for seeds in run["gradients"].values():
             assert [len(seed) for seed in seeds] == [depth] * 3
         # the three entries of a stack start from the same weights
-        assert run["gradients"]["0"] == record[name_of(depth, norm, 0)]["gradients"]["0"]
+        assert run["gradients"]["0"] == record[deep.name_of(depth, norm, 0)]["gradients"]["0"]
 
 
 @pytest.mark.parametrize("depth", [2, 18])
 @pytest.mark.parametrize("norm", NORMS)
 def test_the_recorded_gradients_before_training_come_again(depth, norm):
     torch.manual_seed(2)
-    model, probe = DeepStack(depth, norm), next(task_batches(12345))
-    wanted = recorded()[f"{depth} {norm} 0"]["gradients"]["0"][2]
-    assert gradient_norms(model, probe) == pytest.approx(wanted, rel=0.03)
+    model, probe = deep.DeepStack(depth, norm), next(deep.task_batches(12345))
+    wanted = deep.recorded()[f"{depth} {norm} 0"]["gradients"]["0"][2]
+    assert deep.gradient_norms(model, probe) == pytest.approx(wanted, rel=0.03)
 
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize(("depth", "warmup", "seed"), [(2, 0, 0), (6, 30, 1)])
 def test_the_recorded_runs_begin_as_they_do_here(depth, norm, warmup, seed):
-    losses, seen = train_stack(depth, norm, warmup=warmup, seed=seed, steps=10)
-    entry = recorded()[f"{depth} {norm} {warmup}"]
+    losses, seen = deep.train_stack(depth, norm, warmup=warmup, seed=seed, steps=10)
+    entry = deep.recorded()[f"{depth} {norm} {warmup}"]
     assert losses[4::5] == pytest.approx(entry["losses"][seed][:2], rel=0.02)
     assert seen[10] == pytest.approx(entry["gradients"]["10"][seed], rel=0.1)
 
@@ -138,19 +135,4 @@ def test_the_recorded_runs_begin_as_they_do_here(depth, norm, warmup, seed):
 )
 def test_what_cannot_be_trained_is_refused_by_name(settings, words, without_annotations):
     with pytest.raises(ValueError, match=words):
-        train_stack(**{"depth": 2, "norm": "pre", "steps": 2} | settings)
-
-
-def test_what_the_notebook_says_of_the_record_holds():
-    """Guessing is ln 16; without warm-up deep post-norm stacks stay there, and pre-norm ones learn."""
-
-    def ends(depth, norm, warmup):
-        return [losses[-1] for losses in recorded()[f"{depth} {norm} {warmup}"]["losses"]]
-
-    stuck = ends(12, "post", 0) + ends(18, "post", 0)
-    assert stuck == pytest.approx([math.log(SYMBOLS)] * 6, abs=0.1)
-    assert all(end < 0.1 for depth in (2, 4, 6, 9, 12) for end in ends(depth, "pre", 0))
-    assert all(end < 2.7 for end in ends(12, "post", 100))
-    seeds = recorded()["12 post 0"]["gradients"]["10"]
-    first, last = (math.prod(seed[block] for seed in seeds) ** (1 / 3) for block in (0, -1))
-    assert first < last / 300
+        deep.train_stack(**{"depth": 2, "norm": "pre", "steps": 2} | settings)

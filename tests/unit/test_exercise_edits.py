@@ -72,7 +72,7 @@ def test_a_bug_that_is_left_and_a_new_mistake_are_named_together():
 
 @pytest.mark.parametrize(
     "table",
-    ["a * b -> a\n    No such place.", "total -> x\n    Five places.", "a + b\n    No arrow."],
+    ["a * b -> a\n    No such place.", "total = -> x\n    Two places.", "a + b\n    No arrow."],
 )
 def test_a_table_that_does_not_fit_the_solution_is_refused(table):
     with pytest.raises(ValueError, match="stands . times|an edit is"):

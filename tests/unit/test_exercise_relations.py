@@ -43,6 +43,7 @@ def first_right(weights, queries, keys, bandwidth):
     [
         (MASKED, lambda out, *_: 2**0.5 * out, "1.414 (that is √2) times"),
         (MASKED, lambda out, *_: out / 3, "0.3333 (that is 1/3) times"),
+        (MASKED, lambda out, *_: out / 5**0.5, "0.4472 (that is 1/√5) times"),
         (MASKED, lambda out, *_: -out, "the opposite sign"),
         (MASKED, lambda out, *_: 0 * out, "0 everywhere"),
         (MASKED, lambda out, *_: out + 0.25, "plus 0.25"),

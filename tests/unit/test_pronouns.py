@@ -6,12 +6,7 @@ from collections import Counter
 
 import pytest
 
-from course_lib.data import (
-    PronounSentence,
-    pronoun_sentence,
-    pronoun_sentences,
-    pronoun_vocabulary,
-)
+from course_lib import data
 
 # Written out, so that a word that changes its side in the library is noticed here.
 ANIMALS = "animal dog cat horse fox goat cow hen".split()
@@ -37,7 +32,7 @@ def read(text):
 
 @pytest.fixture(scope="module")
 def both():
-    return {split: pronoun_sentences(split) for split in SPLITS}
+    return {split: data.pronoun_sentences(split) for split in SPLITS}
 
 
 @pytest.mark.verifies(
@@ -48,7 +43,7 @@ def test_a_sentence_says_what_it_was_made_of_and_where(ledger):
     written = set()
     parts = itertools.product(ANIMALS, PLACES, OF_ANIMALS + OF_PLACES, range(len(PATTERNS)))
     for animal, place, adjective, form in parts:
-        one = pronoun_sentence(animal, place, adjective, form)
+        one = data.pronoun_sentence(animal, place, adjective, form)
         found, at = read(str(one))
         assert found == form
         assert at == {
@@ -69,7 +64,7 @@ def test_a_sentence_says_what_it_was_made_of_and_where(ledger):
 )
 def test_places_are_those_of_the_words(ledger, both):
     for one in itertools.chain(*both.values()):
-        assert isinstance(one, PronounSentence)
+        assert isinstance(one, data.PronounSentence)
         words = str(one).split()
         assert tuple(words) == one.words and words.index("it") == one.it
         groups = (ANIMALS, one.animal), (PLACES, one.place), (OF_ANIMALS + OF_PLACES, one.adjective)
@@ -99,7 +94,7 @@ def test_the_splits_are_every_combination_and_share_none(ledger, both):
     assert len(combinations["held out"]) == pytest.approx(len(every) / 5, abs=1)
     words = {split: {word for one in both[split] for word in one.words} for split in SPLITS}
     assert words["train"] == words["held out"]
-    assert pronoun_sentences() == both["train"]
+    assert data.pronoun_sentences() == both["train"]
     ledger.holds()
 
 
@@ -118,7 +113,7 @@ def test_every_noun_is_meant_and_neither_noun_alone_says_which(both, split):
     "course_lib.data.pronoun_vocabulary", against="Python's `set` of the words of all sentences"
 )
 def test_the_vocabulary_has_every_word_and_no_other(ledger, both):
-    vocabulary = pronoun_vocabulary()
+    vocabulary = data.pronoun_vocabulary()
     words = {word for one in itertools.chain(*both.values()) for word in str(one).split()}
     assert set(vocabulary.tokens[3:]) == words
     assert len(vocabulary) == len(words) + 3
@@ -128,6 +123,6 @@ def test_the_vocabulary_has_every_word_and_no_other(ledger, both):
 @pytest.mark.usefixtures("without_annotations")
 def test_what_there_is_not_is_refused_by_name():
     with pytest.raises(ValueError, match="adjective='green' is unknown"):
-        pronoun_sentence("horse", "river", "green")
+        data.pronoun_sentence("horse", "river", "green")
     with pytest.raises(ValueError, match="split='held-out' is unknown.*'held out'"):
-        pronoun_sentences("held-out")
+        data.pronoun_sentences("held-out")
