@@ -113,63 +113,42 @@ def test_the_next_distribution_is_shown(pair):
     assert fact(explorer, "generated") == "nothing yet"
 
 
-def test_stop_and_another_text_end_a_run_in_a_notebook(pair):
-    explorer = generation_explorer(*pair, TEXT, top_k=1, length=150)
-    generate, one, stop = explorer.buttons.values()
+def test_every_button_the_length_and_the_text_are_heard_during_a_run(pair):
+    """No button is ever disabled: one that is loses the keyboard's focus."""
+    explorer = generation_explorer(*pair, TEXT, length=150)
+    (generate, one, stop), state = explorer.buttons.values(), explorer._continuation
+    wanted = by_stream(pair, TEXT, length=150)
+
+    async def run_until(count):
+        generate.click()
+        await asyncio.sleep(0.005)
+        assert len(state.generated) < 9, "it begins anew"
+        while len(state.generated) < count:
+            await asyncio.sleep(0.001)
+            assert not any(button.disabled for button in explorer.buttons.values())
+
+    async def ended_before(most):
+        await asyncio.wait_for(explorer._task, 20)
+        assert len(state.generated) < most and state.generated == wanted[: len(state.generated)]
 
     async def clicks():
-        generate.click()
-        while len(explorer._continuation.generated) < 3:
-            await asyncio.sleep(0.001)
+        await run_until(9)
+        await run_until(3)
         stop.click()
-        await asyncio.wait_for(explorer._task, 20)
-        stopped = len(explorer._continuation.generated)
-        assert 3 <= stopped < 30
-        assert fact(explorer, "generated").startswith(f"{stopped} tokens")
-        assert explorer._words.value.count(f"{stopped} tokens") == 1
-        generate.click()
-        await asyncio.sleep(0.01)  # it has begun anew
-        while len(explorer._continuation.generated) < 3:
-            await asyncio.sleep(0.001)
+        await ended_before(30)
+        assert f"{len(state.generated)} tokens" in explorer._words.value
+        await run_until(5)
+        one.click()  # goes on by hand
+        await ended_before(40)
+        await run_until(4)
+        explorer.controls["length"].value = 5
+        await ended_before(12)
+        explorer.controls["length"].value = 150
+        await run_until(3)
         explorer.controls["text"].value = LONGER
         await asyncio.wait_for(explorer._task, 20)
         assert fact(explorer, "generated") == "nothing yet"
         assert written(explorer) == f"{LONGER}<b></b>"
-
-    asyncio.run(clicks())
-
-
-def test_every_button_and_the_length_are_heard_during_a_run(pair):
-    """None is ever disabled: one that is loses the keyboard's focus."""
-    explorer = generation_explorer(*pair, TEXT, length=150)
-    generate, one, _ = explorer.buttons.values()
-    wanted = by_stream(pair, TEXT, length=150)
-
-    async def until(count):
-        while len(explorer._continuation.generated) < count:
-            await asyncio.sleep(0.001)
-            assert not any(button.disabled for button in explorer.buttons.values())
-
-    async def clicks():
-        generate.click()
-        await until(9)
-        generate.click()  # begins anew
-        first = explorer._task
-        await asyncio.sleep(0.005)
-        assert len(explorer._continuation.generated) < 9
-        await until(5)
-        one.click()  # goes on by hand
-        for task in (first, explorer._task):
-            await asyncio.wait_for(task, 20)
-        count = len(explorer._continuation.generated)
-        assert 5 < count < 40 and explorer._continuation.generated == wanted[:count]
-        generate.click()
-        await asyncio.sleep(0.005)
-        await until(4)
-        explorer.controls["length"].value = 5
-        await asyncio.wait_for(explorer._task, 20)
-        assert explorer._continuation.generated == wanted[: len(explorer._continuation.generated)]
-        assert 4 <= len(explorer._continuation.generated) < 12
 
     asyncio.run(clicks())
 
