@@ -32,8 +32,8 @@ notebooks: $(TESTER)  ## execute all notebooks (or NAMES="01_kernel_regression â
 times: $(TESTER)  ## measure each notebook; write seconds and memory into it and into the README
 	$(BIN)/python -m course_lib.tools.run_times
 
-pictures: $(TESTER)  ## draw img/ anew
-	$(BIN)/python -m course_lib.tools.pictures
+pictures: $(TESTER)  ## draw the animation of the README anew
+	$(BIN)/python -m course_lib.tools.animation
 
 html: $(TESTER)  ## write the notebooks as web pages into site/
 	$(BIN)/python -m course_lib.tools.site $(FOLDER)

@@ -75,7 +75,9 @@ LAYERS = {
         "notebook": Module("what notebooks show: figures, sources, comparisons"),
         "exercises": Module("tasks and bug hunts: checks, hints, solutions, typical mistakes"),
         "lab": Module("starts JupyterLab with the settings of the course"),
-        "tools": Module("commands for maintainers: normal form, pictures, run times, ledger"),
+        "tools": Module(
+            "commands for maintainers: normal form, site, animation, run times, ledger"
+        ),
     },
 }
 MODULES = {name: module for group in LAYERS.values() for name, module in group.items()}

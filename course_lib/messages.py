@@ -12,11 +12,15 @@ PICTURE = {
     "copied": "Copied",
     "pin": "Compare",
     "unpin": "End comparison",
-    "pinned": "For comparison:",
+    "pinned": "Pinned",
+    "live": "Live",
     "play": "Play",
     "pause": "Pause",
     "step": "Step",
+    "working": "Working …",
+    "dead": "The kernel was restarted or stopped. Run this cell again to move the picture.",
 }
+STATIC = "Run this cell in Jupyter to move the picture."
 RESET = "Reset"
 PICTURE_HELP = "Point at the picture to read exact values. By keyboard: ← → move, ↑ ↓ change row or panel, Esc ends."
 PICTURE_CHOOSE = (

@@ -1,6 +1,7 @@
 """Every test runs with the shapes and dtypes in the signatures enforced."""
 
 import functools
+import sys
 
 import jaxtyping
 
@@ -23,6 +24,14 @@ pytest.register_assert_rewrite("tests.helpers")
 @pytest.fixture(autouse=True)
 def _seeded():
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    """Close all widgets: ipywidgets keeps those that are open, each explorer with its pictures of several MB."""
+    yield
+    if widgets := sys.modules.get("ipywidgets"):
+        widgets.Widget.close_all()
 
 
 @pytest.fixture

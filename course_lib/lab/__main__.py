@@ -1,4 +1,6 @@
-"""Start JupyterLab in `notebooks/` at the first notebook, with settings that avoid requests to the internet.
+"""Start JupyterLab at the first notebook, with settings that avoid requests to the internet.
+
+It serves the folder above `notebooks/`, because notebooks show pictures of `img/` beside it.
 
 Further arguments go to JupyterLab, e.g. `python -m course_lib.lab --port 9000`.
 """
@@ -20,8 +22,9 @@ def command(notebooks: Path, further: list[str]) -> list[str]:
         sys.executable,
         "-m",
         "jupyterlab",
-        f"--ServerApp.root_dir={notebooks}",
-        f"--LabApp.default_url=/lab/tree/{first}",
+        f"--ServerApp.root_dir={notebooks.parent}",
+        f"--FileContentsManager.preferred_dir={notebooks.name}",
+        f"--LabApp.default_url=/lab/tree/{notebooks.name}/{first}",
         "--LabApp.news_url=",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.extension_manager=readonly",

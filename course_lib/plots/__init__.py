@@ -5,100 +5,21 @@ A *panel* owns the artists on one Axes that can change. It draws the fixed parts
 pointer.
 """
 
-from course_lib.plots.alignment import AlignmentPanel
 from course_lib.plots.bars import BarsPanel
-from course_lib.plots.cell_map import CellMapPanel
-from course_lib.plots.diagrams import (
-    alignment_diagram,
-    attention_diagram,
-    blocks_diagram,
-    broadcast_diagram,
-    cache_diagram,
-    decoder_attention_diagram,
-    encoder_decoder_diagram,
-    flash_diagram,
-    full_transformer_diagram,
-    heads_diagram,
-    kv_heads_diagram,
-    norm_axes_diagram,
-    one_query_diagram,
-    overview_diagram,
-    path_lengths_diagram,
-    positions_diagram,
-    residual_diagram,
-    score_diagram,
-    self_and_cross_diagram,
-    shifted_target_diagram,
-    teacher_forcing_diagram,
-    training_flops_diagram,
-    window_blocks_diagram,
-)
+from course_lib.plots.diagrams import alignment_diagram, one_query_diagram
 from course_lib.plots.drawn import drawn_panels
 from course_lib.plots.fit import FitPanel
-from course_lib.plots.grid import GridPanel
 from course_lib.plots.heads import HeadsPanel
 from course_lib.plots.histogram import HistogramPanel
 from course_lib.plots.lines import LinesPanel
 from course_lib.plots.links import LinksPanel
+from course_lib.plots.map import MapPanel
 from course_lib.plots.ngrams import NgramsPanel
 from course_lib.plots.rotations import RotationsPanel
 from course_lib.plots.sentence_pair import SentencePairPanel
-from course_lib.plots.signed_map import SignedMapPanel
 from course_lib.plots.stems import StemsPanel
 from course_lib.plots.still import bar_plot, line_plot
 from course_lib.plots.style import COLOURS, STYLE, figure, legend_above
 from course_lib.plots.tiles import TilesPanel
-from course_lib.plots.token_map import TokenMapPanel
 from course_lib.plots.tree import TreePanel
 from course_lib.plots.vectors import VectorsPanel
-
-__all__ = [
-    "COLOURS",
-    "STYLE",
-    "AlignmentPanel",
-    "BarsPanel",
-    "CellMapPanel",
-    "FitPanel",
-    "GridPanel",
-    "HeadsPanel",
-    "HistogramPanel",
-    "LinesPanel",
-    "LinksPanel",
-    "NgramsPanel",
-    "RotationsPanel",
-    "SentencePairPanel",
-    "SignedMapPanel",
-    "StemsPanel",
-    "TilesPanel",
-    "TokenMapPanel",
-    "TreePanel",
-    "VectorsPanel",
-    "alignment_diagram",
-    "attention_diagram",
-    "bar_plot",
-    "blocks_diagram",
-    "broadcast_diagram",
-    "cache_diagram",
-    "decoder_attention_diagram",
-    "drawn_panels",
-    "encoder_decoder_diagram",
-    "figure",
-    "flash_diagram",
-    "full_transformer_diagram",
-    "heads_diagram",
-    "kv_heads_diagram",
-    "legend_above",
-    "line_plot",
-    "norm_axes_diagram",
-    "one_query_diagram",
-    "overview_diagram",
-    "path_lengths_diagram",
-    "positions_diagram",
-    "residual_diagram",
-    "score_diagram",
-    "self_and_cross_diagram",
-    "shifted_target_diagram",
-    "teacher_forcing_diagram",
-    "window_blocks_diagram",
-    "training_flops_diagram",
-]

@@ -40,7 +40,14 @@ class Cells(AxesImage):
         """Show other numbers, shape (rows, columns)."""
         shares = np.asarray(shares, dtype=float)
         self.set_data(shares)
-        self._levels = np.where(shares < 0, 256, np.clip(255 * shares, 0, 255).round()).astype(int)
+        self._levels = _levels(shares)
+
+    def luminance(self, shares: np.ndarray) -> np.ndarray:
+        """Return the relative luminance of these numbers as drawn, from 0 to 1 (WCAG 2)."""
+        colours = self._colours[_levels(shares)].view(np.uint8).reshape(*shares.shape, 4)
+        levels = colours[..., :3] / 255
+        linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
+        return linear @ (0.2126, 0.7152, 0.0722)
 
     def make_image(self, renderer, magnification=1.0, unsampled=False):
         """Return what matplotlib needs: pixels from the bottom up, and their position."""
@@ -54,3 +61,8 @@ class Cells(AxesImage):
         pixels = cells.take(rows[::-1], axis=0).take(columns, axis=1)
         pixels = pixels.view(np.uint8).reshape(*pixels.shape, 4)
         return pixels, left / magnification, bottom / magnification, IdentityTransform()
+
+
+def _levels(shares: np.ndarray) -> np.ndarray:
+    """Return the number of the colour of each share; the last one, white, below 0."""
+    return np.where(shares < 0, 256, np.clip(255 * shares, 0, 255).round()).astype(int)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from course_lib.plots.cells import Cells
 from course_lib.plots.panel import Panel
-from course_lib.plots.style import COLOURS
+from course_lib.plots.style import COLOURS, blank
 from course_lib.plots.tokens import pooled
 from course_lib.plots.words import Words
 
@@ -47,10 +47,7 @@ class HeadsPanel(Panel):
         self._columns = 4 if 4 < most <= _MOST_NAMED else self._columns
         self._rows = math.ceil(most / self._columns)
         self._below = 16 if most <= _MOST_NAMED else 0  # pixels for the note of each thumbnail
-        axes.set(xticks=[], yticks=[], title=title)
-        axes.set(xlim=(0, self._columns * (_TILE + _GAP)), ylim=(self._rows * self._step, 0))
-        axes.grid(False)
-        axes.spines[:].set_visible(False)
+        blank(axes, (0, self._columns * (_TILE + _GAP)), (self._rows * self._step, 0), title)
         self._size = self._rows * self._step, self._columns * (_TILE + _GAP)
         self._image = Cells(axes, (0, self._size[1], self._size[0], 0), colours)
         self._words = Words(axes)

@@ -9,9 +9,8 @@ from matplotlib.colors import to_rgb
 from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
-from course_lib.plots.style import COLOURS
-from course_lib.plots.token_map import numbered
-from course_lib.plots.tokens import TokenLabels
+from course_lib.plots.style import COLOURS, blank
+from course_lib.plots.tokens import TokenLabels, numbered
 from course_lib.plots.words import Words
 
 _FROM, _TO, _WORDS = 0.27, 0.6, 0.72
@@ -42,9 +41,7 @@ class LinksPanel(Panel):
         self._row_name = row_name
         self.chooses = chooses, None
         self.weights, self.queries, self.keys, self.row = np.zeros((1, 1)), [""], [""], 0
-        axes.set(xlim=(0, 1), ylim=(1.02, -0.02), xticks=[], yticks=[], title=title)
-        axes.grid(False)
-        axes.spines[:].set_visible(False)
+        blank(axes, (0, 1), (1.02, -0.02), title)
         self._left = TokenLabels(axes, _FROM - 0.02, across=False)
         self._right = TokenLabels(axes, _WORDS, across=False, align=0)
         self._others, self._own = LineCollection([]), LineCollection([])

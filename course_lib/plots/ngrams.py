@@ -8,7 +8,7 @@ from matplotlib.collections import LineCollection
 from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
-from course_lib.plots.style import COLOURS
+from course_lib.plots.style import COLOURS, blank
 from course_lib.plots.words import Words, width
 
 KINDS = ("counted", "clipped", "missing")
@@ -36,9 +36,7 @@ class NgramsPanel(Panel):
         super().__init__(axes)
         self.n, self.kinds, self.counts = 1, [], np.zeros((1, 1))
         self.links: list[tuple[int, int, int]] = []
-        axes.set(xlim=(0, 1), ylim=(1, 0), xticks=[], yticks=[], title=title)
-        axes.grid(False)
-        axes.spines[:].set_visible(False)
+        blank(axes, (0, 1), (1, 0), title)
         self._lines, self._links = LineCollection([]), LineCollection([])
         for lines in (self._links, self._lines):
             axes.add_collection(lines, autolim=False)

@@ -6,7 +6,7 @@ from matplotlib.collections import LineCollection
 from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
-from course_lib.plots.style import COLOURS
+from course_lib.plots.style import COLOURS, blank
 
 
 class RotationsPanel(Panel):
@@ -22,10 +22,8 @@ class RotationsPanel(Panel):
         super().__init__(axes)
         self.vectors = np.zeros((2, count, 2))
         self._centres = np.stack([2.4 * np.arange(count), np.zeros(count)], axis=1)
-        axes.set(xlim=(-1.2, 2.4 * count - 1.2), ylim=(-1.75, 1.25), aspect="equal", title=title)
-        axes.set(xticks=[], yticks=[])
-        axes.grid(False)
-        axes.spines[:].set_visible(False)
+        blank(axes, (-1.2, 2.4 * count - 1.2), (-1.75, 1.25), title)
+        axes.set_aspect("equal")
         angle = np.linspace(0, 2 * np.pi, 100)
         for x, y in self._centres:
             axes.plot(x + np.cos(angle), y + np.sin(angle), color=COLOURS["data"], linewidth=1)

@@ -10,8 +10,8 @@ from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
-from course_lib.plots.style import COLOURS
-from course_lib.plots.token_map import numbered
+from course_lib.plots.style import COLOURS, blank
+from course_lib.plots.tokens import numbered
 from course_lib.plots.words import Words, drawable, width
 
 _LEFT = 0.015  # of the words, as a share of the width
@@ -55,9 +55,7 @@ class SentencePairPanel(Panel):
         self._sets = chooses
         self.weights, self.queries, self.keys, self.row = np.zeros((1, 1)), [""], [""], 0
         self._boxes: dict[str, list] = {"source": [], "target": []}
-        axes.set(xlim=(0, 1), ylim=(1, 0), xticks=[], yticks=[], title=title)
-        axes.grid(False)
-        axes.spines[:].set_visible(False)
+        blank(axes, (0, 1), (1, 0), title)
         self._lines, self._lights = LineCollection([]), PolyCollection([], linewidths=0)
         for one in (self._lines, self._lights):
             axes.add_collection(one, autolim=False)

@@ -59,6 +59,15 @@ def figure(width: float = 7.2, height: float = 3.2, rows: int = 1, columns: int 
         return made, made.subplots(rows, columns, **layout)
 
 
+def blank(
+    axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, float], title: str
+) -> None:
+    """Leave only the title of an Axes: no ticks, no grid, no frame."""
+    axes.set(xlim=x_limits, ylim=y_limits, xticks=[], yticks=[], title=title)
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+
+
 def root_scale(axes: Axes, top: float = 1.0) -> None:
     """Give an Axes a square-root y axis from 0 to `top`, where 0.01 and 1 can both be seen."""
     axes.set_yscale("function", functions=(lambda y: np.sqrt(np.abs(y)), np.square))

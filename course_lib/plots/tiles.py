@@ -8,7 +8,7 @@ from matplotlib.collections import PolyCollection
 from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
-from course_lib.plots.style import COLOURS
+from course_lib.plots.style import COLOURS, blank
 
 _TILE = np.array([(-0.47, -0.47), (0.47, -0.47), (0.47, 0.47), (-0.47, 0.47)])
 GROUPS = ("main", "second", "third", "truth")  # colours of up to four groups
@@ -29,11 +29,8 @@ class TilesPanel(Panel):
     ) -> None:
         super().__init__(axes)
         self.positions = np.zeros((count, 2))
-        axes.set(
-            xlim=(-1, width), ylim=(height, -1), xticks=[], yticks=[], aspect="equal", title=title
-        )
-        axes.grid(False)
-        axes.spines[:].set_visible(False)
+        blank(axes, (-1, width), (height, -1), title)
+        axes.set_aspect("equal")
         self._tiles = PolyCollection([_TILE] * count, edgecolors="white", linewidths=0.8)
         axes.add_collection(self._tiles, autolim=False)
         style = {"ha": "center", "va": "center", "fontsize": 9, "color": "white", "weight": "bold"}

@@ -29,16 +29,18 @@ class TokenLabels(Words):
 
     def update(self, tokens: Sequence[str]) -> None:
         """Write other tokens."""
-        every = math.ceil(len(tokens) / MOST_LABELS)
-        along = (np.arange(0, len(tokens), every) + 0.5) / len(tokens)
+        named = [number for number, token in enumerate(tokens) if token]
+        shown = named[:: math.ceil(len(named) / MOST_LABELS) or 1]
+        along = (np.array(shown, dtype=float) + 0.5) / len(tokens)
         other = np.full_like(along, self._fixed)
-        words = [shortened(token, _LONGEST[self._across]) for token in tokens[::every]]
+        words = [shortened(tokens[number], _LONGEST[self._across]) for number in shown]
         # a rotated full stop would be hard to see
-        upright = np.array([not self._across or len(word) == 1 for word in words], dtype=bool)
+        short = [len(word) == 1 or word.isdigit() for word in words]
+        upright = np.array([not self._across or one for one in short], dtype=bool)
         self.show(
             words,
             np.column_stack([along, other] if self._across else [other, along]),
-            size=float(np.interp(len(tokens), (28, MOST_LABELS), (9, 6))),
+            size=float(np.interp(len(named), (28, MOST_LABELS), (9, 6))),
             align=np.where(upright, 0.5, 1) if self._across else self._align,
             rotated=~upright,
             hanging=upright & self._across,
@@ -49,6 +51,19 @@ def shortened(token: str, most: int) -> str:
     """Cut a token to at most `most` characters; a space alone becomes ␣."""
     token = token if token.strip() or not token else "␣"
     return token if len(token) <= most else f"{token[: most - 1]}…"
+
+
+def numbered(tokens: Sequence[str], side: str = "") -> list[str]:
+    """Tokens with their positions, since a token may occur twice.
+
+    One that says its position, as "5 F" does, or "head 0" on the side "head", does not get it again.
+    """
+    names = []
+    for position, token in enumerate(tokens):
+        own = token.removeprefix(f"{side} ")
+        says = own.startswith(f"{position} ") or (own != token and own == str(position))
+        names.append(own if says else f"{position} {token}")
+    return names
 
 
 def pooled(weights: np.ndarray, most: int) -> np.ndarray:

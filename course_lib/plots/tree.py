@@ -10,7 +10,7 @@ from matplotlib.path import Path
 from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
-from course_lib.plots.style import COLOURS
+from course_lib.plots.style import COLOURS, blank
 from course_lib.plots.tokens import shortened
 from course_lib.plots.words import Words
 
@@ -42,9 +42,7 @@ class TreePanel(Panel):
         self._value_name = value_name
         self.columns = self.rows = self.values = self.shares = np.zeros(0)
         self._first, self._height = 0, 1
-        axes.set(xlim=(-0.5, COLUMNS - 0.5), ylim=(1, 0), xticks=[], yticks=[], title=title)
-        axes.grid(False)
-        axes.spines[:].set_visible(False)
+        blank(axes, (-0.5, COLUMNS - 0.5), (1, 0), title)
         self._lines = LineCollection([], capstyle="round")
         self._nodes = PathCollection([], transform=axes.transData)
         for drawn in (self._lines, self._nodes):

@@ -1,13 +1,19 @@
-"""The moving picture of the README: a translation grows token by token, and each token shows where it attends."""
+"""The moving picture of the README: a translation grows token by token, and each token shows where it attends.
+
+``python -m course_lib.tools.animation`` draws it anew.
+"""
 
 from html import escape
+from pathlib import Path
 
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
 
+from course_lib.checkpoints import phrase_translator
 from course_lib.inspection import AttentionMap
 from course_lib.plots.style import COLOURS
 
+FILE = Path(__file__).parents[2] / "img" / "attention_animation.svg"
 STEP, HOLD = 1.5, 4.0  # seconds: each token, and the complete translation
 WIDTH, HEIGHT = 900, 330
 _TOP, _BOTTOM = 96, 268  # baselines of the two sentences
@@ -17,7 +23,7 @@ _WRITTEN = 0.05  # smaller weights have no number in their cell
 _CORNER = (640, 116)  # of the map
 
 
-def attention_animation(attention: AttentionMap, head: int, title: str) -> bytes:
+def attention_animation(attention: AttentionMap, head: int, title: str, description: str) -> str:
     """Draw the weights of one head as an SVG that moves, without scripts: one generated token after the other.
 
     A program that does not animate, and a browser that asks for reduced motion, shows the complete translation
@@ -26,7 +32,7 @@ def attention_animation(attention: AttentionMap, head: int, title: str) -> bytes
     Args:
         attention: of one translation; the queries are the generated tokens.
         head: whose weights are drawn.
-        title: the text alternative.
+        title, description: the text alternative.
     """
     queries, keys = attention.queries, attention.keys
     weights = attention.weights[head].tolist()
@@ -58,6 +64,7 @@ def attention_animation(attention: AttentionMap, head: int, title: str) -> bytes
         body.append(f'<g class="t{step}">{_row(step, token, row, queries)}</g>')
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img">
 <title>{escape(title)}</title>
+<desc>{escape(description)}</desc>
 <style>
 text {{ font-family: system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }}
 @media (prefers-reduced-motion: no-preference) {{
@@ -67,7 +74,16 @@ text {{ font-family: system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }}
 <rect width="{WIDTH}" height="{HEIGHT}" rx="10" fill="#ffffff"/>
 {chr(10).join(body)}
 </svg>
-""".encode()
+"""
+
+
+def drawn() -> str:
+    """Draw a head of the translator that ships with the course."""
+    translator, english = phrase_translator(), "the black cat does not see him ."
+    layer, head = "decoder 2: cross", 1
+    title = f"{english} → {translator(english)}"
+    description = f"Attention weights of {layer}, head {head}, as lines and as a map."
+    return attention_animation(translator.maps(english)[layer], head, title, description)
 
 
 def _animated(name: str, start: float, end: float, seconds: float) -> str:
@@ -125,7 +141,7 @@ def _row(step: int, token: str, row: list[float], queries: list[str]) -> str:
             left + (n + 0.5) * _CELL,
             top + height / 2 + 4,
             f"{weight:.2f}",
-            size=11,
+            size=12,
             colour=_ink(weight),
         )
         for n, weight in enumerate(row)
@@ -133,3 +149,7 @@ def _row(step: int, token: str, row: list[float], queries: list[str]) -> str:
     )
     label = _text(left - 8, top + height / 2 + 5, token, size=13, anchor="end")
     return _text(_across(step, queries), _BOTTOM, token, size=15) + label + cells + numbers
+
+
+if __name__ == "__main__":
+    FILE.write_text(drawn(), encoding="utf-8")

@@ -34,32 +34,3 @@ from course_lib.widgets.scaling import scaling_explorer
 from course_lib.widgets.scores import score_explorer
 from course_lib.widgets.similarity import similarity_explorer
 from course_lib.widgets.translation import translation_explorer
-
-__all__ = [
-    "AttentionMap",
-    "Explorer",
-    "LiveFigure",
-    "LossPicture",
-    "NextTokens",
-    "Picture",
-    "attention_explorer",
-    "beam_explorer",
-    "bias_explorer",
-    "bleu_explorer",
-    "date_explorer",
-    "depth_explorer",
-    "generation_explorer",
-    "heads_explorer",
-    "kernel_regression_explorer",
-    "logit_lens_explorer",
-    "mask_explorer",
-    "next_token_explorer",
-    "pattern_explorer",
-    "reshape_explorer",
-    "rotary_explorer",
-    "scaling_explorer",
-    "score_explorer",
-    "similarity_explorer",
-    "sinusoid_explorer",
-    "translation_explorer",
-]

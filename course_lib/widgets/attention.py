@@ -7,8 +7,9 @@ from torch import Tensor
 
 from course_lib import messages
 from course_lib.inspection import AttentionMap, entropy, mean_distance
-from course_lib.plots import HeadsPanel, LinksPanel, TokenMapPanel, figure
-from course_lib.plots.token_map import numbered
+from course_lib.plots import HeadsPanel, LinksPanel, figure
+from course_lib.plots.map import attention_map
+from course_lib.plots.tokens import numbered
 from course_lib.validation import require_finite, require_one_of
 from course_lib.widgets.explorer import View, explorer
 
@@ -77,11 +78,9 @@ def attention_explorer(
     longest = max(len(one.queries) for one in layers.values())
     fig, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
     beside = right if most == 1 else left.figure.add_subplot(left.get_subplotspec())
-    click = {"chooses": "query", "row_name": rows}
-    map_ = TokenMapPanel(left, title="rows attend to columns", **click)
-    lines = LinksPanel(
-        beside, title="the same as lines" if most == 1 else "rows attend to columns", **click
-    )
+    map_ = attention_map(left, title="rows attend to columns", chooses="query", row_name=rows)
+    title_ = "the same as lines" if most == 1 else "rows attend to columns"
+    lines = LinksPanel(beside, title=title_, chooses="query", row_name=rows)
     panels = [map_, lines]
     if most > 1:
         measures = ", ".join(["number", *_measures(next(iter(layers.values())))[0]])
@@ -89,19 +88,17 @@ def attention_explorer(
         panels.append(HeadsPanel(right, most, title=title_, chooses="head"))
 
     def update(query: int, view: str, layer: str, head: int, text: str | None) -> dict[str, str]:
-        layers = read(text)
-        require_one_of(layers, layer=layer)
-        shown = layers[layer]
+        shown = read(text)[layer]
         head, row = min(head, len(shown.weights) - 1), min(query, len(shown.queries) - 1)
         brightest = max(shown.weights.max().item(), 1e-6)
         measures = measured(text, layer)
         map_.axes.set_visible(most == 1 or view == "map")
         lines.axes.set_visible(most == 1 or view == "lines")
-        for panel in (map_, lines):
-            if panel.axes.get_visible():
-                panel.update(
-                    shown.weights[head], shown.queries, shown.keys, row=row, brightest=brightest
-                )
+        sides = shown.weights[head], shown.queries, shown.keys
+        if map_.axes.get_visible():
+            map_.update(*sides, cell=(row, None), largest=brightest)
+        if lines.axes.get_visible():
+            lines.update(*sides, row=row, brightest=brightest)
         for thumbnails in panels[2:]:
             notes = [f"{n}:  {',  '.join(one.values())}" for n, one in enumerate(measures)]
             thumbnails.update(shown.weights, notes, head=head, brightest=brightest)
@@ -125,7 +122,9 @@ def attention_explorer(
         )
 
     def limits(text: str | None, layer: str, **_) -> dict[str, int]:
-        heads, queries, _ = read(text)[layer].weights.shape
+        layers = read(text)
+        require_one_of(layers, layer=layer)  # another text may have others
+        heads, queries, _ = layers[layer].weights.shape
         return {"head": heads - 1, "query": queries - 1}
 
     controls = {

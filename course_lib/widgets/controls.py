@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from numbers import Real
 from typing import NamedTuple
 
 import ipywidgets
@@ -82,7 +83,8 @@ def make_control(
 
 def _require_among(values: range | Numbers | Powers | Sequence, name: str, value: object) -> None:
     if isinstance(values, Numbers | Powers):
-        known, said = values.first <= value <= values.last, f"{values.first:g} to {values.last:g}"
+        known = isinstance(value, Real) and values.first <= value <= values.last
+        said = f"{values.first:g} to {values.last:g}"
     elif isinstance(values, range):
         steps = f" in steps of {values.step}" * (values.step > 1)
         known, said = value in values, f"a whole number from {values[0]} to {values[-1]}{steps}"

@@ -7,8 +7,7 @@ import numpy as np
 
 from course_lib import messages
 from course_lib.inspection import weights_version
-from course_lib.plots import AlignmentPanel, StemsPanel, figure
-from course_lib.plots.alignment import visible
+from course_lib.plots import MapPanel, StemsPanel, figure
 from course_lib.translator import Translation, Translator
 from course_lib.widgets.explorer import View, explorer
 
@@ -56,8 +55,14 @@ def date_explorer(
         return done
 
     fig, (left, right) = figure(10.4, 3.2, columns=2, width_ratios=(1.9, 1))
-    alignment = AlignmentPanel(
-        left, _MOST_SOURCE, _MOST_TARGET, title="attention weights of each step"
+    alignment = MapPanel(
+        left,
+        title="attention weights of each step",
+        x_label="source",
+        y_label="target",
+        name="weight",
+        space=(0.06, 0.12, 0.1),
+        chooses=("step", None),
     )
     stems = StemsPanel(
         right,
@@ -75,7 +80,8 @@ def date_explorer(
         done = translated(text, weights_version(translator.model))
         row = min(step, len(done.target)) - 1
         weights = done.weights[row].numpy()
-        alignment.update(done.weights, done.source, done.target[:_MOST_TARGET], row)
+        rows, columns = ([visible(one) for one in side] for side in (done.target, done.source))
+        alignment.update(done.weights, rows, columns, cell=(row, None), first=(1, 0))
         stems.update(weights)
         most = weights.argsort()[::-1][:3]
         return {
@@ -98,3 +104,8 @@ def _meaning(iso: str) -> str:
         return f"{date.fromisoformat(iso):%A}"
     except ValueError:
         return messages.NO_DATE
+
+
+def visible(token: str) -> str:
+    """Return a visible form of a token: ␣ for a space, ∎ for the end token."""
+    return {" ": "␣", "<eos>": "∎"}.get(token, token)

@@ -131,18 +131,21 @@ class Explorer(ipywidgets.VBox):
             description=messages.RESET, layout=ipywidgets.Layout(width="auto")
         )
         reset.on_click(lambda _: self.reset())
+        longest = max((len(one.description) for one in self.controls.values()), default=0)
         for control in self.controls.values():
             control.observe(lambda _: self.refresh(), names="value")
             wide = isinstance(control, ipywidgets.Text)  # space for a sentence
             if wide:
                 control.continuous_update = False  # read on Enter, or after a pause in typing
             control.layout = ipywidgets.Layout(
-                flex="3 1 440px" if wide else "1 1 280px",
+                flex="3 1 440px" if wide else f"1 1 calc(170px + {longest}ch)",
                 width="auto",
                 max_width="760px" if wide else "480px",
                 margin="2px 12px 2px 2px",
             )
-            control.style.description_width = "initial"  # a long name is not cut off
+            control.style.description_width = (
+                f"{longest + 1}ch"  # sliders below one another line up
+            )
         row = ipywidgets.HBox(
             [*self.controls.values(), reset],
             layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center"),
@@ -258,7 +261,7 @@ class Explorer(ipywidgets.VBox):
             return {"text/plain": messages.SHOWN_TWICE.format(code=f":\n{self.code}")}, {}
         view = super()._repr_mimebundle_(**kwargs)
         words = f"{self.title}." if self.approximate else self.summary
-        data, metadata = fallback(self.picture.figure, words, approximate=self.approximate)
+        data, metadata = fallback(self.picture, words)
         return view | data, metadata
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from functools import partial
 
+import ipywidgets
 import torch
 from torch import Tensor
 

@@ -9,7 +9,8 @@ from torch import Tensor
 from course_lib import messages
 from course_lib.inspection import entropy, mean_distance, weights_version
 from course_lib.interpretability import attention_weights, first_token_score, previous_token_score
-from course_lib.plots import CellMapPanel, TokenMapPanel, figure
+from course_lib.plots import MapPanel, figure
+from course_lib.plots.map import attention_map
 from course_lib.pretrained import Tokenizer
 from course_lib.transformer import DecoderOnly
 from course_lib.widgets.explorer import View, explorer
@@ -97,15 +98,15 @@ def heads_explorer(
     layers, heads, *_ = read(text).weights.shape
 
     fig, (left, right) = figure(10.4, 5.6, columns=2, width_ratios=(1, 1.7))
-    cells = CellMapPanel(
+    cells = MapPanel(
         left,
         title="score of each head",
         x_label="head",
         y_label="layer",
-        bar="score",
+        name="score",
         chooses=("layer", "head"),
     )
-    map_ = TokenMapPanel(right, title="the head's weights: rows attend to columns", chooses="query")
+    map_ = attention_map(right, title="the head's weights: rows attend to columns", chooses="query")
 
     def update(text: str, score: str, layer: int, head: int, query: int) -> dict[str, str]:
         names, weights, scores = read(text)
@@ -121,7 +122,7 @@ def heads_explorer(
             texts=[["–"] * heads] * layers if none else None,
         )
         brightest = max(weights[layer].max().item(), 1e-6)
-        map_.update(mine, names, names, row=row, brightest=brightest)
+        map_.update(mine, names, names, cell=(row, None), largest=brightest)
         of_all = (
             f"{score}, mean {values.mean():.2f}, largest {values[best]:.2f} "
             f"(layer {best[0]}, head {best[1]})"

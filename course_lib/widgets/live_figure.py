@@ -1,20 +1,26 @@
 """A matplotlib figure that is drawn once and then updated by blitting."""
 
 import io
+import struct
+import zlib
 from collections.abc import Sequence
 
 import matplotlib
 import numpy as np
 from jaxtyping import UInt8
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
-from PIL import Image
+from matplotlib.image import AxesImage
+from PIL import Image, ImageDraw, ImageFont
 
-from course_lib.plots.panel import Panel
-from course_lib.plots.style import STYLE
+from course_lib.plots.panel import Panel, rounded
+from course_lib.plots.style import COLOURS, STYLE
 
 #: Pixels drawn per pixel on screen, in files and while a picture moves: fast to draw and to compress.
 SHARPNESS = 1.3
+#: Height of the line below a picture, in pixels on screen.
+LINE = 22
 
 
 class LiveFigure:
@@ -41,6 +47,7 @@ class LiveFigure:
             figure.draw_without_rendering()  # lay out the Axes once; after this they keep their positions
         figure.set_layout_engine("none")
         self.cuts = _cuts(figure)
+        self._maps = [one for kind in (AxesImage, QuadMesh) for one in figure.findobj(kind)]
         self._artists = [artist for panel in self.panels for artist in panel.artists]
         for panel in self.panels:
             for artist in [*panel.artists, *panel.static_artists]:
@@ -64,19 +71,21 @@ class LiveFigure:
 
     def png(self, density: float = SHARPNESS) -> bytes:
         """Draw the current state; return a PNG, compressed for speed."""
-        self._set_density(density)
-        file = io.BytesIO()
-        Image.fromarray(self._pixels()[..., :3]).save(file, "PNG", compress_level=1)
-        return file.getvalue()
+        return _png(self._drawn(density))
 
-    def small_png(self) -> bytes:
-        """Draw the current state with 256 colours; return a PNG of a quarter of the size, for files."""
-        self._set_density(SHARPNESS)
-        image = Image.fromarray(self._pixels()).convert("RGB")
+    def small_png(self, line: str = "") -> bytes:
+        """Draw the same with 256 colours, and a line of text below it; return a PNG of a quarter of the size."""
+        image = self._drawn(SHARPNESS)
+        if line:
+            image = _with_line(image, line)
         image = image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         file = io.BytesIO()
         image.save(file, "PNG", optimize=True)
         return file.getvalue()
+
+    def _drawn(self, density: float) -> Image.Image:
+        self._set_density(density)
+        return Image.fromarray(self._pixels()).convert("RGB")
 
     def _pixels(self) -> UInt8[np.ndarray, "height width 4"]:
         if self._background is None:
@@ -119,9 +128,42 @@ class LiveFigure:
         """Say in numbers what every visible panel shows now, a line each."""
         return "\n".join(panel.describe() for panel in self.panels if panel.axes.get_visible())
 
+    def maps(self) -> list[list[float]]:
+        """Return the boxes of colour maps and colour bars, as fractions of the picture: left, top, right, bottom."""
+        shown = [one for one in self._maps if one.axes.get_visible()]
+        extents = [
+            one.get_window_extent().transformed(self.figure.transFigure.inverted()) for one in shown
+        ]
+        return [rounded([one.x0, 1 - one.y1, one.x1, 1 - one.y0]) for one in extents]
+
     def hover(self) -> list[dict]:
         """Collect the exact values of all panels."""
         return [region for panel in self.panels for region in panel.regions()]
+
+
+def _png(image: Image.Image) -> bytes:
+    """Write a PNG whose rows are not filtered: of flat colours as small as Pillow's, in a third of the time."""
+    rows = np.zeros((image.height, 1 + 3 * image.width), np.uint8)  # 0: not filtered
+    rows[:, 1:] = np.asarray(image).reshape(image.height, -1)
+    header = struct.pack(">2I5B", *image.size, 8, 2, 0, 0, 0)  # 8 bits, red, green and blue
+    chunks = (b"IHDR", header), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
+    )
+
+
+def _with_line(image: Image.Image, line: str) -> Image.Image:
+    """Write a line below a picture, as picture.js does."""
+    higher = Image.new("RGB", (image.width, image.height + round(LINE * SHARPNESS)), "white")
+    higher.paste(image)
+    file = matplotlib.get_data_path() + "/fonts/ttf/DejaVuSans.ttf"
+    place, font = (
+        (10, image.height + LINE / 2 * SHARPNESS),
+        ImageFont.truetype(file, 12 * SHARPNESS),
+    )
+    ImageDraw.Draw(higher).text(place, line, COLOURS["main"], font, anchor="lm")
+    return higher
 
 
 def _cuts(figure: Figure) -> list[float]:

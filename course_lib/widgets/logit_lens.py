@@ -11,7 +11,7 @@ from torch import Tensor
 
 from course_lib.inspection import weights_version
 from course_lib.interpretability import residual_streams
-from course_lib.plots import CellMapPanel, figure
+from course_lib.plots import MapPanel, figure
 from course_lib.pretrained import Tokenizer
 from course_lib.transformer import DecoderOnly
 from course_lib.widgets.explorer import View, explorer, probability
@@ -102,19 +102,25 @@ def logit_lens_explorer(
     blocks = ["emb.", *(str(n) for n in range(depth - 1))]
 
     fig, (left, right) = figure(10.4, 6.6, columns=2, width_ratios=(2, 1))
-    space = {"y_label": "after block", "left": 0.06, "below": 0.14}
-    table = CellMapPanel(
+    table = MapPanel(
         left,
         title="most probable next token",
         x_label="text",
-        bar="probability",
+        y_label="after block",
+        name="probability",
         text="token",
-        right=0.17,
+        space=(0.06, 0.14, 0.17),
         chooses=(None, "position"),
-        **space,
     )
-    course = CellMapPanel(
-        right, title="rank; colour: probability", x_label="next token", text="rank", **space
+    course = MapPanel(
+        right,
+        title="rank; colour: probability",
+        x_label="next token",
+        y_label="after block",
+        name="probability",
+        bar=False,
+        text="rank",
+        space=(0.06, 0.14, 0.01),
     )
 
     def update(text: str, position: int) -> dict[str, str]:

@@ -5,11 +5,12 @@ import torch
 from torch import Tensor
 
 from course_lib.masks import causal_mask, combine_masks, masked_softmax, padding_mask
-from course_lib.plots import GridPanel, figure
+from course_lib.plots import MapPanel, figure
 from course_lib.widgets.explorer import View, explorer
 
 _WORDS = ("the", "old", "fox", "runs", "fast")
 _MOST = len(_WORDS)
+_SPACE = (0.15, 0.16, 0.0)  # for the words
 KINDS = ("none", "padding", "causal", "both")
 
 #: Conventions of libraries: name → the entry where a query may attend, and where it may not.
@@ -43,20 +44,24 @@ def mask_explorer(
 
     fig, axes = figure(10.4, 3.2, columns=3)
     panels = [
-        GridPanel(one, _WORDS, _WORDS, title=title, limits=limits)
-        for one, title, limits in zip(
-            axes, ("scores", "mask", "weights"), ((-3, 3), (-1, 1), (0, 1)), strict=True
+        MapPanel(
+            one, title=title, x_label="key", y_label="query", scale=scale, bar=False, space=_SPACE
+        )
+        for one, title, scale in zip(
+            axes, ("scores", "mask", "weights"), ("signed", "signed", "linear"), strict=True
         )
     ]
 
     def update(kind: str, length: int, queries: int, convention: str) -> dict[str, str]:
         mask = _mask(kind, length, queries)  # (query, key)
         weights = masked_softmax(scores[-queries:], mask)  # (query, key)
-        panels[0].update(_aligned(scores[-queries:]))
+        for panel, numbers, largest in ((panels[0], scores[-queries:], 3), (panels[2], weights, 1)):
+            shown = _aligned(numbers)
+            panel.update(shown, _WORDS, _WORDS, largest=largest, texts=_texts(shown))
         allowed, masked = CONVENTIONS[convention]
         shown = _aligned(mask.float() * 2 - 1)  # orange where allowed, blue where masked
-        panels[1].update(shown, [allowed if cell > 0 else masked for cell in shown.flat])
-        panels[2].update(_aligned(weights))
+        words = np.where(np.isnan(shown), "", np.where(shown > 0, allowed, masked)).tolist()
+        panels[1].update(shown, _WORDS, _WORDS, texts=words)
         return {
             "mask": kind,
             "convention": convention,
@@ -87,6 +92,10 @@ def _mask(kind: str, length: int, queries: int) -> Tensor:
     )
     causal = causal_mask(queries, _MOST) if kind in ("causal", "both") else None
     return combine_masks(everything, padding, causal)
+
+
+def _texts(numbers: np.ndarray) -> list[list[str]]:
+    return [["" if np.isnan(one) else f"{one:.2f}" for one in row] for row in numbers]
 
 
 def _aligned(rows: Tensor) -> np.ndarray:

@@ -6,8 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from course_lib.efficient import PATTERNS, attention_pattern, pattern_cost
-from course_lib.plots import GridPanel, LinesPanel, SignedMapPanel, figure
-from course_lib.plots.tick_numbers import whole_ticks
+from course_lib.plots import LinesPanel, MapPanel, figure
 from course_lib.validation import require_finite
 from course_lib.widgets.explorer import View, explorer, short
 
@@ -15,7 +14,6 @@ _LENGTHS = 2 ** np.arange(7, 17)  # 128 to 65,536
 _EXAMPLE = 8192  # the length whose cost is told in words
 _D_HEAD = 64
 _MOST_GLOBAL = 8
-_LABELS = 6  # written at each side of the pattern
 
 
 @explorer
@@ -46,26 +44,25 @@ def pattern_explorer(
     weights = weights.detach().float().cpu()
     brightest = max(torch.quantile(weights, 0.98).item(), 1e-6)
 
-    positions = list(map(str, range(length)))
     dense = _LENGTHS.astype(float) ** 2 * 4 / 2**20
     fig, axes = figure(10.4, 3.7, columns=3, width_ratios=(1, 1.25, 1.25))
-    pattern = GridPanel(
+    pattern = MapPanel(
         axes[0],
-        positions,
-        positions,
         title="may attend (orange)",
-        limits=(-1, 1),
-        write=None,
+        x_label="key",
+        y_label="query",
+        scale="signed",
+        bar=False,
     )
-    shown = [int(tick) for tick in whole_ticks(0, length - 1, _LABELS)]
-    axes[0].set_xticks(shown, map(str, shown))
-    axes[0].set_yticks(shown, map(str, shown))
-    kept = SignedMapPanel(
+    kept = MapPanel(
         axes[1],
         title="weights: kept (orange), lost (blue)",
         x_label="key",
         y_label="query",
+        scale="signed",
         sides=("lost", "kept"),
+        text="weight",
+        space=(0.1, 0.05, 0.24),
     )
     cost = LinesPanel(
         axes[2],

@@ -7,12 +7,12 @@ import anywidget
 import traitlets
 
 from course_lib import messages
-from course_lib.widgets.live_figure import SHARPNESS, LiveFigure
+from course_lib.widgets.live_figure import LINE, SHARPNESS, LiveFigure
 
 _SHARPEST = 3.0  # pixels drawn per pixel on screen
 _BROWSER = Path(__file__).parent / "browser"
 #: The browser's half of a picture; the last one puts the others together.
-_SCRIPTS = ("values", "saving", "layout", "controls", "play", "compare", "code", "picture")
+_SCRIPTS = "values saving layout controls play compare code working picture".split()
 
 
 def scripts(*names: str) -> str:
@@ -34,6 +34,7 @@ class Picture(anywidget.AnyWidget):
         approximate: whether the numbers drawn differ from machine to machine, so that tests compare only
             the summary.
         live: whether controls move it, so that it can be played, compared and recreated.
+            A line below it says so where it cannot move.
     """
 
     _esm = scripts(*_SCRIPTS)
@@ -44,6 +45,8 @@ class Picture(anywidget.AnyWidget):
     #: what a file holds beside the picture: the summary and a description of the data
     described = traitlets.Unicode().tag(sync=True)
     hover = traitlets.List().tag(sync=True)
+    #: boxes of colour maps, whose colours a dark theme leaves as they are
+    maps = traitlets.List().tag(sync=True)
     width = traitlets.Int().tag(sync=True)
     height = traitlets.Int().tag(sync=True)
     name = traitlets.Unicode("picture").tag(sync=True)
@@ -71,6 +74,7 @@ class Picture(anywidget.AnyWidget):
         live: bool = False,
     ) -> None:
         self.figure, self.approximate = figure, approximate
+        self.line = messages.STATIC if live else ""
         hover = figure.hover()
         how = messages.PICTURE_HELP if hover else ""
         if any("chooses" in region for region in hover):
@@ -79,12 +83,13 @@ class Picture(anywidget.AnyWidget):
             png=figure.png(),
             summary=summary,
             hover=hover,
+            maps=figure.maps(),
             width=figure.width,
             height=figure.height,
             name=name,
             cuts=figure.cuts,
             live=live,
-            words=messages.PICTURE | {"help": how},
+            words=messages.PICTURE | {"help": how, "line": self.line},
         )
         self.shown_in = self.model_id
         self.on_msg(self._answer)
@@ -93,7 +98,8 @@ class Picture(anywidget.AnyWidget):
         """Draw the current state of the figure and send it in one message, with the code that recreates it."""
         png = self.figure.png(min(self.density, SHARPNESS))
         with self.hold_sync():
-            self.png, self.summary, self.hover = png, summary, self.figure.hover()
+            self.png, self.summary = png, summary
+            self.hover, self.maps = self.figure.hover(), self.figure.maps()
             self.described = words(self.figure, summary, approximate=self.approximate)
             self.code = code
 
@@ -119,7 +125,7 @@ class Picture(anywidget.AnyWidget):
             self.png = self.figure.png(min(self.density, _SHARPEST))
 
     def _repr_mimebundle_(self, **kwargs):
-        data, metadata = fallback(self.figure, self.summary, approximate=self.approximate)
+        data, metadata = fallback(self, self.summary)
         view, _ = super()._repr_mimebundle_(**kwargs)
         return view | data, metadata
 
@@ -127,15 +133,16 @@ class Picture(anywidget.AnyWidget):
         return self.summary
 
 
-def fallback(figure: LiveFigure, summary: str, *, approximate: bool = False) -> tuple[dict, dict]:
+def fallback(picture: Picture, summary: str) -> tuple[dict, dict]:
     """Build what is shown without a kernel and what tests compare.
 
     That is the PNG with its size, and as text the summary with a description of the data, or without it if
     the numbers are approximate.
     """
-    png = base64.b64encode(figure.small_png()).decode("ascii")
-    size = {"width": figure.width, "height": figure.height}
-    said = words(figure, summary, approximate=approximate)
+    figure = picture.figure
+    png = base64.b64encode(figure.small_png(picture.line)).decode("ascii")
+    size = {"width": figure.width, "height": figure.height + LINE * bool(picture.line)}
+    said = words(figure, summary, approximate=picture.approximate)
     return {"text/plain": said, "image/png": png}, {"image/png": size}
 
 

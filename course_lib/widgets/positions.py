@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_lib.plots import HeadsPanel, LinesPanel, RotationsPanel, SignedMapPanel, figure
-from course_lib.plots.grid import SIGNED
+from course_lib.plots import HeadsPanel, LinesPanel, MapPanel, RotationsPanel, figure
+from course_lib.plots.map import SIGNED
 from course_lib.positions import rotary, sinusoidal_table
 from course_lib.validation import require_finite
 from course_lib.widgets.explorer import View, explorer, short
@@ -17,6 +17,7 @@ BASES = (10, 100, 1000, 10_000, 100_000)
 _POINTS = 256  # positions on the curves
 _PAIRS = 4
 _FARTHEST = 64
+_SPACE = (0.14, 0.05, 0.24)  # around a map
 
 
 @explorer
@@ -33,7 +34,15 @@ def sinusoid_explorer(
             where left out.
     """
     fig, (left, middle, right) = figure(10.4, 3.4, columns=3)
-    table_map = SignedMapPanel(left, title="the table", x_label="component", y_label="position")
+    table_map = MapPanel(
+        left,
+        title="the table",
+        x_label="component",
+        y_label="position",
+        scale="signed",
+        space=_SPACE,
+        chooses=("position", None),
+    )
     share = np.linspace(0, 1, _POINTS)
     waves = LinesPanel(
         middle,
@@ -58,7 +67,7 @@ def sinusoid_explorer(
         row = min(position, length - 1)
         table = sinusoidal_table(length, d_model, base)  # (length, d_model)
         fine = _between(length, d_model, base)  # (points, d_model)
-        table_map.update(table, largest=1, row=row)
+        table_map.update(table, cell=(row, None))
         pairs = d_model // 2
         waves.update(
             unit=length - 1,
@@ -211,8 +220,16 @@ def bias_explorer(
             f"biases have {queries} queries and {keys} keys; the queries are the last of the keys"
         )
     fig, (left, middle, right) = figure(10.4, 3.6, columns=3, width_ratios=(1, 1.1, 1))
-    bias_map = SignedMapPanel(left, title="bias", x_label="key", y_label="query")
-    heads = HeadsPanel(middle, most, title="each head", colours=SIGNED)
+    bias_map = MapPanel(
+        left,
+        title="bias",
+        x_label="key",
+        y_label="query",
+        scale="signed",
+        space=_SPACE,
+        chooses=("query", None),
+    )
+    heads = HeadsPanel(middle, most, title="each head", colours=SIGNED, chooses="head")
     row = LinesPanel(
         right,
         np.arange(keys),
@@ -226,7 +243,7 @@ def bias_explorer(
         bias = biases[encoding]
         head = min(head, len(bias) - 1)
         largest = max(bias.abs().max().item(), 1e-9)
-        bias_map.update(bias[head], largest=largest, row=query)
+        bias_map.update(bias[head], largest=largest, cell=(query, None))
         heads.update(
             _shares(bias, largest), list(map(str, range(len(bias)))), head=head, brightest=1.0
         )

@@ -6,7 +6,8 @@ from functools import lru_cache
 import torch
 
 from course_lib.inspection import AttentionMap, weights_version
-from course_lib.plots import HeadsPanel, SentencePairPanel, TokenMapPanel, figure
+from course_lib.plots import HeadsPanel, SentencePairPanel, figure
+from course_lib.plots.map import attention_map
 from course_lib.translator import PhraseTranslator
 from course_lib.widgets.explorer import View, explorer, probability
 
@@ -67,7 +68,7 @@ def translation_explorer(
         above, title="one French word, and the English words that it attends to", chooses="word"
     )
     title = "attention map: French (rows) attends to English (columns)"
-    map_ = TokenMapPanel(below, title=title, chooses="word")
+    map_ = attention_map(below, title=title, chooses="word")
     heads_ = HeadsPanel(right, heads, title="all heads of the layer", chooses="head")
 
     def update(
@@ -75,7 +76,7 @@ def translation_explorer(
     ) -> dict[str, str]:
         weights, queries, keys = translated(text, temperature, sample)[layer]
         word = min(word, len(queries) - 1)
-        map_.update(weights[head], queries, keys, row=word, brightest=1.0)
+        map_.update(weights[head], queries, keys, cell=(word, None))
         written = _written(translator, queries)
         special = [not one for one in written]
         written = [one or f" {token}" for one, token in zip(written, queries, strict=True)]

@@ -9,7 +9,6 @@ from torch import nn
 
 from course_lib.attention import scaled_dot_product_attention
 from course_lib.blocks import Dropout, LayerNorm
-from course_lib.positions import sinusoidal_table
 from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
 from tests.helpers.timing import in_turn
 
@@ -18,42 +17,24 @@ LARGE = (1000, 512, 8, 2048, 2, 80, 10)
 DEEP = (8000, 128, 4, 512, 4, 32, 20)
 
 
-class TorchTransformer(nn.Module):
-    """The same model around `nn.Transformer`, with the embeddings of PyTorch's tutorial."""
+class TorchTransformer(Transformer):
+    """The same embeddings and output layer around `nn.Transformer`."""
 
-    def __init__(self, vocabulary: int, d_model: int, heads: int, d_ff: int, layers: int) -> None:
-        super().__init__()
-        self.source_embedding = nn.Embedding(vocabulary, d_model)
-        self.target_embedding = nn.Embedding(vocabulary, d_model)
-        self.register_buffer("positions", sinusoidal_table(512, d_model))
-        self.dropout = nn.Dropout(0.1)
+    def __init__(self, c: TransformerConfig) -> None:
+        super().__init__(c)
+        del self.encoder, self.decoder, self.encoder_norm, self.decoder_norm
+        layers = c.encoder_layers, c.decoder_layers
         self.stacks = nn.Transformer(
-            d_model, heads, layers, layers, d_ff, dropout=0.1, batch_first=True
+            c.d_model, c.num_heads, *layers, c.d_ff, dropout=c.dropout, batch_first=True
         )
-        self.lm_head = nn.Linear(d_model, vocabulary, bias=False)
 
     def forward(self, source, target):
         length, masked = target.shape[1], source == 0
-        hidden = self.stacks(
-            self.embed(self.source_embedding, source),
-            self.embed(self.target_embedding, target),
-            tgt_mask=torch.ones(length, length, dtype=torch.bool).triu(1),
-            src_key_padding_mask=masked,
-            memory_key_padding_mask=masked,
-            tgt_key_padding_mask=target == 0,
-        )
-        return self.lm_head(hidden)
-
-    def embed(self, embedding, tokens):
-        x = embedding(tokens) * embedding.embedding_dim**0.5
-        return self.dropout(x + self.positions[: tokens.shape[1]])
-
-
-def padded_pair(vocabulary: int, batch: int, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    source = torch.randint(1, vocabulary, (batch, length))
-    target = torch.randint(1, vocabulary, (batch, length + 1))
-    source[: batch // 2, -2:] = target[: batch // 2, -2:] = 0
-    return source, target
+        masks = {"src_key_padding_mask": masked, "memory_key_padding_mask": masked}
+        masks |= {"tgt_key_padding_mask": target == 0}
+        masks |= {"tgt_mask": torch.ones(length, length, dtype=torch.bool).triu(1)}
+        inputs = self.source_embedding(source), self.target_embedding(target)
+        return self.lm_head(self.stacks(*inputs, **masks))
 
 
 def training_step(vocabulary, d_model, heads, d_ff, layers, batch, length) -> None:
@@ -62,7 +43,8 @@ def training_step(vocabulary, d_model, heads, d_ff, layers, batch, length) -> No
         target_vocabulary=vocabulary, source_vocabulary=vocabulary, d_model=d_model, num_heads=heads,
         d_ff=d_ff, encoder_layers=layers, decoder_layers=layers, norm="post", final_norm=True,
     )  # fmt: skip
-    source, target = padded_pair(vocabulary, batch, length)
+    source, target = (torch.randint(1, vocabulary, (batch, n)) for n in (length, length + 1))
+    source[: batch // 2, -2:] = target[: batch // 2, -2:] = 0
 
     def step(model):
         model.train()
@@ -77,8 +59,8 @@ def training_step(vocabulary, d_model, heads, d_ff, layers, batch, length) -> No
 
         return run
 
-    theirs = TorchTransformer(vocabulary, d_model, heads, d_ff, layers)
-    took = in_turn(rounds=12, ours=step(Transformer(config)), theirs=step(theirs))
+    ours, theirs = step(Transformer(config)), step(TorchTransformer(config))
+    took = in_turn(rounds=12, ours=ours, theirs=theirs)
     print(
         f"training step, d_model {d_model}, {layers}+{layers} layers, vocabulary {vocabulary}, batch "
         f"{batch} × {length}: {took['ours']:.0f} ms, "
@@ -89,14 +71,12 @@ def training_step(vocabulary, d_model, heads, d_ff, layers, batch, length) -> No
 @torch.no_grad()
 def grouped_heads() -> None:
     query, key, value = torch.randn(8, 8, 1, 64), *torch.randn(2, 8, 1, 512, 64)
+    options = {"need_weights": False, "enable_gqa": True}
+    repeated = lambda: (query, key.repeat_interleave(8, 1), value.repeat_interleave(8, 1))  # noqa: E731
     took = in_turn(
         rounds=200,
-        grouped=lambda: scaled_dot_product_attention(
-            query, key, value, need_weights=False, enable_gqa=True
-        ),
-        repeated=lambda: F.scaled_dot_product_attention(
-            query, key.repeat_interleave(8, 1), value.repeat_interleave(8, 1)
-        ),
+        grouped=lambda: scaled_dot_product_attention(query, key, value, **options),
+        repeated=lambda: F.scaled_dot_product_attention(*repeated()),
     )
     print(
         f"one decode step, 8 query heads on 1 key/value head, 512 keys, batch 8: "
@@ -111,16 +91,15 @@ def fused_kernels() -> None:
     def both(layer):
         return lambda: torch.autograd.grad(layer(x).sum(), x)
 
-    took = in_turn(rounds=100, ours=both(LayerNorm(512)), theirs=both(nn.LayerNorm(512)))
-    print(
-        f"layer norm, forward and backward: written out {1000 * took['ours']:.0f} µs, "
-        f"nn.LayerNorm {1000 * took['theirs']:.0f} µs (used in the blocks)"
-    )
-    took = in_turn(rounds=100, ours=both(Dropout(0.1)), theirs=both(nn.Dropout(0.1)))
-    print(
-        f"dropout, forward and backward: written out {1000 * took['ours']:.0f} µs (used in the blocks), "
-        f"nn.Dropout {1000 * took['theirs']:.0f} µs"
-    )
+    for ours, theirs, used in (
+        (LayerNorm(512), nn.LayerNorm(512), "PyTorch's"),
+        (Dropout(0.1), nn.Dropout(0.1), "the one written out"),
+    ):
+        took = in_turn(rounds=100, ours=both(ours), theirs=both(theirs))
+        print(
+            f"{type(ours).__name__}, forward and backward: written out {1000 * took['ours']:.0f} µs, "
+            f"PyTorch's {1000 * took['theirs']:.0f} µs; the blocks use {used}"
+        )
 
 
 @torch.no_grad()

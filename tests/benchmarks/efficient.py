@@ -56,11 +56,6 @@ def times() -> dict[str, list[float]]:
     return taken
 
 
-def exponent(lengths, values) -> float:
-    """Return p of the least-squares fit of values = c · lengthsᵖ."""
-    return float(np.polyfit(np.log(lengths), np.log(values), 1)[0])
-
-
 def explicit(length: int) -> int:
     """Bytes of softmax(Q Kᵀ) V with the matrix held, for all heads: one head is measured."""
     q, k, v = torch.randn(3, 1, length, D_HEAD)
@@ -83,24 +78,18 @@ def memory() -> None:
     print(f"  flash_attention, one head, n = 1024: {by_hand / held:.2f} × the matrix of weights")
 
 
-def main() -> None:
-    """Print the table; say which requirements hold."""
+if __name__ == "__main__":
     torch.set_num_threads(THREADS)
     torch.manual_seed(0)
     print(
-        f"{HEADS} heads of {D_HEAD}, window {WINDOW} on each side, {FEATURES} features, float32, {THREADS} threads"
+        f"{HEADS} heads of {D_HEAD}, window {WINDOW} on each side, {FEATURES} features, {THREADS} threads"
     )
     print(f"milliseconds at n = {', '.join(map(str, LENGTHS))}; exponent; against dense at the end")
     taken = times()
-    dense = taken["dense, fused"]
     for name, row in taken.items():
         numbers = " ".join(f"{one:8.1f}" for one in row)
-        print(
-            f"  {name:18} {numbers}   n^{exponent(LENGTHS, row):.2f}   {dense[-1] / row[-1]:5.1f} ×"
-        )
+        ratio = taken["dense, fused"][-1] / row[-1]
+        exponent = np.polyfit(np.log(LENGTHS), np.log(row), 1)[0]
+        print(f"  {name:18} {numbers}   n^{exponent:.2f}   {ratio:5.1f} ×")
     print(f"memory of a forward pass at n = {LENGTHS[-1]}:")
     memory()
-
-
-if __name__ == "__main__":
-    main()

@@ -19,6 +19,7 @@ from tests.helpers.llama import llama
 from tests.helpers.timing import in_turn
 
 PROMPT, WRITTEN, PREFILL, ROUNDS = 8, 40, 512, 5
+TEXT = "Once upon a time, in a village by the sea,"
 NO_END = 49151  # a token that greedy decoding of these prompts does not generate
 
 
@@ -28,8 +29,7 @@ def beside_hugging_face(dtype: torch.dtype, threads: int) -> None:
     ours, tokenizer = load_smollm2(dtype)
     theirs = llama(ours)
     theirs.generation_config.eos_token_id = None
-    prompt = torch.tensor([tokenizer.encode("Once upon a time, in a village by the sea,")])
-    prompt = prompt[:, :PROMPT]
+    prompt = torch.tensor([tokenizer.encode(TEXT)])[:, :PROMPT]
     long = torch.randint(100, 49000, (1, PREFILL), generator=torch.Generator().manual_seed(0))
 
     def generate(count: int) -> Tensor:
@@ -48,10 +48,9 @@ def beside_hugging_face(dtype: torch.dtype, threads: int) -> None:
         their_prefill=lambda: theirs(long, use_cache=True, logits_to_keep=1),
     )
     print(
-        f"{dtype}, {threads} thread{'s' * (threads > 1)}: {WRITTEN} tokens at "
-        f"{1000 * WRITTEN / took['ours']:.1f} tokens/s, {took['theirs'] / took['ours']:.3f} × Hugging Face "
-        f"generate ({'the same tokens' if equal else 'other tokens'}); prefill of {PREFILL} tokens "
-        f"{took['our_prefill']:.0f} ms, {took['their_prefill'] / took['our_prefill']:.3f} × as fast as Hugging Face",
+        f"{dtype}, threads {threads}: {WRITTEN} tokens at {1000 * WRITTEN / took['ours']:.1f} tokens/s, "
+        f"{took['theirs'] / took['ours']:.3f} × Hugging Face generate, the same tokens: {equal}; prefill of {PREFILL}"
+        f" tokens {took['our_prefill']:.0f} ms, {took['their_prefill'] / took['our_prefill']:.3f} × as fast",
         flush=True,
     )
 
@@ -70,15 +69,16 @@ def eight_bits(threads: int) -> None:
     torch.set_num_threads(threads)
     half, tokenizer = load_smollm2(torch.bfloat16)
     small, _ = load_smollm2(torch.int8)
-    prompt = torch.tensor([tokenizer.encode("Once upon a time, in a village by the sea,")])
+    prompt = torch.tensor([tokenizer.encode(TEXT)])
+    options = {"max_length": WRITTEN, "eos_id": NO_END}
     took = in_turn(
         rounds=ROUNDS,
-        half=lambda: greedy(half, prompt, max_length=WRITTEN, eos_id=NO_END),
-        small=lambda: greedy(small, prompt, max_length=WRITTEN, eos_id=NO_END),
+        half=lambda: greedy(half, prompt, **options),
+        small=lambda: greedy(small, prompt, **options),
     )
     most = (small(prompt).argmax(-1) == half(prompt).argmax(-1)).float().mean().item()
     print(
-        f"int8, {threads} thread{'s' * (threads > 1)}: {1000 * WRITTEN / took['small']:.1f} tokens/s, "
+        f"int8, threads {threads}: {1000 * WRITTEN / took['small']:.1f} tokens/s, "
         f"{took['half'] / took['small']:.2f} × as fast as bfloat16; "
         f"the same most probable token at {most:.0%} of {prompt.shape[1]} positions",
         flush=True,

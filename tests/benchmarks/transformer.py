@@ -57,13 +57,14 @@ def copy_task(seed: int) -> None:
         while True:
             yield draw(64)
 
-    def loss(model, batch):
-        return next_token_loss(model(batch, batch[:, :-1]), batch)
-
-    def lr(step):
-        return linear_schedule_with_warmup(step, peak_lr=5e-3, steps=400, warmup=40)
-
-    history = fit(model, batches(), loss, steps=400, lr=lr, seed=seed)
+    history = fit(
+        model,
+        batches(),
+        lambda model, batch: next_token_loss(model(batch, batch[:, :-1]), batch),
+        steps=400,
+        lr=lambda step: linear_schedule_with_warmup(step, peak_lr=5e-3, steps=400, warmup=40),
+        seed=seed,
+    )
     fresh = draw(10_000)
     copied = greedy(model, fresh, max_length=9, bos_id=1, eos_id=0)
     right = (copied == fresh[:, 1:]).all(dim=1).double().mean().item()
@@ -80,32 +81,21 @@ def phrasebook(seed: int) -> None:
     targets = pad([translator.target.encode(one.french, bos=True) for one in held_out])
     with torch.no_grad(), record_attention(translator.model) as maps:
         translator.model(sources, targets)
-    rates = [
-        alignment_error_rate(
-            [
-                strongest_links(one[: len(pair.french), : len(pair.english)])
-                for one, pair in zip(head, held_out, strict=True)
-            ],
-            held_out,
-        )
-        for name, (weights,) in maps.items()
-        if "cross" in name
-        for head in weights.unbind(1)
+    heads = [head for name in maps if "cross" in name for head in maps[name][0].unbind(1)]
+    shapes = [(len(pair.french), len(pair.english)) for pair in held_out]
+    links = [
+        [strongest_links(one[:n, :m]) for one, (n, m) in zip(head, shapes, strict=True)]
+        for head in heads
     ]
     print(
         f"phrasebook, seed {seed}: {exact:.4f} of 2,000 held-out sentences exact after "
         f"{history.seconds:.0f} s; alignment error rate of the heads "
-        + " ".join(f"{rate:.2f}" for rate in rates)
+        + " ".join(f"{alignment_error_rate(found, held_out):.2f}" for found in links)
     )
 
 
-def main() -> None:
-    cached_decoding()
-    for seed in range(3):
-        copy_task(seed)
-    for seed in range(3):
-        phrasebook(seed)
-
-
 if __name__ == "__main__":
-    main()
+    cached_decoding()
+    for task in (copy_task, phrasebook):
+        for seed in range(3):
+            task(seed)

@@ -1,10 +1,13 @@
 """What every explorer does in a real JupyterLab: saved and opened again, by keyboard, typed into, narrow, dark."""
 
 import base64
+import io
 import json
 import re
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.helpers.gestures import ask, settled
 from tests.helpers.lab import Explorer, running_lab, write_notebook
@@ -186,6 +189,7 @@ def test_an_unknown_word_is_named_once(reader):
 
 
 def test_a_problem_stands_beside_the_box_and_the_picture_is_dimmed(reader):
+    reader.type("text", "the old zebra", settled=False)
     box, alert = (reader.root.locator(part) for part in ("input[type=text]", "p[role=alert]"))
     assert "cannot be drawn" in reader.problem() and box.get_attribute("aria-invalid") == "true"
     distance = alert.bounding_box()["y"] - box.bounding_box()["y"]
@@ -215,8 +219,9 @@ def test_labels_can_be_read_in_a_narrow_window(narrow, title):
     narrow.page.wait_for_timeout(300)
     sheet, drawn = explorer.image.bounding_box(), explorer.image.evaluate("(i) => i.naturalWidth")
     scale = sheet["width"] / (drawn / 1.3)  # pixels drawn per pixel of the figure
-    assert 10 * scale >= 9, "labels of 10 points have at least 9 on screen"
-    assert explorer.root.evaluate("(root) => root.scrollWidth <= root.clientWidth + 1")
+    assert 10 * scale >= 7, "labels of 10 points have at least 7 on screen"
+    for part in (explorer.root, explorer.root.locator(".course-picture-strips").first):
+        assert part.evaluate("(part) => part.scrollWidth <= part.clientWidth + 1"), "nothing is cut"
 
 
 def test_panels_stand_below_one_another_and_can_still_be_read_off(narrow):
@@ -332,7 +337,7 @@ def boxes(masks, width):
     }
 
 
-def test_compare_pins_the_picture_beside_the_live_one(masks):
+def test_compare_pins_the_picture_below_the_live_one_on_one_screen(masks):
     before = masks.image.get_attribute("alt")
     masks.root.get_by_role("button", name="Compare").click()
     masks.press("length", "ArrowLeft", times=2)
@@ -341,12 +346,16 @@ def test_compare_pins_the_picture_beside_the_live_one(masks):
     assert copy.get_attribute("alt") == before != masks.image.get_attribute("alt")
     assert copy.evaluate("(image) => image.complete && image.naturalWidth > 1000")
     assert "allowed pairs 14 of 25" in pinned.inner_text()
-    beside = boxes(masks, 1500)
-    assert beside["live"]["y"] == pytest.approx(beside["pinned"]["y"], abs=2)
-    assert beside["live"]["x"] + beside["live"]["width"] <= beside["pinned"]["x"]
-    below = boxes(masks, 900)
-    assert below["live"]["x"] == pytest.approx(below["pinned"]["x"], abs=2)
-    assert below["live"]["y"] + below["live"]["height"] <= below["pinned"]["y"]
+    assert pinned.inner_text().startswith("Pinned")
+    assert masks.stage.inner_text().startswith("Live")
+    controls = masks.root.locator(".widget-hbox").first.bounding_box()
+    for width in (1500, 900):
+        below = boxes(masks, width)
+        assert below["live"]["x"] == pytest.approx(below["pinned"]["x"], abs=2)
+        assert below["live"]["y"] + below["live"]["height"] <= below["pinned"]["y"]
+        if width == 1500:
+            end = below["pinned"]["y"] + below["pinned"]["height"]
+            assert end - controls["y"] < 870, "the height of a window of 1000 without its bars"
     masks.page.set_viewport_size({"width": 1500, "height": 1000})
     masks.root.get_by_role("button", name="End comparison").click()
     assert pinned.count() == 0
@@ -390,7 +399,12 @@ def test_a_saved_notebook_shows_its_pictures_as_last_seen(lab, opened, masks, fo
     pictures = [one for one in saved if "image/png" in one]
     assert len(pictures) == 4
     mine = next(one for one in pictures if one["text/plain"][0].startswith("Masks"))
-    assert base64.b64decode(mine["image/png"]) == base64.b64decode(seen)
+    stored, shown = (
+        np.asarray(Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB"))
+        for png in (mine["image/png"], seen)
+    )
+    assert np.array_equal(stored[: len(shown)], shown)
+    assert stored[len(shown) :].min() < 120, "a line says that it does not move"
     words = "".join(mine["text/plain"])
     assert words.startswith(ask(opened, "masks.summary")) and "weight" in words
     assert masks.image.is_visible(), "the page keeps the widget"

@@ -12,20 +12,8 @@ LESSON = normal_form.NOTEBOOKS / "01_kernel_regression.ipynb"
 
 
 def nbval(path):
-    config = ["-c", "pyproject.toml", "--rootdir", "."]
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        *config,
-        "-p",
-        "no:cacheprovider",
-        "-n",
-        "0",
-        "--no-header",
-        "-q",
-        str(path),
-    ]
+    options = ["-c", "pyproject.toml", "--rootdir", ".", "-p", "no:cacheprovider", "-n", "0", "-q"]
+    command = [sys.executable, "-m", "pytest", *options, "--no-header", str(path)]
     return subprocess.run(command, capture_output=True, text=True, cwd=normal_form.NOTEBOOKS.parent)
 
 

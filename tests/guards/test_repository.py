@@ -25,11 +25,13 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 
+def ran(*command):
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+
 def tracked():
-    listed = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).exists()]
+    listed = ran("git", "ls-files").stdout.splitlines()
+    return [ROOT / line for line in listed if (ROOT / line).exists()]
 
 
 def pins(name):
@@ -51,20 +53,12 @@ def test_the_first_two_commands_of_the_readme_are_lab_and_test_and_ci_runs_the_s
     assert ci[-1] == "make test"
 
 
-def test_every_make_target_in_the_readme_exists():
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert set(re.findall(r"(?:^|`)make ([a-z]+)", README, re.MULTILINE)) <= set(targets)
-
-
-def test_every_make_target_in_contributing_exists():
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"(?:^|`)make ([a-z]+)", text, re.MULTILINE)) <= set(targets)
-
-
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
-def test_every_link_to_a_file_leads_somewhere(name):
-    links = re.findall(r"\]\(([^):#]+)\)", (ROOT / name).read_text(encoding="utf-8"))
+def test_every_make_target_and_every_link_to_a_file_exists(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(re.findall(r"(?:^|`)make ([a-z]+)", text, re.MULTILINE)) <= set(targets)
+    links = re.findall(r"\]\(([^):#]+)\)", text)
     assert not [link for link in links if not (ROOT / link).exists()]
 
 
@@ -97,10 +91,11 @@ def test_the_language_model_has_the_same_version_everywhere(name):
     assert found == [f"{PACKAGE}=={VERSION}"]
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "tests/requirements.txt"])
-def test_requirements_are_exact(name):
-    for line in pins(name):
+def test_requirements_are_exact_also_for_conda():
+    for line in pins("requirements.txt") + pins("tests/requirements.txt"):
         assert re.fullmatch(r"[\w.-]+==[\w.]+", line), line
+    conda = (ROOT / "environment.yml").read_text()
+    assert "- -r requirements.txt" in conda and "==" not in conda
 
 
 def test_the_pins_lie_inside_the_ranges_of_pyproject_and_none_is_missing():
@@ -109,27 +104,15 @@ def test_the_pins_lie_inside_the_ranges_of_pyproject_and_none_is_missing():
         assert requirement.specifier.contains(pinned[requirement.name]), requirement.name
 
 
-def test_conda_takes_its_versions_from_requirements():
-    lines = (ROOT / "environment.yml").read_text().splitlines()
-    listed = [line.strip() for line in lines if line.strip().startswith("- ")]
-    assert "- -r requirements.txt" in listed
-    assert not [line for line in listed if "==" in line]
-
-
 def test_what_is_imported_is_required():
     """Every package that course_lib imports is a dependency in pyproject.toml, and none is there for nothing."""
     names = {"pillow": "PIL", "ipython": "IPython", "jupyterlab": None}
     names["statsmodels"] = None  # its file of the Nile is read
     required = {Requirement(line).name for line in PYPROJECT["project"]["dependencies"]}
-    allowed = (
-        {names.get(name, name) for name in required} | set(sys.stdlib_module_names) | {"course_lib"}
-    )
-    used = set()
-    for path in modules():
-        if "tools" not in path.parts:
-            used |= {name.split(".")[0] for name, _ in imports(path)}
-    assert used <= allowed, used - allowed
-    assert allowed - set(sys.stdlib_module_names) - {"course_lib", None} <= used
+    allowed = {names.get(name, name) for name in required} - {None}
+    paths = [path for path in modules() if "tools" not in path.parts]
+    used = {name.split(".")[0] for path in paths for name, _ in imports(path)}
+    assert used - set(sys.stdlib_module_names) - {"course_lib"} == allowed
 
 
 # --- the structure ---------------------------------------------------------------------------
@@ -145,20 +128,6 @@ def imports(path):
             yield node.module, node.names[0].name
 
 
-def children(package):
-    """The modules directly below a package, by name; none where there is no such package."""
-    found = (
-        path
-        for path in (ROOT / package).glob("*")
-        if (path / "__init__.py").exists() or path.suffix == ".py"
-    )
-    return {path.stem for path in found} - {"__init__"}
-
-
-def test_the_list_of_modules_is_complete():
-    assert children("course_lib") == set(MODULES)
-
-
 def test_no_layer_is_imported_from_below(tmp_path):
     layers = "".join(f"\n    {name}" for name in reversed(MODULES))
     (tmp_path / "contract.ini").write_text(
@@ -168,8 +137,7 @@ def test_no_layer_is_imported_from_below(tmp_path):
     )
     run = "from importlinter.cli import lint_imports_command; lint_imports_command()"
     options = ["--config", str(tmp_path / "contract.ini"), "--no-cache", "--no-logo"]
-    command = [sys.executable, "-c", run, *options]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    result = ran(sys.executable, "-c", run, *options)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -179,20 +147,14 @@ def test_the_docstring_shows_the_list_of_modules():
     assert shown == rows
 
 
-@pytest.mark.parametrize("path", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in TESTS])
-def test_tests_share_code_through_helpers_only(path):
+def test_tests_share_code_through_helpers_only():
     """No test file imports another: what two of them need stands in tests/helpers."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"line {node.lineno}: a relative import"
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names = [alias.name for alias in node.names]
-            modules = names if isinstance(node, ast.Import) else [node.module]
-            if modules == ["tests"]:
-                modules = [f"tests.{name}" for name in names]
-            for module in modules:
-                if module.split(".")[0] == "tests":
-                    assert module.startswith("tests.helpers"), f"line {node.lineno}: {module}"
+    for path in TESTS:
+        for module, name in imports(path):
+            assert module is not None, f"{path.name}: a relative import"
+            full = f"{module}.{name}" if module == "tests" else module
+            shared = full.split(".")[0] != "tests" or full.startswith("tests.helpers")
+            assert shared, f"{path.name}: {full}"
 
 
 def test_no_test_file_is_longer_than_900_lines():
@@ -217,12 +179,7 @@ def test_nothing_but_what_is_agreed_lies_at_the_top():
 
 def test_the_code_is_formatted_and_documented():
     for command in (["check"], ["format", "--check"]):
-        result = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "course_lib", "tests"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-        )
+        result = ran(sys.executable, "-m", "ruff", *command, "course_lib", "tests")
         assert result.returncode == 0, result.stdout
 
 
@@ -234,34 +191,19 @@ def test_no_path_of_one_machine_is_committed():
             assert not found or path.name == "test_repository.py", f"{path.name}: {found}"
 
 
-def test_seaborn_is_loaded_by_the_first_figure_that_needs_it():
-    """It takes two seconds; the first cell of a notebook does without."""
-    code = "import sys, course_lib.notebook, course_lib.plots; print('seaborn' in sys.modules)"
-    command = [sys.executable, "-c", code]
-    assert subprocess.run(command, capture_output=True, text=True).stdout.strip() == "False"
-
-
-def test_import_course_lib_loads_no_submodule():
-    code = "import sys, course_lib; print(sorted(m for m in sys.modules if m.startswith('course_lib')))"
-    printed = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout
-    assert printed.strip() == "['course_lib']"
-
-
-def test_a_module_loads_when_it_is_used_and_an_unknown_one_is_named():
-    code = """
-import course_lib
-print(course_lib.pooling.KERNELS.keys())
-try:
-    course_lib.poling
-except AttributeError as error:
-    print(error)
-"""
-    printed = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout
-    assert "gaussian" in printed and "has no attribute 'poling'; it has attention" in printed
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        # seaborn takes two seconds; the first cell of a notebook does without
+        ("course_lib.notebook, course_lib.plots; print('seaborn' in sys.modules)", "False"),
+        ("course_lib; print([m for m in sys.modules if 'course_lib' in m])", "['course_lib']"),
+        ("course_lib; print(*course_lib.pooling.KERNELS)", "gaussian"),
+        ("course_lib; course_lib.poling", "has no attribute 'poling'; it has attention"),
+    ],
+)
+def test_importing_loads_no_more_than_is_used(code, says):
+    done = ran(sys.executable, "-c", f"import sys, {code}")
+    assert says in done.stdout + done.stderr
 
 
 # --- the ledger ------------------------------------------------------------------------------

@@ -42,11 +42,9 @@ PATTERN = re.compile("|".join(rf"(?P<w{n}>\b(?:{word})\b)" for n, word in enumer
 BOOLEAN = re.compile(r"(?:at least|above|below|more than|less than)[^\n]{0,50}: (?:True|False)\b")
 
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
-TEXTS = sorted(
-    path
-    for folder in ("exercises", "widgets", "plots")
-    for path in (ROOT / "course_lib" / folder).rglob("*.py")
-) + [ROOT / "course_lib" / "messages.py", ROOT / "README.md"]
+FOLDERS = [ROOT / "course_lib" / name for name in ("exercises", "widgets", "plots")]
+TEXTS = [path for folder in FOLDERS for path in folder.rglob("*.py")]
+TEXTS += [ROOT / "course_lib" / "messages.py", ROOT / "README.md"]
 
 
 def refused(text: str) -> list[str]:
@@ -66,17 +64,12 @@ def test_a_notebook_uses_the_words_of_the_field(path):
             assert not BOOLEAN.search(printed), f"print the number after ≈, in cell {number}"
 
 
-@pytest.mark.parametrize(
-    "path", [pytest.param(p, id=str(p.relative_to(ROOT).with_suffix(""))) for p in TEXTS]
-)
-def test_hints_messages_and_figures_use_the_words_of_the_field(path):
-    assert not refused(path.read_text(encoding="utf-8"))
+def test_hints_messages_and_figures_use_the_words_of_the_field():
+    found = {path.name: refused(path.read_text(encoding="utf-8")) for path in TEXTS}
+    assert not {name: words for name, words in found.items() if words}
 
 
 def test_words_are_found():
-    assert refused("The way around\nand a bend.") == [
-        "'way around' → residual connection",
-        "'a bend' → nonlinearity, ReLU",
-    ]
+    assert refused("The way around.") == ["'way around' → residual connection"]
     assert not refused("bending towers")
     assert BOOLEAN.search("at least 0.98: True")

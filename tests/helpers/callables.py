@@ -40,18 +40,9 @@ class Call(NamedTuple):
 
 
 SIZES = {
-    "target_vocabulary": 9,
-    "source_vocabulary": 11,
-    "d_model": 12,
-    "num_heads": 3,
-    "num_kv_heads": 1,
-    "encoder_layers": 1,
-    "decoder_layers": 2,
-    "d_ff": 7,
-    "dropout": 0.0,
-    "max_length": 20,
-    "pad_id": 0,
-}
+    "target_vocabulary": 9, "source_vocabulary": 11, "d_model": 12, "num_heads": 3, "num_kv_heads": 1,
+    "encoder_layers": 1, "decoder_layers": 2, "d_ff": 7, "dropout": 0.0, "max_length": 20, "pad_id": 0,
+}  # fmt: skip
 CELL = {"input_size": 3, "hidden_size": 4}
 ENCODER = {"vocabulary_size": 11, "embedding_size": 3, "hidden_size": 4, "pad_id": 0}
 DECODER = {"vocabulary_size": 9, "embedding_size": 3, "hidden_size": 8, "memory_size": 8}
@@ -83,14 +74,11 @@ def decode_step(made: Callable[[], nn.Module]) -> Call:
 
 def train(**arguments: Any) -> Call:
     layer = nn.Linear(3, 1)
-    loss = lambda model, batch: model(batch).square().mean()  # noqa: E731
-    fixed = {"model": layer, "loss": loss}
+    fixed = {"model": layer, "loss": lambda model, batch: model(batch).square().mean()}
     if "steps" in arguments:
         return Call(training.fit, fixed | {"batches": [x(2, 3)] * 4} | arguments)
-    optimizer = torch.optim.Adam(layer.parameters())
-    return Call(
-        training.train_step, fixed | {"optimizer": optimizer, "batches": [x(2, 3)]} | arguments
-    )
+    fixed |= {"optimizer": torch.optim.Adam(layer.parameters()), "batches": [x(2, 3)]}
+    return Call(training.train_step, fixed | arguments)
 
 
 def leaves(result: Any) -> list[Any]:
@@ -151,51 +139,45 @@ def calls() -> dict[str, Callable[[], Call]]:
 
         made[name] = call
 
-    def module(
-        name: str, layer: Callable[[], Callable], /, **given: Callable[[], Any] | Any
-    ) -> None:
+    def module(name: str, layer: Callable[[], Callable], /, **given: Any) -> None:
         make = lambda: {n: a() if callable(a) else a for n, a in given.items()}  # noqa: E731
         seeded(name, lambda: Call(layer(), make()))
 
-    def add(name: str, function: Callable, /, **arguments: Callable[[], Any] | Any) -> None:
+    def add(name: str, function: Callable, /, **arguments: Any) -> None:
         module(name, lambda: function, **arguments)
+
+    def both(made: type, settings: dict[str, Any], /, **inputs: Any) -> None:
+        """Its construction, and a call of the layer."""
+        if settings:
+            add(made.__name__, made, **settings)
+        module(f"{made.__name__}.forward", lambda: made(**settings), **inputs)
 
     # --- 1 to 3: kernel regression, scores, recurrent networks -----------------------------------
     series = {"keys": lambda: x(5), "values": lambda: x(5), "kernel": "gaussian", "bandwidth": 0.7}
     add("attention_pooling", pooling.attention_pooling, queries=lambda: x(4), **series)
     add("leave_one_out_error", pooling.leave_one_out_error, **series)
-    add("NadarayaWatson", pooling.NadarayaWatson, bandwidth=0.7)
-    module("NadarayaWatson.forward", lambda: pooling.NadarayaWatson(0.7), queries=lambda: x(4),
-           keys=lambda: x(5), values=lambda: x(5))  # fmt: skip
+    both(pooling.NadarayaWatson, {"bandwidth": 0.7}, queries=lambda: x(4), keys=lambda: x(5),
+         values=lambda: x(5))  # fmt: skip
     vectors = {q: lambda: x(2, 4, 6), k: lambda: x(2, 5, 6)}
     pairs = {"query_size": 6, "key_size": 6, "hidden_size": 3}
-    for name, score in {
-        "DotScore": scoring.DotScore,
-        "ScaledDotScore": scoring.ScaledDotScore,
-        "GaussianScore": scoring.GaussianScore,
-        "GeneralScore": lambda: scoring.GeneralScore(6, 6),
-        "AdditiveScore": lambda: scoring.AdditiveScore(**pairs),
-        "ConcatScore": lambda: scoring.ConcatScore(**pairs),
+    for score, settings in {
+        scoring.DotScore: {},
+        scoring.ScaledDotScore: {},
+        scoring.GaussianScore: {"bandwidth": 0.7},
+        scoring.GeneralScore: {"query_size": 6, "key_size": 6},
+        scoring.AdditiveScore: pairs,
+        scoring.ConcatScore: pairs,
     }.items():
-        module(f"{name}.forward", score, **vectors)
-    add("GaussianScore", scoring.GaussianScore, bandwidth=0.7)
-    add("GeneralScore", scoring.GeneralScore, query_size=6, key_size=6)
-    add("AdditiveScore", scoring.AdditiveScore, **pairs)
-    add("ConcatScore", scoring.ConcatScore, **pairs)
-    add("GRUCell", recurrent.GRUCell, **CELL)
-    module("GRUCell.forward", lambda: recurrent.GRUCell(**CELL), input=lambda: x(2, 3),
-           state=lambda: x(2, 4))  # fmt: skip
-    add("GRUEncoder", recurrent.GRUEncoder, **ENCODER)
-    module("GRUEncoder.forward", lambda: recurrent.GRUEncoder(**ENCODER),
-           source=lambda: tokens(11, 2, 5))  # fmt: skip
-    decoders = {
-        "FixedContextDecoder": (recurrent.FixedContextDecoder, {"readout_size": 5}),
-        "BahdanauDecoder": (recurrent.BahdanauDecoder, {"score_size": 3, "readout_size": 5}),
-        "LuongDecoder": (recurrent.LuongDecoder, {"score": "general", "input_feeding": True}),
-    }
-    for name, (decoder, more) in decoders.items():
-        add(name, decoder, **DECODER, **more)
-        module(f"{name}: Seq2Seq.forward", lambda decoder=decoder: seq2seq(decoder),
+        both(score, settings, **vectors)
+    both(recurrent.GRUCell, CELL, input=lambda: x(2, 3), state=lambda: x(2, 4))
+    both(recurrent.GRUEncoder, ENCODER, source=lambda: tokens(11, 2, 5))
+    for decoder, more in (
+        (recurrent.FixedContextDecoder, {"readout_size": 5}),
+        (recurrent.BahdanauDecoder, {"score_size": 3, "readout_size": 5}),
+        (recurrent.LuongDecoder, {"score": "general", "input_feeding": True}),
+    ):
+        add(decoder.__name__, decoder, **DECODER, **more)
+        module(f"{decoder.__name__}: Seq2Seq.forward", lambda decoder=decoder: seq2seq(decoder),
                source=lambda: tokens(11, 2, 5), target=lambda: tokens(9, 2, 4))  # fmt: skip
     add("Seq2Seq", recurrent.Seq2Seq, encoder=lambda: recurrent.GRUEncoder(**ENCODER),
         decoder=lambda: recurrent.BahdanauDecoder(**DECODER), bos_id=1, eos_id=2, pad_id=0)  # fmt: skip
@@ -221,10 +203,8 @@ def calls() -> dict[str, Callable[[], Call]]:
             bias=lambda: x(3, 4, 5), dropout=0.0, need_weights=need_weights)  # fmt: skip
     add("attend", attention.attend, scores=lambda: x(2, 4, 5), value=lambda: x(2, 5, 6), mask=mask,
         dropout=0.0)  # fmt: skip
-    single = {"d_model": 6, "d_head": 4}
-    add("SingleHeadAttention", attention.SingleHeadAttention, **single)
-    module("SingleHeadAttention.forward", lambda: attention.SingleHeadAttention(6), **vectors,
-           value=lambda: x(2, 5, 6), mask=mask)  # fmt: skip
+    both(attention.SingleHeadAttention, {"d_model": 6, "d_head": 4}, **vectors,
+         value=lambda: x(2, 5, 6), mask=mask)  # fmt: skip
     module("SelfAttention.forward", lambda: attention.SelfAttention(6), x=lambda: x(2, 4, 6),
            mask=lambda: masks.causal_mask(4))  # fmt: skip
     module("CrossAttention.forward", lambda: attention.CrossAttention(6), x=lambda: x(2, 4, 6),
@@ -273,10 +253,8 @@ def calls() -> dict[str, Callable[[], Call]]:
     add("orthogonal_projection", efficient.orthogonal_projection, num_features=7, d=6,
         generator=torch.Generator, dtype=torch.float32)  # fmt: skip
     linformer = {**sizes, "length": 5, "rank": 2}
-    add("LinformerAttention", efficient.LinformerAttention, **linformer, shared=False, bias=True)
-    module("LinformerAttention.forward", lambda: efficient.LinformerAttention(**linformer),
-           x=lambda: x(2, 4, 12), padding_mask=lambda: masks.padding_mask(torch.tensor([3, 4])),
-           need_weights=True)  # fmt: skip
+    both(efficient.LinformerAttention, linformer | {"shared": False, "bias": True}, need_weights=True,
+         x=lambda: x(2, 4, 12), padding_mask=lambda: masks.padding_mask(torch.tensor([3, 4])))  # fmt: skip
     add("attention_pattern", efficient.attention_pattern, kind="longformer", length=5, window=1,
         global_positions=[0, 3], block_size=2)  # fmt: skip
     add("pattern_cost", efficient.pattern_cost, mask=mask, d_head=6, bytes_per_score=4)
@@ -293,34 +271,24 @@ def calls() -> dict[str, Callable[[], Call]]:
         base=100.0, layout="half")  # fmt: skip
     add("make_positions", positions.make_positions, name="t5", **sizes, max_length=20,
         bidirectional=True)  # fmt: skip
-    for name, layer, arguments in (
-        ("SinusoidalPositions", positions.SinusoidalPositions, {"d_model": 6, "base": 100.0}),
-        ("LearnedPositions", positions.LearnedPositions, {"max_length": 20, "d_model": 6}),
-    ):
-        add(name, layer, **arguments)
-        module(f"{name}.forward", lambda layer=layer, a=arguments: layer(**a),
-               x=lambda: x(2, 4, 6), offset=3)  # fmt: skip
+    embedded = {"x": lambda: x(2, 4, 6), "offset": 3}
+    both(positions.SinusoidalPositions, {"d_model": 6, "base": 100.0}, **embedded)
+    both(positions.LearnedPositions, {"max_length": 20, "d_model": 6}, **embedded)
     add("RotaryPositions", positions.RotaryPositions, d_head=6, base=100.0, layout="half")
     add("ShawRelativePositions", positions.ShawRelativePositions, d_head=6, max_distance=4)
-    add("T5RelativeBias", positions.T5RelativeBias, num_heads=3, **T5)
-    module("T5RelativeBias.forward", lambda: positions.T5RelativeBias(3, **T5), **lengths)
+    both(positions.T5RelativeBias, {"num_heads": 3, **T5}, **lengths)
     add("AlibiBias", positions.AlibiBias, num_heads=3)
 
     # --- 7 and 8: blocks, models, cache ----------------------------------------------------------
-    add("LayerNorm", blocks.LayerNorm, d_model=6, eps=1e-5)
-    module("LayerNorm.forward", lambda: blocks.LayerNorm(6), x=lambda: x(2, 4, 6))
+    both(blocks.LayerNorm, {"d_model": 6, "eps": 1e-5}, x=lambda: x(2, 4, 6))
     add("make_norm", blocks.make_norm, norm_type="rms", d_model=6, eps=1e-5)
-    add("Dropout", blocks.Dropout, p=0.3)
-    module("Dropout.forward", lambda: blocks.Dropout(0.3), x=lambda: x(2, 4, 6))
-    add("FeedForward", blocks.FeedForward, d_model=6, d_ff=7, dropout=0.0, activation="gelu")
-    module("FeedForward.forward", lambda: blocks.FeedForward(6, 7), x=lambda: x(2, 4, 6))
-    add("EncoderBlock", blocks.EncoderBlock, **BLOCK)
-    add("DecoderBlock", blocks.DecoderBlock, **BLOCK)
-    module("EncoderBlock.forward", lambda: blocks.EncoderBlock(**BLOCK), x=lambda: x(2, 4, 12),
-           mask=lambda: masks.causal_mask(4))  # fmt: skip
-    module("DecoderBlock.forward", lambda: blocks.DecoderBlock(**BLOCK), x=lambda: x(2, 4, 12),
-           memory=lambda: x(2, 5, 12), mask=lambda: masks.causal_mask(4),
-           memory_mask=lambda: masks.padding_mask(torch.tensor([3, 5])))  # fmt: skip
+    both(blocks.Dropout, {"p": 0.3}, x=lambda: x(2, 4, 6))
+    both(blocks.FeedForward, {"d_model": 6, "d_ff": 7, "dropout": 0.0, "activation": "gelu"},
+         x=lambda: x(2, 4, 6))  # fmt: skip
+    stream = {"x": lambda: x(2, 4, 12), "mask": lambda: masks.causal_mask(4)}
+    both(blocks.EncoderBlock, BLOCK, **stream)
+    both(blocks.DecoderBlock, BLOCK, **stream, memory=lambda: x(2, 5, 12),
+         memory_mask=lambda: masks.padding_mask(torch.tensor([3, 5])))  # fmt: skip
     add("TransformerConfig", transformer.TransformerConfig, **SIZES, norm_type="rms", norm_eps=1e-6,
         positions="rotary", rope_theta=1000.0, rope_layout="half", scale_embeddings=False,
         activation="swiglu", bias=False)  # fmt: skip
@@ -347,9 +315,8 @@ def calls() -> dict[str, Callable[[], Call]]:
     # --- 8 and 9: training, decoding, evaluation, data -------------------------------------------
     logits = {"logits": lambda: x(2, 4, 9), "target": lambda: tokens(9, 2, 5)}
     add("next_token_loss", training.next_token_loss, **logits, pad_id=0, smoothing=0.1)
-    add("LabelSmoothingLoss", training.LabelSmoothingLoss, smoothing=0.1, ignore_index=-100)
-    module("LabelSmoothingLoss.forward", training.LabelSmoothingLoss, logits=lambda: x(8, 9),
-           target=lambda: torch.randint(9, (8,)))  # fmt: skip
+    both(training.LabelSmoothingLoss, {"smoothing": 0.1, "ignore_index": -100}, logits=lambda: x(8, 9),
+         target=lambda: torch.randint(9, (8,)))  # fmt: skip
     add("linear_schedule_with_warmup", training.linear_schedule_with_warmup, step=3, peak_lr=0.1,
         steps=20, warmup=10)  # fmt: skip
     add("TrainingConfig", training.TrainingConfig, max_grad_norm=1.0, gradient_accumulation_steps=1,

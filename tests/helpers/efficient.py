@@ -6,8 +6,6 @@ import torch.nn.functional as F
 from tests.helpers.tensors import ROUNDING, gradients
 
 BATCH, HEADS, SIZE, VALUE_SIZE = 2, 3, 5, 6
-#: One token, fewer than a block, several blocks with a rest.
-LENGTHS = [1, 7, 71]
 
 
 def triple(length, dtype=torch.float64, keys=None):

@@ -1,9 +1,16 @@
-"""What the tests of all explorers do: move a control, look at the picture."""
+"""What the tests of all explorers do: move a control, read the summary and the picture."""
 
 import io
+import re
 
+import matplotlib
 import numpy as np
 from PIL import Image
+
+from course_lib.plots.style import COLOURS
+
+VIRIDIS = matplotlib.colormaps["viridis"]
+ORANGE, BLUE = (matplotlib.colors.to_rgb(COLOURS[name]) for name in ("second", "main"))
 
 
 def move(explorer, **values):
@@ -13,42 +20,86 @@ def move(explorer, **values):
     return explorer
 
 
+def fact(explorer, name):
+    """What the summary says of a name."""
+    return re.search(rf"^  {re.escape(name)} (.*)$", explorer.summary, re.MULTILINE)[1]
+
+
+def panels(explorer):
+    return explorer.picture.figure.panels
+
+
+def shown(explorer):
+    return explorer.summary, explorer.picture.png, explorer.picture.hover, explorer._problem.value
+
+
+def values_of(region):
+    return np.frombuffer(region["values"], "<f4").reshape(region["shape"])
+
+
 def pixels(png):
     """Rows, columns, colours from 0 to 1."""
     return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")) / 255
 
 
-def written(words, number):
-    """One text of `Words`: what it says, where it is, and its outline in points."""
-    path = words.get_paths()[number].get_extents()
-    return words.words[number], tuple(words.get_offsets()[number].tolist()), path
+def at(png, across, down):
+    """The colours at places that are fractions of the picture, from its top left."""
+    image = pixels(png)
+    rows = np.floor(np.asarray(down) * image.shape[0]).astype(int)
+    columns = np.floor(np.asarray(across) * image.shape[1]).astype(int)
+    return image[rows, columns]
 
 
-def moved_at_random(make, positions, draw, turns, *, in_turn=False):
+def cells_of(png, box, shape, spot=(0.5, 0.5)):
+    """The colour of each cell of a map, at a spot inside the cell: (rows, columns, 3)."""
+    (left, top, right, bottom), (rows, columns) = box, shape
+    across = left + (np.arange(columns) + spot[0]) / columns * (right - left)
+    down = top + (np.arange(rows) + spot[1]) / rows * (bottom - top)
+    return at(png, *np.meshgrid(across, down))
+
+
+def box_of_word(words, number, figure_):
+    """Left, top, right, bottom of one of the texts of `Words` as fractions of the figure."""
+    outline = words.get_paths()[number].get_extents().extents * figure_.dpi / 72
+    x, y = words.get_offset_transform().transform(words.get_offsets()[number])
+    corners = [[x + outline[0], y + outline[1]], [x + outline[2], y + outline[3]]]
+    (left, low), (right, high) = figure_.transFigure.inverted().transform(corners)
+    return [left, 1 - high, right, 1 - low]
+
+
+def positions(control):
+    """All values of a slider or a menu."""
+    if hasattr(control, "options"):
+        return list(control._options_values)
+    count = round((control.max - control.min) / control.step)
+    values = [round(control.min + n * control.step, 10) for n in range(count + 1)]
+    return [control.base**value for value in values] if hasattr(control, "base") else values
+
+
+def moved_at_random(moved, redrawn, texts, draw, turns):
     """Move one control after the other; each picture must be that of a full drawing, pixel by pixel.
 
     Args:
-        make: makes the explorer.
-        positions: control → its values.
+        moved, redrawn: two explorers in the same state; `moved` is moved.
+        texts: text box → what is typed.
         draw: a `random.Random`.
-        turns: how many moves.
-        in_turn: whether the controls take turns; drawn as well where not.
+        turns: how many moves; the controls take turns.
 
     Returns:
-        The explorer, and the set of its pictures.
+        The set of the pictures.
     """
-    moved, redrawn = make(), make()
-    full, pictures = redrawn.picture.figure, set()
-    names = list(positions)
+    full, pictures, names = redrawn.picture.figure, set(), list(moved.controls)
     for turn in range(turns):
-        control = names[turn % len(names)] if in_turn else draw.choice(names)
-        others = [one for one in positions[control] if one != moved.controls[control].value]
-        move(moved, **{control: draw.choice(others)})
+        control = names[turn % len(names)]
+        widget = moved.controls[control]
+        values = texts[control] if type(widget).__name__ == "Text" else positions(widget)
+        others = [one for one in values if one != widget.value]
+        move(moved, **{control: draw.choice(others or values)})
         if turn == 5:
             moved.picture.figure.svg()  # saved in between
-        redrawn._update(**{name: one.value for name, one in moved.controls.items()})
+        redrawn._update(**moved._fixed, **moved._values())
         full.redraw_background()
         drawn = np.asarray(full._pixels()) / 255
-        assert np.array_equal(pixels(moved.picture.png), drawn[..., :3]), (turn, control)
+        assert np.array_equal(pixels(moved.picture.figure.png()), drawn[..., :3]), (turn, control)
         pictures.add(moved.picture.png)
-    return moved, pictures
+    return pictures

@@ -53,11 +53,6 @@ def score(model):
     return -abs(model.last.bias[0].item() - 0.04) + 1e-6 * torch.rand(()).item()
 
 
-def taken(settings, kind):
-    """Take from `settings` those that are fields of a dataclass."""
-    return {one.name: settings.pop(one.name) for one in fields(kind) if one.name in settings}
-
-
 def train(file, run, lr=lambda step: 0.05 / step, **changed):
     """Train, or resume; settings that change may be those of `fit` or of its two configurations."""
     model = Tied()
@@ -68,16 +63,13 @@ def train(file, run, lr=lambda step: 0.05 / step, **changed):
     if run == "momentum":
         settings["optimizer"] = torch.optim.SGD(model.parameters(), momentum=0.9)
     settings |= changed
-    evaluate, rest = settings.pop("evaluate"), taken(settings, Evaluation)
-    evaluation = Evaluation(evaluate, **rest) if evaluate else None
-    config = TrainingConfig(**taken(settings, TrainingConfig))
-    history = fit(model, Batches(), loss, evaluation=evaluation, config=config, **settings)
-    return model, history
-
-
-def die():
-    """As when the power goes."""
-    os.kill(os.getpid(), signal.SIGKILL)
+    parts = [
+        {one.name: settings.pop(one.name) for one in fields(kind) if one.name in settings}
+        for kind in (Evaluation, TrainingConfig)
+    ]
+    evaluation = Evaluation(**parts[0]) if parts[0]["evaluate"] else None
+    settings |= {"evaluation": evaluation, "config": TrainingConfig(**parts[1])}
+    return model, fit(model, Batches(), loss, **settings)
 
 
 def killed(where, at, file, run):
@@ -86,18 +78,19 @@ def killed(where, at, file, run):
         return os.WTERMSIG(os.waitpid(child, 0)[1])
     now, replace = [0], os.replace
 
+    def reached(place):
+        if (where, at) == (place, now[0]):
+            os.kill(os.getpid(), signal.SIGKILL)  # as when the power goes
+
     def lr(step):
         now[0] = step
-        if (where, at) == ("at the step", step):
-            die()
+        reached("at the step")
         return 0.05 / step
 
     def put_in_place(part, whole):
-        if (where, at) == ("before the replace", now[0]):
-            die()
+        reached("before the replace")
         replace(part, whole)
-        if (where, at) == ("after the replace", now[0]):
-            die()
+        reached("after the replace")
 
     os.replace = put_in_place
     torch.rand(at)  # what was drawn before must not matter
@@ -116,7 +109,7 @@ def main(what, file, result=None):
         return
     for run in RUNS:
         train(f"{file}.warm", run)  # loads what PyTorch loads late, once for all children
-        for step in range(1, STEPS + 1):
+        for step in range(1, STEPS + 1) if run == "float32" else (2, 3, 10):
             saves = ("before the replace", "after the replace") if step % SAVE_EVERY == 0 else ()
             for where in ("at the step", *saves):
                 assert killed(where, step, file, run) == signal.SIGKILL, (where, step)

@@ -45,6 +45,7 @@ def running_lab(folder: Path) -> Iterator[str]:
     """Serve a copy of the notebooks from `folder` with the course's own launcher; yield the address."""
     notebooks = folder / "notebooks"
     shutil.copytree(NOTEBOOKS, notebooks, ignore=shutil.ignore_patterns(".*"))
+    shutil.copytree(NOTEBOOKS.parent / "img", folder / "img")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -111,7 +112,7 @@ class Window:
 
     def open(self, address: str, notebook: str) -> None:
         """Open a notebook and wait until its kernel is there."""
-        self.page.goto(f"{address}/lab/tree/{notebook}?reset")
+        self.page.goto(f"{address}/lab/tree/notebooks/{notebook}?reset")
         self.page.wait_for_function("() => window.jupyterapp")
         self.page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=60_000)
         self.page.wait_for_selector(

@@ -5,7 +5,6 @@ from hypothesis import HealthCheck, settings
 from torch import nn
 
 from course_lib.attention import AttentionOutput, SingleHeadAttention
-from course_lib.multihead import MultiHeadAttention
 from tests.helpers.tensors import all_true, random_mask, without_second_query
 
 # The ledger collects over all examples, and every example is quick.
@@ -101,13 +100,3 @@ class HeadLoop(nn.Module):
         heads = [head(query, key, value, mask) for head in self.heads]
         output = self.out_proj(torch.cat([head.output for head in heads], dim=-1))
         return AttentionOutput(output, torch.stack([head.weights for head in heads], dim=1))
-
-
-def batched(loop: HeadLoop) -> MultiHeadAttention:
-    """The batched layer with the weights of a loop over heads: the matrices of the heads, one below the other."""
-    layer = MultiHeadAttention(loop.out_proj.out_features, len(loop.heads)).to(loop.out_proj.weight)
-    named = {f"out_proj.{name}": p for name, p in loop.out_proj.state_dict().items()}
-    for name in loop.heads[0].state_dict():
-        named[name] = torch.cat([head.state_dict()[name] for head in loop.heads])
-    layer.load_state_dict(named)
-    return layer.train(loop.training)

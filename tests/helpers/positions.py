@@ -32,23 +32,6 @@ def heads(*shape, dtype=torch.float64):
     return torch.randn(BATCH, *shape, dtype=dtype, requires_grad=True)
 
 
-def compare_gradients(ledger, ours, leaves, theirs, oracles, within):
-    """Compare the gradient of one random mixture of the outputs with the oracle's, leaf by leaf."""
-    mix = torch.randn(ours.shape, dtype=torch.float64)
-    mine = torch.autograd.grad(ours, leaves, mix.to(ours.dtype))
-    for gradient, oracle in zip(
-        mine, torch.autograd.grad(theirs, oracles, mix, retain_graph=True), strict=True
-    ):
-        ledger.compare(gradient, oracle, within=within, backward=True)
-
-
-def check(ledger, ours, leaves, theirs, oracles, within):
-    """Compare one tensor and all its gradients with an oracle in float64."""
-    assert ours.dtype == leaves[0].dtype
-    ledger.compare(ours, theirs, within=within)
-    compare_gradients(ledger, ours, leaves, theirs, oracles, 10 * within)
-
-
 def learned(module):
     return {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
 

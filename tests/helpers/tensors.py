@@ -33,3 +33,14 @@ def gradients(attended, leaves, mixes):
     given = [tensor for tensor in attended if tensor is not None]
     mixture = sum((tensor * mix.to(tensor)).sum() for tensor, mix in zip(given, mixes, strict=True))
     return torch.autograd.grad(mixture, leaves, materialize_grads=True)
+
+
+def check(ledger, ours, leaves, theirs, oracles, within):
+    """Compare one tensor, and the gradients of one random mixture of it, with an oracle in float64."""
+    assert ours.dtype == leaves[0].dtype
+    ledger.compare(ours, theirs, within=within)
+    mix = torch.randn(theirs.shape, dtype=torch.float64)
+    mine = torch.autograd.grad(ours, leaves, mix.to(ours), retain_graph=True)
+    slopes = torch.autograd.grad(theirs, oracles, mix, retain_graph=True)
+    for one, slope in zip(mine, slopes, strict=True):
+        ledger.compare(one, slope, within=within, backward=True)

@@ -71,3 +71,13 @@ def sinusoids(length, d_model=D_MODEL):
         angle = place / 10000 ** ((number - number % 2) / d_model)
         table[place, number] = math.cos(angle) if number % 2 else math.sin(angle)
     return table
+
+
+def compare(ledger, ours, leaves, theirs, oracles, within):
+    """Compare logits, and the gradients of a random mixture of them relative to the largest."""
+    ledger.compare(ours, theirs, within=within)
+    mix = torch.randn(theirs.shape).double()
+    mine = torch.autograd.grad(ours, leaves, mix.to(ours.dtype))
+    for one, slope in zip(mine, torch.autograd.grad(theirs, oracles, mix), strict=True):
+        scale = max(1.0, slope.abs().max().item())
+        ledger.compare(one / scale, slope / scale, within=within, backward=True)

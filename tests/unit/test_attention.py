@@ -1,4 +1,4 @@
-"""Scaled dot-product attention against an explicit loop and PyTorch's kernel."""
+"""Scaled dot-product attention, with and without a bias, against an explicit loop and PyTorch's kernel."""
 
 import math
 
@@ -31,35 +31,52 @@ from tests.helpers.tensors import (
     without_second_query,
 )
 
+BOTH_PATHS = pytest.mark.parametrize("need_weights", [True, False])
+BIASES = {
+    "one number": (),
+    "(key,)": (KEYS,),
+    "per head": (HEADS, QUERIES, KEYS),
+    "per sequence": (BATCH, 1, QUERIES, KEYS),
+    "per head and key": (1, HEADS, 1, KEYS),
+}
+
+
+def random_bias(kind, dtype=torch.float64):
+    return (2 * torch.randn(BIASES[kind], dtype=dtype)).requires_grad_()
+
 
 @pytest.mark.verifies(
     "course_lib.attention.scaled_dot_product_attention", against="an explicit double loop"
 )
 @pytest.mark.verifies("course_lib.attention.AttentionOutput", against="an explicit double loop")
-@pytest.mark.parametrize("need_weights", [True, False])
-@pytest.mark.parametrize("mask", MASKS)
+@BOTH_PATHS
+@pytest.mark.parametrize(
+    ("mask", "bias"),
+    [*((mask, None) for mask in MASKS), *(("both", bias) for bias in BIASES)],
+)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_attention_equals_a_double_loop(ledger, dtype, mask, need_weights):
+def test_attention_equals_a_double_loop(ledger, dtype, mask, bias, need_weights):
     leaves, mask = triple(dtype), MASKS[mask]()
+    leaves += [random_bias(bias, dtype)] if bias else []
     oracles = in_float64(*leaves)
-    ours = scaled_dot_product_attention(*leaves, mask, need_weights=need_weights)
+    options = {"need_weights": need_weights, "bias": leaves[3] if bias else None}
+    ours = scaled_dot_product_attention(*leaves[:3], mask, **options)
     assert isinstance(ours, AttentionOutput) and (ours.weights is not None) == need_weights
-    check(ledger, ours, leaves, by_double_loop(*oracles, mask), oracles, dtype)
+    theirs = by_double_loop(*oracles[:3], mask, bias=oracles[3] if bias else None)
+    check(ledger, ours, leaves, theirs, oracles, dtype)
 
 
 @pytest.mark.verifies(
     "course_lib.attention.scaled_dot_product_attention",
     against="PyTorch `F.scaled_dot_product_attention`",
 )
-@pytest.mark.parametrize("need_weights", [True, False])
+@BOTH_PATHS
 @pytest.mark.parametrize("scale", [None, 0.3, -1, 0])
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_attention_equals_pytorch(ledger, dtype, mask, scale, need_weights):
-    leaves, mask = triple(dtype), MASKS[mask]()
-    oracles = in_float64(*leaves)
+@pytest.mark.parametrize("mask", ["none", "both"])
+def test_attention_equals_pytorch(ledger, mask, scale, need_weights):
+    leaves, mask = triple(), MASKS[mask]()
     ours = scaled_dot_product_attention(*leaves, mask, scale=scale, need_weights=need_weights)
-    check(ledger, ours, leaves, by_pytorch(*oracles, mask, scale), oracles, dtype)
+    check(ledger, ours, leaves, by_pytorch(*leaves, mask, scale), leaves, torch.float64)
 
 
 @st.composite
@@ -96,14 +113,13 @@ def cases(draw):
 @pytest.mark.verifies(
     "course_lib.attention.scaled_dot_product_attention", against="an explicit double loop"
 )
-@pytest.mark.parametrize("need_weights", [True, False])
+@BOTH_PATHS
 @COLLECTS
 @given(case=cases())
 def test_attention_broadcasts_like_a_double_loop(ledger, need_weights, case):
     tensors, mask, scale, bias = case
-    ours = scaled_dot_product_attention(
-        *tensors, mask, scale=scale, need_weights=need_weights, bias=bias
-    )
+    options = {"scale": scale, "need_weights": need_weights, "bias": bias}
+    ours = scaled_dot_product_attention(*tensors, mask, **options)
     theirs = by_double_loop(*tensors, mask, scale, bias)
     ledger.compare(ours.output, theirs.output, within=1e-12)
     if need_weights:
@@ -111,10 +127,8 @@ def test_attention_broadcasts_like_a_double_loop(ledger, need_weights, case):
         ledger.compare(ours.weights.expand(theirs.weights.shape), theirs.weights, within=1e-12)
 
 
-@pytest.mark.parametrize("need_weights", [True, False])
-@pytest.mark.parametrize(
-    "mask", [all_true(), ~all_true(), torch.tensor([True, False, True, True, False])]
-)
+@BOTH_PATHS
+@pytest.mark.parametrize("mask", [~all_true(), torch.tensor([True, False, True, True, False])])
 def test_mask_of_few_axes_applies_to_all_queries(mask, need_weights):
     tensors = triple()
     ours = scaled_dot_product_attention(*tensors, mask, need_weights=need_weights)
@@ -122,119 +136,75 @@ def test_mask_of_few_axes_applies_to_all_queries(mask, need_weights):
     torch.testing.assert_close(ours.output, theirs.output)
 
 
-def test_attention_does_not_change_its_inputs():
-    tensors = [*triple(), random_mask(QUERIES, KEYS)]
-    before = [tensor.clone() for tensor in tensors]
-    for need_weights in (True, False):
-        scaled_dot_product_attention(*tensors, need_weights=need_weights)
-    assert all(torch.equal(*pair) for pair in zip(tensors, before, strict=True))
-
-
 # --- invariants ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("need_weights", [True, False])
+@BOTH_PATHS
 def test_attention_is_invariant_to_the_order_of_keys(need_weights):
-    query, key, value = triple()
-    mask, order = random_mask(QUERIES, KEYS), torch.randperm(KEYS)
-    plain = scaled_dot_product_attention(query, key, value, mask, need_weights=need_weights)
-    shuffled = scaled_dot_product_attention(
-        query, key[..., order, :], value[..., order, :], mask[:, order], need_weights=need_weights
-    )
-    torch.testing.assert_close(shuffled.output, plain.output)
-    if need_weights:
-        torch.testing.assert_close(shuffled.weights, plain.weights[..., order])
+    (query, key, value), order = triple(), torch.randperm(KEYS)
+    mask, options = random_mask(QUERIES, KEYS), {"need_weights": need_weights}
+    plain = scaled_dot_product_attention(query, key, value, mask, **options).output
+    moved = key[..., order, :], value[..., order, :], mask[:, order]
+    shuffled = scaled_dot_product_attention(query, *moved, **options).output
+    torch.testing.assert_close(shuffled, plain)
 
 
-@pytest.mark.parametrize("need_weights", [True, False])
-def test_queries_are_independent(need_weights):
-    query, key, value = triple()
-    plain = scaled_dot_product_attention(query, key, value, need_weights=need_weights).output
-    for i in range(QUERIES):
-        alone = scaled_dot_product_attention(
-            query[..., i : i + 1, :], key, value, need_weights=need_weights
-        )
-        torch.testing.assert_close(alone.output, plain[..., i : i + 1, :])
-
-
-@pytest.mark.parametrize("need_weights", [True, False])
+@BOTH_PATHS
 def test_length_and_content_of_padding_have_no_effect(need_weights):
     query, key, value = triple()
     plain = scaled_dot_product_attention(query, key, value).output
-    for extra in (1, 4, 11):
+    for extra in (1, 11):
         longer = [F.pad(tensor, (0, 0, 0, extra), value=1e4) for tensor in (key, value)]
         mask = torch.arange(KEYS + extra) < KEYS
         padded = scaled_dot_product_attention(query, *longer, mask[None], need_weights=need_weights)
         torch.testing.assert_close(padded.output, plain)
-        if need_weights:
-            assert (padded.weights[..., KEYS:] == 0).all()
 
 
-@pytest.mark.parametrize("need_weights", [True, False])
+@BOTH_PATHS
 def test_causal_mask_hides_future_tokens(need_weights):
     query, key, value = (torch.randn(BATCH, HEADS, KEYS, SIZE) for _ in range(3))
-    mask = torch.arange(KEYS)[:, None] >= torch.arange(KEYS)
-
-    def written(key, value):
-        return scaled_dot_product_attention(
-            query, key, value, mask, need_weights=need_weights
-        ).output
-
-    plain = written(key, value)
+    options = {"mask": all_true(KEYS, KEYS).tril(), "need_weights": need_weights}
+    plain = scaled_dot_product_attention(query, key, value, **options).output
     for now in range(1, KEYS):
         future = torch.arange(KEYS)[:, None] >= now
-        other = written(key.where(~future, 7.0), value.where(~future, -7.0))
+        changed = key.where(~future, 7.0), value.where(~future, -7.0)
+        other = scaled_dot_product_attention(query, *changed, **options).output
         assert torch.equal(other[..., :now, :], plain[..., :now, :])
         assert not torch.allclose(other[..., now, :], plain[..., now, :])
 
 
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("bias", [None, "per head"])
+@BOTH_PATHS
 @pytest.mark.parametrize("dtype", [torch.float32, *HALVES])
-def test_fully_masked_row_is_zero_with_zero_gradient(dtype, need_weights, training):
+def test_fully_masked_row_is_zero_with_zero_gradient(dtype, need_weights, bias):
     leaves, mask = triple(dtype), without_second_query(all_true(QUERIES, KEYS))
-    ours = scaled_dot_product_attention(
-        *leaves, mask, dropout=0.2, training=training, need_weights=need_weights
-    )
+    leaves += [random_bias(bias, dtype)] if bias else []
+    options = {"dropout": 0.2, "training": True, "need_weights": need_weights}
+    ours = scaled_dot_product_attention(*leaves[:3], mask, bias=[*leaves, None][3], **options)
     with torch.autograd.set_detect_anomaly(True):  # no NaN on the way either
         ours.output.backward(torch.randn(ours.output.shape).to(dtype))
     assert ours.output.dtype == dtype
-    for tensor in (ours.output, leaves[0].grad):
-        assert tensor.isfinite().all()
-        assert (tensor[..., 1, :] == 0).all()
+    for tensor in (ours.output, leaves[0].grad, *(leaf.grad for leaf in leaves[3:])):
+        assert tensor.isfinite().all() and (tensor[..., 1, :] == 0).all()
         assert (tensor[..., 2, :] != 0).any()
-    if need_weights:
-        assert (ours.weights[..., 1, :] == 0).all()
 
 
-@pytest.mark.parametrize("need_weights", [True, False])
-@pytest.mark.parametrize("dtype", [torch.float32, *HALVES])
-def test_fully_masked_attention_is_zero(dtype, need_weights):
-    leaves = triple(dtype)
-    ours = scaled_dot_product_attention(
-        *leaves, ~all_true(QUERIES, KEYS), need_weights=need_weights
-    )
-    mixture = ours.output.sum()
-    assert (ours.output == 0).all()
-    assert all((gradient == 0).all() for gradient in torch.autograd.grad(mixture, leaves))
+@pytest.mark.parametrize("mask", ["none", "both", "a fully masked row", "all rows masked"])
+@pytest.mark.parametrize("dtype", HALVES)
+def test_attention_with_bias_in_half_precision(dtype, mask):
+    tensors, bias, mask = triple(dtype), random_bias("per head", dtype), MASKS[mask]()
+    theirs = by_double_loop(*in_float64(*tensors), mask, bias=bias.double()).output
+    for options in ({"need_weights": True}, {"need_weights": False}):
+        output = scaled_dot_product_attention(*tensors, mask, bias=bias, **options).output
+        assert output.dtype == dtype
+        torch.testing.assert_close(output.double(), theirs, rtol=0, atol=0.05)
 
 
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("dtype", [*DTYPES, *HALVES])
-def test_output_is_the_same_with_and_without_weights(dtype, mask):
-    tensors, mask = triple(dtype), MASKS[mask]()
-    with_weights = scaled_dot_product_attention(*tensors, mask)
-    without = scaled_dot_product_attention(*tensors, mask, need_weights=False)
-    near = {} if dtype in DTYPES else {"rtol": 0, "atol": 0.05}
-    torch.testing.assert_close(without.output, with_weights.output, **near)
-
-
-def test_large_scores_in_float16_do_not_overflow():
+@BOTH_PATHS
+def test_large_scores_in_float16_do_not_overflow(need_weights):
     wide = torch.full((QUERIES, 64), 40.0, dtype=torch.float16)  # 102,400 before the scale
-    assert (
-        scaled_dot_product_attention(wide, wide, wide, need_weights=False).output.isfinite().all()
-    )
-    assert scaled_dot_product_attention(wide, wide, wide).output.isfinite().all()
+    attended = scaled_dot_product_attention(wide, wide, wide, need_weights=need_weights)
+    assert attended.output.isfinite().all()
 
 
 # --- dropout ---------------------------------------------------------------------------------
@@ -244,21 +214,16 @@ def test_large_scores_in_float16_do_not_overflow():
     "course_lib.attention.scaled_dot_product_attention",
     against="moments of 20,000 draws of dropout",
 )
-@pytest.mark.parametrize("need_weights", [True, False])
+@BOTH_PATHS
 @pytest.mark.parametrize("p", [0.1, 0.5])
 def test_dropout_preserves_the_mean_of_every_weight(ledger, p, need_weights):
     query, key, _ = (tensor[0, 0].detach() for tensor in triple())
-    value = torch.eye(KEYS, dtype=torch.float64)  # returns what dropout keeps
-    weights = by_double_loop(query, key, value).weights
-    kept, returned = scaled_dot_product_attention(
-        query.expand(20_000, -1, -1),
-        key,
-        value,
-        dropout=p,
-        training=True,
-        need_weights=need_weights,
-    )
-    dropped = kept == 0
+    value, bias = torch.eye(KEYS, dtype=torch.float64), torch.randn(QUERIES, KEYS).double()
+    weights = by_double_loop(query, key, value, bias=bias).weights
+    options = {"dropout": p, "training": True, "need_weights": need_weights, "bias": bias}
+    many = query.expand(20_000, -1, -1)
+    kept, returned = scaled_dot_product_attention(many, key, value, **options)
+    dropped = kept == 0  # with these values, what dropout keeps is returned
     torch.testing.assert_close(kept, (weights / (1 - p)).expand(kept.shape).masked_fill(dropped, 0))
     ledger.compare(kept.mean(0), weights, within=0.03)
     shares = dropped.double().mean(0)
@@ -267,14 +232,10 @@ def test_dropout_preserves_the_mean_of_every_weight(ledger, p, need_weights):
         torch.testing.assert_close(returned[0], weights)  # as they were before
 
 
-@pytest.mark.parametrize("need_weights", [True, False])
+@BOTH_PATHS
 def test_dropout_acts_only_in_training(need_weights):
     tensors = triple()
     plain = scaled_dot_product_attention(*tensors, need_weights=need_weights)
     for quiet in ({"dropout": 0.9}, {"training": True}):
         ours = scaled_dot_product_attention(*tensors, need_weights=need_weights, **quiet)
         torch.testing.assert_close(ours, plain, rtol=0, atol=0)
-    loud = scaled_dot_product_attention(
-        *tensors, dropout=0.5, training=True, need_weights=need_weights
-    )
-    assert not torch.allclose(loud.output, plain.output)

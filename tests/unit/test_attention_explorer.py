@@ -1,4 +1,4 @@
-"""The attention explorer: every form of weights, the summary, and which inputs it refuses."""
+"""The attention explorer: every form of weights, the summary, its controls, and which inputs it refuses."""
 
 import math
 import re
@@ -12,16 +12,9 @@ from torch import nn
 from course_lib.inspection import record_attention
 from course_lib.multihead import MultiHeadAttention
 from course_lib.widgets import AttentionMap, attention_explorer
-from tests.helpers.attention_explorers import (
-    VIRIDIS,
-    WORDS,
-    Reader,
-    cells_of,
-    facts,
-    random_weights,
-    two_layers,
-    values_of,
-)
+from course_lib.widgets.attention import VIEWS
+from tests.helpers.attention_explorers import WORDS, Reader, random_weights, two_layers
+from tests.helpers.explorers import box_of_word, fact, move, panels, values_of
 
 # --- forms of weights ------------------------------------------------------------------------
 
@@ -38,18 +31,14 @@ class Model(nn.Module):
 
 
 def recorded():
-    """What `record_attention` collects of a model that is called twice, and its last weights."""
+    """What `record_attention` collects of a model that is called twice, and the last weights of its layers."""
     model, x = Model(), torch.randn(2, 12, 8)
-    with record_attention(model) as maps, torch.no_grad():
-        model(torch.randn(2, 5, 8))
-        model(x)
-        last = {}
-        for number, layer in enumerate(model.layers):
-            last[f"layers.{number}"] = layer(x, need_weights=True).weights[1]
-            x = x + layer(x).output
     with record_attention(model) as maps:
         model(torch.randn(2, 5, 8))
         model(x)
+    for layer, found in zip(model.layers, maps.values(), strict=True):
+        assert torch.allclose(found[-1], layer(x, need_weights=True).weights, atol=1e-6)
+        x = x + layer(x).output
     return maps, {name: one[-1][1] for name, one in maps.items()}
 
 
@@ -66,23 +55,20 @@ def forms():
         "across": AttentionMap(cross, WORDS, keys),
         "batch": AttentionMap(batch, WORDS),
     }
+    drawn = {"inside": three, "across": cross, "batch": batch[0]}
     return {
         "(query, key)": (one, {}, {"0": one[None]}),
-        "(heads, query, key)": (three, {}, {"0": three}),
         "(batch, heads, query, key)": (batch, {}, {"0": batch[0]}),
-        "another example": (batch, {"example": 1}, {"0": batch[1]}),
         "a list": ([three, batch], {"example": 1}, {"0": three, "1": batch[1]}),
         "a tuple": ((one, three), {}, {"0": one[None], "1": three}),
-        "a mapping": ({"a": one, "b": three}, {}, {"a": one[None], "b": three}),
         "the last call": ({"a": [one, three], "": (three,)}, {}, {"a": three, "model": three}),
         "recorded": (maps[0], {"example": 1}, maps[1]),
         "a map": (AttentionMap(three, list("abcdefghijkl")), {}, {"0": three}),
-        "maps": (mixed, {"example": 1}, {"inside": three, "across": cross, "batch": batch[1]}),
+        "maps": (mixed, {"example": 1}, drawn | {"batch": batch[1]}),
         "a list of maps": ([*mixed.values()][:2], {}, {"0": three, "1": cross}),
-        "a function": (lambda text: mixed, {"text": "x"}, mixed | {"batch": mixed["batch"]}),
+        "a function": (lambda text: mixed, {"text": "x"}, drawn),
         "other keys": (cross, {"keys": keys}, {"0": cross}),
         "bfloat16": (three.bfloat16(), {}, {"0": three.bfloat16()}),
-        "float16": (three.half(), {}, {"0": three.half()}),
         "float64": (three.double(), {}, {"0": three.double()}),
         "with a gradient": (three.clone().requires_grad_(), {}, {"0": three}),
         "not contiguous": (batch.mT.mT.transpose(1, 0)[1], {}, {"0": batch[:, 1]}),
@@ -90,120 +76,178 @@ def forms():
 
 
 @pytest.mark.parametrize("form", forms().keys())
-def test_attention_explorer_draws_weights_of_every_form(form, request):
+def test_weights_of_every_form_are_drawn(form, request):
     if form in UNANNOTATED:
         request.getfixturevalue("without_annotations")
     torch.manual_seed(1)
     given, settings, wanted = forms()[form]
-    if form == "a function":
-        wanted = {
-            name: one.weights[0] if one.weights.dim() == 4 else one.weights
-            for name, one in wanted.items()
-        }
-    else:
-        settings = {"queries": WORDS} | settings
+    settings = settings if form == "a function" else {"queries": WORDS} | settings
     explorer = attention_explorer(given, **settings)
-    if len(wanted) > 1:
-        assert list(explorer.controls["layer"].options) == list(wanted)
-    else:
-        assert "layer" not in explorer.controls
-    map_, lines, *thumbnails = explorer.picture.figure.panels
+    map_, lines, *thumbnails = panels(explorer)
     for name, weights in wanted.items():
         weights = weights.detach().float().numpy()
-        if len(wanted) > 1:
-            explorer.controls["layer"].value = name
+        move(explorer, **({"layer": name} if len(wanted) > 1 else {}))
         for head in range(len(weights)):
-            if "head" in explorer.controls:
-                explorer.controls["head"].value = head
-            assert np.array_equal(map_.weights, weights[head])
+            move(explorer, **({"head": head} if "head" in explorer.controls else {}))
+            assert np.array_equal(map_.values, weights[head])
             assert np.array_equal(values_of(explorer.picture.hover[0]), weights[head])
-            said = facts(explorer)
-            assert said["layer"] == name and said["head"] == f"{head} of {len(weights)}"
-            assert float(said["brightest colour"]) == pytest.approx(weights.max(), abs=0.00501)
+            assert fact(explorer, "head") == f"{head} of {len(weights)}"
         for panel in thumbnails:
             assert np.array_equal(panel.weights, weights)
-        assert map_.queries == (list("abcdefghijkl") if form == "a map" else WORDS)
-        across = name == "across" or weights.shape[-1] == 5
-        assert map_.keys == (list("vwxyz") if across else map_.queries)
-
-
-def test_attention_explorer_names_tokens_by_position_by_default():
-    explorer = attention_explorer(random_weights(2, 3, 4))
-    region = explorer.picture.hover[0]
-    assert [name.strip() for name in region["rows"]] == ["0", "1", "2"]
-    assert [name.strip() for name in region["columns"]] == ["0", "1", "2", "3"]
-    assert "distance" not in facts(explorer), "three queries and four keys are two sequences"
-    explorer = attention_explorer(random_weights(2, 3, 3), keys=list("abc"))
-    assert "distance" not in facts(explorer)
-    assert explorer.picture.hover[0]["columns"] == ["0 a", "1 b", "2 c"]
+        assert map_.rows == (list("abcdefghijkl") if form == "a map" else WORDS)
+        assert map_.columns == (list("vwxyz") if weights.shape[-1] == 5 else map_.rows)
 
 
 # --- the summary -----------------------------------------------------------------------------
 
 
-def distance_by_hand(weights):
-    total = 0.0
-    for i, row in enumerate(weights.tolist()):
-        for j, weight in enumerate(row):
-            total += weight * abs(i - j)
-    return total / len(weights)
-
-
 @pytest.mark.parametrize("layer", ["first", "second"])
-def test_attention_explorer_summary_equals_the_weights(layer):
+def test_the_summary_equals_the_weights(layer):
     layers, explorer = two_layers()
-    explorer.controls["layer"].value = layer
-    weights = layers[layer]
-    notes = explorer.picture.figure.panels[2]._words
+    weights = layers[layer].double().numpy()
+    far = np.abs(np.subtract.outer(range(12), range(12)))
     for head in range(8):
-        explorer.controls["head"].value = head
-        explorer.controls["query"].value = row = (5 * head + 3) % 12
-        said = facts(explorer)
-        nats = scipy.stats.entropy(weights[head].double(), axis=-1).mean()
-        assert float(said["entropy"]) == pytest.approx(nats, abs=0.00501)
-        far = distance_by_hand(weights[head])
-        assert float(said["distance"]) == pytest.approx(far, abs=0.0501)
-        assert notes.words[head] == f"{head}:  {said['entropy']},  {said['distance']}"
-        assert said["query"] == f"{row} {WORDS[row]}"
-        three = sorted(range(12), key=lambda key: -weights[head, row, key])[:3]
-        assert said["attends to"] == ", ".join(
-            f"{key} {WORDS[key]} ({weights[head, row, key]:.2f})" for key in three
-        )
-        assert said["brightest colour"] == f"{weights.max():.2f}"
-    assert "distance" not in attention_explorer(random_weights(2, 3, 5)).summary
+        row = (5 * head + 3) % 12
+        move(explorer, layer=layer, head=head, query=row)
+        nats = scipy.stats.entropy(weights[head], axis=-1).mean()
+        assert float(fact(explorer, "entropy")) == pytest.approx(nats, abs=0.00501)
+        distance = (weights[head] * far).sum() / 12
+        assert float(fact(explorer, "distance")) == pytest.approx(distance, abs=0.0501)
+        note = f"{head}:  {fact(explorer, 'entropy')},  {fact(explorer, 'distance')}"
+        assert panels(explorer)[2]._words.words[head] == note
+        assert fact(explorer, "query") == f"{row} {WORDS[row]}"
+        three = np.argsort(-weights[head, row])[:3]
+        words = [f"{key} {WORDS[key]} ({weights[head, row, key]:.2f})" for key in three]
+        assert fact(explorer, "attends to") == ", ".join(words)
+        assert fact(explorer, "brightest colour") == f"{weights.max():.2f}"
 
 
-def test_attention_explorer_of_two_sequences_has_no_distance():
-    weights = random_weights(2, 3, 5)
-    explorer = attention_explorer(weights, list("abc"), list("vwxyz"), query=2, head=1)
-    said = facts(explorer)
-    assert "distance" not in said and said["query"] == "2 c"
-    most = weights[1, 2].argmax().item()
-    assert said["attends to"].startswith(f"{most} {'vwxyz'[most]} (")
-    assert explorer.picture.figure.panels[2].notes == [
-        f"{n}:  {scipy.stats.entropy(one.double(), axis=-1).mean():.2f}"
-        for n, one in enumerate(weights)
-    ]
+def test_two_sequences_have_no_distance():
+    for weights, tokens in (
+        (random_weights(2, 3, 5), (list("abc"), list("vwxyz"))),
+        (random_weights(2, 3, 3), (None, list("abc"))),
+    ):
+        explorer = attention_explorer(weights, *tokens, query=2, head=1)
+        assert "distance" not in explorer.summary
+        most = weights[1, 2].argmax().item()
+        assert fact(explorer, "attends to").startswith(f"{most} {tokens[1][most]} (")
 
 
-def test_attention_explorer_of_zero_weights():
-    explorer = attention_explorer(torch.zeros(2, 3, 3), list("abc"))
-    said = facts(explorer)
-    assert said["entropy"] == "0.00" and said["distance"] == "0.0"
-    drawn = cells_of(explorer.picture.png, explorer.picture.hover[0]["box"], (3, 3), (0.2, 0.2))
-    assert np.allclose(drawn, VIRIDIS(0.0)[:3], atol=0.01)
-
-
-def test_attention_explorer_names_the_first_of_equal_weights():
+def test_of_equal_weights_the_first_are_named():
     explorer = attention_explorer(torch.full((1, 4, 10), 0.1))
-    assert [int(part.split()[0]) for part in facts(explorer)["attends to"].split(",")] == [0, 1, 2]
+    named = [int(part.split()[0]) for part in fact(explorer, "attends to").split(",")]
+    places = panels(explorer)[1]._numbers.get_offsets()
+    assert named == [math.floor(y * 10) for _, y in places] == [0, 1, 2]
 
 
-def test_attention_lines_label_the_keys_of_the_summary():
-    explorer = attention_explorer(torch.full((1, 4, 10), 0.1))
-    named = [int(part.split()[0]) for part in facts(explorer)["attends to"].split(",")]
-    lines = explorer.picture.figure.panels[1]
-    assert [math.floor(y * 10) for _, y in lines._numbers.get_offsets()] == named
+def test_the_answer_to_the_typed_text_is_said():
+    explorer = attention_explorer(Reader(), text="a bb", answer=str.upper)
+    assert fact(move(explorer, text="c dd"), "answer") == "'C DD'"
+
+
+# --- controls --------------------------------------------------------------------------------
+
+
+def test_what_is_hidden_cannot_be_read_off():
+    _, explorer = two_layers()
+    for view, first in (("map", ["query"]), ("lines", ["query", "key"])):
+        move(explorer, view=view)
+        visible = [one["row_name"] for one in explorer.picture.hover]
+        assert visible == [*first, "largest", "largest"]
+
+
+def test_controls_are_those_that_have_a_choice():
+    layers = [random_weights(5, 5), random_weights(1, 4, 6)]
+    for weights, settings, names in (
+        (layers, {}, ["layer", "query"]),
+        (random_weights(2, 3, 3), {}, ["head", "query", "view"]),
+        (Reader(), {"text": "a b c"}, ["text", "layer", "head", "query", "view"]),
+        (random_weights(1, 3), {}, []),
+    ):
+        assert list(attention_explorer(weights, **settings).controls) == names
+
+
+def test_a_single_head_has_map_and_lines_side_by_side():
+    weights = random_weights(12, 12)
+    explorer = attention_explorer(weights, WORDS, query=3)
+    map_, lines = panels(explorer)
+    assert map_.axes.get_visible() and lines.axes.get_visible()
+    assert map_.axes.get_position().x1 <= lines.axes.get_position().x0
+    one, _, other = explorer.picture.hover
+    assert np.array_equal(values_of(one), weights.numpy())
+    assert np.array_equal(values_of(other), weights[3, :, None].numpy())
+
+
+def test_a_typed_text_is_read_once():
+    reader = Reader()
+    explorer = attention_explorer(reader, text="a bb ccc dddd eeeee", query=4)
+    move(explorer, query=2, head=1, view="lines", text="one three a")
+    move(explorer, head=0, view="map", layer="second")
+    assert reader.asked == ["a bb ccc dddd eeeee", "one three a"]
+    assert panels(explorer)[0].rows == ["one", "three", "a"]
+    weights = reader("one three a")["second"].weights
+    assert np.array_equal(panels(explorer)[0].values, weights[0])
+
+
+def test_a_text_with_other_layers_is_refused():
+    explorer = attention_explorer(
+        lambda text: {one: AttentionMap(torch.eye(2), "ab") for one in text.split()}, text="a b"
+    )
+    move(explorer, layer="b", text="a")
+    assert "layer='b' is unknown; it must be one of 'a'" in explorer.picture.problem
+
+
+@pytest.mark.parametrize("count", [2, 5, 17])
+def test_a_click_on_a_thumbnail_chooses_the_head(count):
+    weights = random_weights(count, 6, 7)
+    explorer = attention_explorer(weights)
+    rows = [one for one in explorer.picture.hover if one.get("chooses") == [None, "head"]]
+    numbers = np.concatenate([values_of(one)[0] for one in rows])
+    assert np.array_equal(numbers, weights.flatten(1).max(dim=-1).values.numpy())
+    frame, figure_, clicked = panels(explorer)[2]._frame, explorer.picture.figure.figure, []
+    for region in rows:
+        (left, top, right, bottom), (_, columns) = region["box"], region["shape"]
+        for column in range(columns):
+            clicked.append(region["first"][1] + column)
+            assert region["columns"][column] == str(clicked[-1])
+            explorer.choose(head=clicked[-1])
+            box = frame.get_window_extent().transformed(figure_.transFigure.inverted())
+            middle = left + (column + 0.5) / columns * (right - left)
+            assert (box.x0 + box.x1) / 2 == pytest.approx(middle, abs=1e-3)
+            assert top <= 1 - (box.y0 + box.y1) / 2 <= bottom
+    assert clicked == list(range(count))
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_click_on_a_row_chooses_the_query(view):
+    explorer = attention_explorer(
+        random_weights(3, 5, 9), list("abcde"), list("fghijklmn"), view=view, query=3
+    )
+    region = explorer.picture.hover[0]
+    assert region["chooses"] == ["query", None] and region["shape"][0] == 5
+    assert region["at"][0] == 3, "arrow keys begin there"
+    panel = panels(explorer)[VIEWS.index(view)]
+    names = panel._row_names if view == "map" else panel._left
+    left, top, right, bottom = region["box"]
+    for row in range(5):
+        y = top + (row + 0.5) / 5 * (bottom - top)
+        name = box_of_word(names, row, explorer.picture.figure.figure)
+        assert name[1] < y < name[3]
+        assert view == "map" or left <= name[0] < name[2] <= right
+    explorer.choose(query=1)
+    assert fact(explorer, "query") == "1 b" and explorer.picture.hover[0]["at"][0] == 1
+
+
+def test_where_each_head_has_one_query_the_rows_are_heads():
+    letters = [f"{n} {letter}" for n, letter in enumerate("ABC")]
+    heads = [f"head {n}" for n in range(4)]
+    explorer = attention_explorer(random_weights(4, 3), heads, letters, rows="head", query=2)
+    assert explorer.controls["query"].description == "head" and fact(explorer, "head") == "2"
+    assert "query" not in explorer.summary
+    assert all(re.match(r"\d [ABC] \(", one) for one in fact(explorer, "attends to").split(", "))
+    map_, left, right = explorer.picture.hover
+    assert [one["row_name"] for one in (map_, left, right)] == ["head", "head", "key"]
+    assert map_["rows"] == ["0", "1", "2", "3"] and map_["columns"] == letters == right["rows"]
 
 
 # --- invalid input ---------------------------------------------------------------------------
@@ -211,115 +255,32 @@ def test_attention_lines_label_the_keys_of_the_summary():
 W = torch.full((2, 3, 3), 1 / 3)
 
 
-def broken(index, value):
-    weights = W.clone()
-    weights[index] = value
-    return weights
+INVALID = [
+    ([W.numpy()], {}, "weights is a ndarray; it must be a tensor of"),
+    ([{}], {}, "weights is empty; was the model called inside"),
+    ([{"a": []}], {}, "layer 'a' has no weights"),
+    ([torch.rand(3)], {}, "weights of layer '0' has shape (3,); it must be"),
+    ([[W, W / 0]], {}, "weights of layer '1' holds inf at index (0, 0, 0)"),
+    ([W - 1], {}, "weights of layer '0' holds negative numbers"),
+    ([{"a": AttentionMap(W, "ab")}], {}, "queries holds 2 tokens, but the weights of layer 'a' have 3"),
+    ([torch.rand(2, 1025)], {}, "layer '0' has 1025 tokens; at most 1024"),
+    ([torch.rand(65, 2, 2)], {}, "layer '0' has 65 heads; at most 64"),
+    ([W[None]], {"example": 1}, "example=1 must be from 0 to 0"),
+    ([W], {"text": "a"}, "text needs weights to be a function"),
+    ([Reader()], {}, "give a text to start with"),
+    ([W], {"answer": str.upper}, "answer needs a text"),
+]  # fmt: skip
 
 
 @pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: attention_explorer([[0.5, 0.5]]), "weights of layer '0' is a float; a tensor"),
-        (lambda: attention_explorer(W.numpy()), "weights is a ndarray; it must be a tensor of"),
-        (lambda: attention_explorer("abc"), "weights is a str; it must be a tensor of attention"),
-        (lambda: attention_explorer(None), "weights is a NoneType"),
-        (lambda: attention_explorer({}), "weights is empty; was the model called inside `with"),
-        (lambda: attention_explorer([]), "weights is empty"),
-        (
-            lambda: attention_explorer(torch.rand(3)),
-            "weights of layer '0' has shape (3,); it must be",
-        ),
-        (
-            lambda: attention_explorer({"x": torch.rand(1, 1, 2, 3, 3)}),
-            "weights of layer 'x' has shape (1, 1, 2, 3, 3); it must be (query, key), (heads, query, key)",
-        ),
-        (lambda: attention_explorer(torch.rand(2, 0, 3)), "weights of layer '0' is empty"),
-        (
-            lambda: attention_explorer(broken((1, 0, 2), math.nan)),
-            "weights of layer '0' holds nan at index (1, 0, 2)",
-        ),
-        (
-            lambda: attention_explorer([W, broken((0, 0, 0), math.inf)]),
-            "weights of layer '1' holds inf at index (0, 0, 0)",
-        ),
-        (
-            lambda: attention_explorer(broken((0, 1, 1), -0.1)),
-            "weights of layer '0' holds negative numbers; are these scores?",
-        ),
-        (
-            lambda: attention_explorer(W, ["a", "b"]),
-            "queries holds 2 tokens, but the weights of layer '0' have 3",
-        ),
-        (
-            lambda: attention_explorer(W, keys=list("abcd")),
-            "keys holds 4 tokens, but the weights of layer '0' have 3",
-        ),
-        (
-            lambda: attention_explorer({"a": AttentionMap(W, "ab")}),
-            "queries holds 2 tokens, but the weights of layer 'a' have 3",
-        ),
-        (
-            lambda: attention_explorer(torch.rand(2, 3, 4), list("abc"), list("abc")),
-            "keys holds 3 tokens, but the weights of layer '0' have 4",
-        ),
-        (
-            lambda: attention_explorer(torch.rand(1025, 2)),
-            "layer '0' has 1025 tokens; at most 1024 can be shown",
-        ),
-        (lambda: attention_explorer(torch.rand(2, 1025)), "layer '0' has 1025 tokens"),
-        (
-            lambda: attention_explorer(torch.rand(65, 2, 2)),
-            "layer '0' has 65 heads; at most 64 can be shown",
-        ),
-        (lambda: attention_explorer(W, layer="1"), "layer='1' is unknown; it must be one of '0'"),
-        (
-            lambda: attention_explorer({"layers.0": W}, layer="layer.0"),
-            "layer='layer.0' is unknown; it must be one of 'layers.0'. Did you mean 'layers.0'?",
-        ),
-        (lambda: attention_explorer(W, head=2), "head=2 must be below 2"),
-        (lambda: attention_explorer(W, head=-1), "head=-1 is below 0"),
-        (lambda: attention_explorer(W, head=0.0), "head=0.0 is a float"),
-        (
-            lambda: attention_explorer([torch.rand(4, 3, 3), W], layer="1", head=3),
-            "head=3 must be below 2",
-        ),
-        (lambda: attention_explorer(W, query=3), "query=3 must be below 3"),
-        (lambda: attention_explorer(W, query=-1), "query=-1 is below 0"),
-        (lambda: attention_explorer(W, query=True), "query=True is a bool"),
-        (
-            lambda: attention_explorer(W, view="maps"),
-            "view='maps' is unknown; it must be one of 'map', 'lines'",
-        ),
-        (lambda: attention_explorer(W[None], example=1), "example=1 must be below 1"),
-        (lambda: attention_explorer(W[None], example=-1), "example=-1 is below 0"),
-        (
-            lambda: attention_explorer(W, text="a"),
-            "text needs weights to be a function from a text",
-        ),
-        (
-            lambda: attention_explorer(lambda text: {"a": AttentionMap(W, "abc")}),
-            "give a text to start with",
-        ),
-        (lambda: attention_explorer(nn.Linear(2, 2)), "give a text to start with"),
-        (lambda: attention_explorer(lambda text: None, text="a"), "weights is a NoneType"),
-        (lambda: attention_explorer(Reader(), text="zebra"), "'zebra' is not among the words"),
-        (lambda: attention_explorer(Reader(), text="a", query=1), "query=1 must be below 1"),
-    ],
-)
-def test_invalid_attention_explorer_input_raises_value_error(call, says):
+@pytest.mark.parametrize(("given", "settings", "says"), INVALID)
+def test_invalid_input_raises_value_error(given, settings, says):
     with pytest.raises(ValueError, match=re.escape(says)):
-        call()
+        attention_explorer(*given, **settings)
 
 
-@pytest.mark.usefixtures("without_annotations")
-def test_layer_without_a_call_raises_value_error():
-    with pytest.raises(ValueError, match="'a'"):
-        attention_explorer({"a": []})
-
-
-def test_largest_number_of_heads_is_accepted():
+def test_the_largest_and_the_smallest_weights_are_accepted():
     explorer = attention_explorer(random_weights(64, 2, 3), head=63)
-    assert facts(explorer)["head"] == "63 of 64"
-    assert facts(attention_explorer(torch.ones(1, 1)))["attends to"] == "0  (1.00)"
+    assert fact(explorer, "head") == "63 of 64"
+    assert fact(attention_explorer(torch.ones(1, 1)), "attends to") == "0  (1.00)"
+    assert fact(attention_explorer(torch.zeros(2, 3, 3), list("abc")), "entropy") == "0.00"

@@ -1,149 +1,54 @@
-"""Self- and cross-attention with one head against NumPy and `nn.MultiheadAttention`."""
+"""Self- and cross-attention with one head against PyTorch's kernel on projections by hand."""
 
-import math
-
-import numpy as np
 import pytest
 import torch
-from torch import nn
+import torch.nn.functional as F
 
-from course_lib import pooling
-from course_lib.attention import AttentionOutput, CrossAttention, SelfAttention, SingleHeadAttention
+from course_lib.attention import CrossAttention, SelfAttention, SingleHeadAttention
 from tests.helpers.attention import BATCH, D_HEAD, D_MODEL, KEYS, QUERIES
-from tests.helpers.tensors import DTYPES, ROUNDING, gradients, in_float64, random_mask
+from tests.helpers.tensors import DTYPES, ROUNDING, check, in_float64, random_mask
+
+#: Which of three sequences each layer is called with, and which are its queries, keys and values.
+LAYERS = {SingleHeadAttention: ([0, 1, 2], [0, 1, 2]), SelfAttention: ([0], [0, 0, 0]), CrossAttention: ([0, 1], [0, 1, 1])}  # fmt: skip
 
 
-def sequences(dtype=torch.float64):
-    sizes = ((QUERIES, D_MODEL), (KEYS, D_MODEL), (KEYS, D_MODEL))
-    return [torch.randn(BATCH, *size, dtype=dtype, requires_grad=True) for size in sizes]
+def sequences(dtype):
+    lengths = (QUERIES, KEYS, KEYS)
+    return [torch.randn(BATCH, n, D_MODEL, dtype=dtype, requires_grad=True) for n in lengths]
 
 
-def by_numpy(layer, query, key, value, mask=None):
-    """Projections as sums, one sequence, one query and one key at a time."""
-    p = {name: tensor.detach().double().numpy() for name, tensor in layer.state_dict().items()}
-    outputs, weights = [], []
-    for b in range(len(query)):
-        q, k, v = (
-            np.array([p[f"{name}.weight"] @ token + p[f"{name}.bias"] for token in tokens])
-            for name, tokens in zip(
-                ("q_proj", "k_proj", "v_proj"),
-                (t[b].detach().double().numpy() for t in (query, key, value)),
-                strict=True,
-            )
-        )
-        scores = np.array([[q_i @ k_j / math.sqrt(len(q_i)) for k_j in k] for q_i in q])
-        visible = True if mask is None else mask[b].numpy()
-        powers = np.where(visible, np.exp(scores), 0.0)
-        weights.append(powers / powers.sum(1, keepdims=True))
-        outputs.append([sum(w * v_j for w, v_j in zip(row, v, strict=True)) for row in weights[-1]])
-    return AttentionOutput(torch.tensor(np.array(outputs)), torch.tensor(np.array(weights)))
-
-
-def calls(layer, sequences):
-    """The arguments of each layer, and the queries, keys and values that they stand for."""
-    x, memory, other = sequences
-    if isinstance(layer, SelfAttention):
-        return (x,), (x, x, x)
-    if isinstance(layer, CrossAttention):
-        return (x, memory), (x, memory, memory)
-    return (x, memory, other), (x, memory, other)
-
-
-EVERY_LAYER = [
-    pytest.param(SingleHeadAttention, marks=pytest.mark.verifies("course_lib.attention.SingleHeadAttention", against="its equation in NumPy")),
-    pytest.param(SelfAttention, marks=pytest.mark.verifies("course_lib.attention.SelfAttention", against="its equation in NumPy")),
-    pytest.param(CrossAttention, marks=pytest.mark.verifies("course_lib.attention.CrossAttention", against="its equation in NumPy")),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("d_head", [None, D_HEAD])
-@pytest.mark.parametrize("make", EVERY_LAYER)
+# fmt: off
+@pytest.mark.verifies("course_lib.attention.SingleHeadAttention", against="PyTorch `F.scaled_dot_product_attention`")
+@pytest.mark.verifies("course_lib.attention.SelfAttention", against="PyTorch `F.scaled_dot_product_attention`")
+@pytest.mark.verifies("course_lib.attention.CrossAttention", against="PyTorch `F.scaled_dot_product_attention`")
+# fmt: on
+@pytest.mark.parametrize(("d_head", "masked"), [(None, False), (D_HEAD, True)])
+@pytest.mark.parametrize("make", LAYERS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_single_head_attention_equals_numpy(ledger, dtype, make, d_head, masked):
-    layer = make(D_MODEL, d_head).to(dtype)
-    given, (query, key, value) = calls(layer, sequences(dtype))
-    mask = random_mask(BATCH, query.shape[1], key.shape[1]) if masked else None
-    ours, theirs = layer(*given, mask), by_numpy(layer, query, key, value, mask)
-    assert ours.output.shape[-1] == (d_head or D_MODEL) and ours.output.dtype == dtype
-    ledger.compare(ours.output, theirs.output, within=ROUNDING[dtype])
-    ledger.compare(ours.weights, theirs.weights, within=ROUNDING[dtype])
-
-
-ONE_HEAD = [
-    pytest.param(SingleHeadAttention, marks=pytest.mark.verifies("course_lib.attention.SingleHeadAttention", against="PyTorch `nn.MultiheadAttention` with one head")),
-    pytest.param(SelfAttention, marks=pytest.mark.verifies("course_lib.attention.SelfAttention", against="PyTorch `nn.MultiheadAttention` with one head")),
-    pytest.param(CrossAttention, marks=pytest.mark.verifies("course_lib.attention.CrossAttention", against="PyTorch `nn.MultiheadAttention` with one head")),
-]  # fmt: skip
-
-
-def with_the_weights_of(layer):
-    """PyTorch's layer with one head, whose last projection changes nothing."""
-    theirs = nn.MultiheadAttention(D_MODEL, 1, batch_first=True).double()
-    projections = layer.q_proj, layer.k_proj, layer.v_proj
-    with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([each.weight for each in projections]))
-        theirs.in_proj_bias.copy_(torch.cat([each.bias for each in projections]))
-        theirs.out_proj.weight.copy_(torch.eye(D_MODEL))
-    return theirs
-
-
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("make", ONE_HEAD)
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_single_head_attention_and_gradients_equal_pytorch(ledger, dtype, make, masked):
-    layer, inputs = make(D_MODEL).to(dtype), sequences(dtype)
-    oracle, copies = with_the_weights_of(layer), in_float64(*inputs)
-    given, _ = calls(layer, inputs)
-    _, (query, key, value) = calls(layer, copies)
-    mask = random_mask(query.shape[1], key.shape[1]) if masked else None
-    hidden = None if mask is None else ~mask  # theirs is the other way round
-    ours, theirs = (
-        layer(*given, mask),
-        AttentionOutput(*oracle(query, key, value, attn_mask=hidden)),
+def test_single_head_attention_equals_pytorch(ledger, dtype, make, d_head, masked):
+    layer, inputs, (given, parts) = make(D_MODEL, d_head).to(dtype), sequences(dtype), LAYERS[make]
+    x = in_float64(*inputs)
+    p = dict(zip(layer.state_dict(), in_float64(*layer.parameters()), strict=True))
+    q, k, v = (
+        x[part] @ p[f"{name}_proj.weight"].T + p[f"{name}_proj.bias"]
+        for name, part in zip("qkv", parts, strict=True)
     )
-    mine = [*inputs, *layer.parameters()]
-    packed = [oracle.in_proj_weight, oracle.in_proj_bias]
-    mixes = [torch.randn(tensor.shape, dtype=torch.float64) for tensor in theirs]
-    *for_inputs, weight, bias = gradients(theirs, [*copies, *packed], mixes)
-    slopes = [each for pair in zip(weight.chunk(3), bias.chunk(3), strict=True) for each in pair]
-    for one, two in zip(ours, theirs, strict=True):
-        ledger.compare(one, two, within=ROUNDING[dtype])
-    for one, two in zip(gradients(ours, mine, mixes), [*for_inputs, *slopes], strict=True):
-        ledger.compare(one, two, within=ROUNDING[dtype], backward=True)
+    mask = random_mask(BATCH, q.shape[1], k.shape[1]) if masked else None
+    ours = layer(*(inputs[i] for i in given), mask)
+    identity = torch.eye(k.shape[1], dtype=torch.float64).expand(BATCH, -1, -1)  # for the weights
+    output, weights = (F.scaled_dot_product_attention(q, k, each, mask) for each in (v, identity))
+    leaves = [*(inputs[i] for i in given), *layer.parameters()]
+    oracles = [*(x[i] for i in given), *p.values()]
+    check(ledger, ours.output, leaves, output, oracles, ROUNDING[dtype])
+    ledger.compare(ours.weights, weights, within=ROUNDING[dtype])
 
 
-def test_single_head_parameters_are_three_projections():
-    shapes = {name: tuple(p.shape) for name, p in SelfAttention(D_MODEL, D_HEAD).named_parameters()}
-    names = ("q_proj", "k_proj", "v_proj")
-    weights = {f"{name}.weight": (D_HEAD, D_MODEL) for name in names}
-    assert shapes == weights | {f"{name}.bias": (D_HEAD,) for name in names}
-
-
-@pytest.mark.parametrize("make", [SingleHeadAttention, SelfAttention, CrossAttention])
-def test_single_head_under_autocast_in_half_precision_and_no_grad(make):
-    layer = make(D_MODEL)
-    given, _ = calls(layer, sequences(torch.float32))
-    plain = layer(*given)
+@pytest.mark.parametrize("make", LAYERS)
+def test_single_head_under_autocast_and_in_half_precision(make):
+    layer, given = make(D_MODEL), [sequences(torch.float32)[i] for i in LAYERS[make][0]]
+    plain = layer(*given).output
     with torch.autocast("cpu", torch.bfloat16):
-        mixed = layer(*given)
-        again = layer(*(tensor.bfloat16() for tensor in given))
-    half = layer.bfloat16()(*(tensor.bfloat16() for tensor in given))
-    for ours in (mixed, again, half):
+        mixed = [layer(*given), layer(*(tensor.bfloat16() for tensor in given))]
+    for ours in (*mixed, layer.bfloat16()(*(tensor.bfloat16() for tensor in given))):
         assert ours.output.dtype == torch.bfloat16
-        torch.testing.assert_close(ours.output.float(), plain.output, rtol=0, atol=0.05)
-    with torch.no_grad():
-        quiet = layer.float()(*given)
-    assert not quiet.output.requires_grad and quiet.output.shape == plain.output.shape
-
-
-def test_attention_output_is_that_of_pooling():
-    assert AttentionOutput is pooling.AttentionOutput and AttentionOutput._fields == (
-        "output",
-        "weights",
-    )
-
-
-M = torch.ones(4, 5) > 0
-X, Y = torch.zeros(2, 4, 8), torch.zeros(2, 5, 8)
-HEAD, SELF, CROSS = SingleHeadAttention(8, 9), SelfAttention(8), CrossAttention(8)
+        torch.testing.assert_close(ours.output.float(), plain, rtol=0, atol=0.05)

@@ -1,29 +1,11 @@
 """The experiment behind notebook 09: beam size, length normalisation and label smoothing."""
 
-import json
-
 import pytest
 import torch
 
 from course_lib.bleu import bleu
 from course_lib.checkpoints import phrase_translator, untrained_phrase_translator
-from course_lib.experiments.beam_size import (
-    ALPHAS,
-    ARMS,
-    BEAMS,
-    LIVE_RATE,
-    MORE_SEEDS,
-    RATES,
-    RECORD,
-    SEEDS,
-    TESTED,
-    held_out,
-    log_probabilities,
-    paired_interval,
-    recorded,
-    search,
-    trained,
-)
+from course_lib.experiments import beam_size
 
 TEXTS = [["le", "chien", "dort", "."], [], ["les", "chats"]]
 
@@ -32,8 +14,8 @@ def test_log_probabilities_are_sums_over_single_steps():
     torch.manual_seed(0)
     translator = untrained_phrase_translator()
     translator.model.eval()
-    source = held_out(translator)[0][:3]
-    found = log_probabilities(translator, source, TEXTS)
+    source = beam_size.held_out(translator)[0][:3]
+    found = beam_size.log_probabilities(translator, source, TEXTS)
     words = translator.target
     for row, text in enumerate(TEXTS):
         ids, total = [words.bos_id], 0.0
@@ -56,38 +38,48 @@ def test_the_interval_is_that_of_resampled_corpora():
         scores = [bleu([texts[i] for i in chosen], references) for texts in (first, second)]
         gaps.append(scores[0] - scores[1])
     expected = torch.tensor(gaps).double().quantile(torch.tensor([0.025, 0.975]).double())
-    assert paired_interval(first, second, right) == pytest.approx(expected.tolist(), abs=2e-4)
-    assert paired_interval(first, first, right) == [0.0, 0.0]
+    assert beam_size.paired_interval(first, second, right) == pytest.approx(
+        expected.tolist(), abs=2e-4
+    )
+    assert beam_size.paired_interval(first, first, right) == [0.0, 0.0]
 
 
 def test_the_trained_translator_searches_without_errors_here():
     translator = phrase_translator()
-    source, right = held_out(translator)
-    assert source.shape[0] == len(right) == TESTED
-    assert search(translator, source[:5], 2, 1.0) == right[:5]
+    source, right = beam_size.held_out(translator)
+    assert source.shape[0] == len(right) == beam_size.TESTED
+    assert beam_size.search(translator, source[:5], 2, 1.0) == right[:5]
 
 
-def test_training_is_reproducible():
-    one, same, other = (trained(0.1, seed=seed, steps=31) for seed in (0, 0, 1))
+def test_training_is_reproducible(monkeypatch):
+    monkeypatch.setattr(beam_size, "SENTENCES", 80)
+    monkeypatch.setattr(beam_size, "WARMUP", 1)
+    monkeypatch.setattr(beam_size, "batches", beam_size.batches.__wrapped__)
+    one, same, other = (beam_size.trained(0.1, seed=seed, steps=2) for seed in (0, 0, 1))
     weights = [next(iter(each.model.parameters())) for each in (one, same, other)]
     assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
 
 
 def test_every_arm_is_recorded_and_its_learning_rate_was_swept():
-    record = recorded()
-    assert record == json.loads(RECORD.read_text(encoding="utf-8"))
-    assert list(record) == list(ARMS)
-    for arm, (smoothing, steps) in ARMS.items():
+    record = beam_size.recorded()
+    assert list(record) == list(beam_size.ARMS)
+    for arm, (smoothing, steps) in beam_size.ARMS.items():
         found = record[arm]
         swept = {float(lr): sum(scores) for lr, scores in found["validation"].items()}
         if arm.endswith("notebook 09"):
-            assert tuple(swept) == (LIVE_RATE,) and found["lr"] == LIVE_RATE
+            assert tuple(swept) == (beam_size.LIVE_RATE,) and found["lr"] == beam_size.LIVE_RATE
         elif steps == 300:
-            assert tuple(swept) == RATES and found["lr"] == max(swept, key=swept.get)
-            assert RATES[0] < found["lr"] < RATES[-1]
+            assert (
+                tuple(swept) == beam_size.RATES
+                and beam_size.RATES[0] < found["lr"] < beam_size.RATES[-1]
+            )
+            assert found["lr"] == max(swept, key=swept.get)
         else:
             assert found["lr"] == record[f"smoothing {smoothing:g}, 300 steps"]["lr"]
-        assert len(found["runs"]) == len(SEEDS) + (len(MORE_SEEDS) if len(swept) > 1 else 0)
-        for run in found["runs"]:
-            for alpha in ALPHAS:
-                assert len(run[f"{alpha:g}"]["bleu"]) == len(BEAMS)
+        assert len(found["runs"]) == len(beam_size.SEEDS) + (
+            len(beam_size.MORE_SEEDS) if len(swept) > 1 else 0
+        )
+        lengths = {
+            len(run[f"{alpha:g}"]["bleu"]) for run in found["runs"] for alpha in beam_size.ALPHAS
+        }
+        assert lengths == {len(beam_size.BEAMS)}

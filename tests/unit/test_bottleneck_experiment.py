@@ -1,57 +1,33 @@
 """The experiment behind notebook 03's bottleneck: what is trained, how it is evaluated, and what was recorded."""
 
-import json
-from datetime import date
-
 import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.data import PairBatches, date_vocabularies, is_held_out, written_dates
+from course_lib.data import PairBatches, date_vocabularies, written_dates
 from course_lib.experiments import bottleneck
-from course_lib.experiments.bottleneck import (
-    DECODERS,
-    RATES,
-    RECORD,
-    best_rate,
-    copy_accuracy,
-    copy_pairs,
-    date_attention,
-    date_errors,
-    date_pairs,
-    exact_matches,
-    fixed_context_logits,
-    name_of,
-    recorded,
-    teacher_forcing_loss,
-    train_model,
-)
 from course_lib.recurrent import FixedContextDecoder, GRUEncoder, Seq2Seq
 
 
 def small(decoder="Bahdanau"):
     torch.manual_seed(3)
-    return Seq2Seq(GRUEncoder(13, 16, 16), DECODERS[decoder](13))
+    return Seq2Seq(GRUEncoder(13, 16, 16), bottleneck.DECODERS[decoder](13))
 
 
 def batch():
-    return next(iter(PairBatches(*copy_pairs(64, seed=5), batch_size=8)))
+    return next(iter(PairBatches(*bottleneck.copy_pairs(64, seed=5), batch_size=8)))
 
 
 def test_one_call_of_pytorchs_gru_is_the_decoder_step_by_step():
     torch.manual_seed(0)
     model = Seq2Seq(GRUEncoder(13, 16, 16), FixedContextDecoder(13, 16, 32, 32)).double()
-    ours = fixed_context_logits(model, batch())
+    ours = bottleneck.fixed_context_logits(model, batch())
     theirs = model(batch().source, batch().target[:, :-1]).logits
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
     mix = torch.randn(ours.shape, dtype=torch.float64)
     parameters = list(model.parameters())
-    for one, other in zip(
-        torch.autograd.grad((ours * mix).sum(), parameters),
-        torch.autograd.grad((theirs * mix).sum(), parameters),
-        strict=True,
-    ):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+    gradients = [torch.autograd.grad((one * mix).sum(), parameters) for one in (ours, theirs)]
+    torch.testing.assert_close(*gradients, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("decoder", ["fixed context", "Bahdanau"])
@@ -64,39 +40,30 @@ def test_the_loss_counts_every_label_once_and_no_padding(decoder):
         logits = model(real, labels[None, : length - 1]).logits[0]
         losses += F.cross_entropy(logits, labels[1:length], reduction="none").tolist()
     expected = sum(losses) / len(losses)
-    assert teacher_forcing_loss(model, batch()).item() == pytest.approx(expected, rel=1e-5)
+    assert bottleneck.teacher_forcing_loss(model, batch()).item() == pytest.approx(
+        expected, rel=1e-5
+    )
 
 
 def test_pairs_to_copy_are_strings_of_1_to_10_digits():
-    sources, targets = copy_pairs(2000, seed=1)
+    sources, targets = bottleneck.copy_pairs(2000, seed=1)
     assert {len(source) for source in sources} == set(range(1, 11))
     assert set(torch.cat(sources).tolist()) == set(range(3, 13))
     for source, target in zip(sources, targets, strict=True):
         assert target.tolist() == [1, *source.tolist(), 2]
 
 
-def test_dates_in_training_are_on_no_held_out_day():
-    sources, targets = date_pairs("train", 50)
-    characters, iso = date_vocabularies()
-    dates = written_dates(50)
-    assert [characters.text(source) for source in sources] == [one.text for one in dates]
-    assert [iso.text(target) for target in targets] == [one.iso for one in dates]
-    assert all(
-        is_held_out(date.fromisoformat(one.iso)) for one in written_dates(50, split="held-out days")
-    )
-
-
 def test_exact_matches_are_those_of_one_sequence_at_a_time():
     """Every second target is what the model generates for this source alone; the others differ from it."""
     model, targets = small(), []
-    sources, _ = copy_pairs(40, seed=8)
+    sources, _ = bottleneck.copy_pairs(40, seed=8)
     for number, source in enumerate(sources):
         generated = model.generate(source[None], 9).tokens[0]
         target = generated if number % 2 else (generated + 1) % 13
         targets.append(F.pad(target, (1, 0), value=1))
-    assert exact_matches(model, sources, targets).tolist() == [n % 2 == 1 for n in range(40)]
-    accuracies = copy_accuracy(model, seed=0, count=20)
-    assert len(accuracies) == 14 and all(0 <= accuracy <= 1 for accuracy in accuracies)
+    assert bottleneck.exact_matches(model, sources, targets).tolist() == [
+        n % 2 == 1 for n in range(40)
+    ]
 
 
 def test_errors_in_dates_are_counted_by_field_and_by_length(monkeypatch):
@@ -109,7 +76,7 @@ def test_errors_in_dates_are_counted_by_field_and_by_length(monkeypatch):
             wrong[field] += not all(part.tolist())
         size = len(one.text)
         classes[(size >= 12) + (size >= 18) + (size >= 24)].append(all(right[row].tolist()))
-    errors = date_errors(small(), 200)
+    errors = bottleneck.date_errors(small(), 200)
     assert errors["wrong"] == wrong and len(set(wrong)) == 3
     assert errors["by length"] == pytest.approx([sum(each) / len(each) for each in classes])
 
@@ -117,10 +84,10 @@ def test_errors_in_dates_are_counted_by_field_and_by_length(monkeypatch):
 def test_attention_to_dates_is_that_of_one_date_at_a_time():
     torch.manual_seed(2)
     characters, iso = date_vocabularies()
-    model = Seq2Seq(GRUEncoder(len(characters), 32, 16), DECODERS["Bahdanau"](len(iso)))
+    model = Seq2Seq(GRUEncoder(len(characters), 32, 16), bottleneck.DECODERS["Bahdanau"](len(iso)))
     with torch.no_grad():  # it generates no end token, so that there are 11 steps
         model.decoder.readout.W.bias[2] = -100.0
-    found, dates = date_attention(model, 12), written_dates(12, split="held-out days")
+    found, dates = bottleneck.date_attention(model, 12), written_dates(12, split="held-out days")
     digits = {"year": "YYYY------", "month": "-----MM---", "day": "--------DD"}
     for n, (field, pattern) in enumerate(digits.items()):
         shares, right = [], {name: [] for name in digits}
@@ -144,56 +111,28 @@ def test_attention_to_dates_is_that_of_one_date_at_a_time():
 
 def test_training_again_is_the_same_and_another_seed_is_not():
     def weights(seed):
-        model = train_model("copying", "fixed context", steps=10, lr=0.01, seed=seed)
+        model = bottleneck.train_model("copying", "fixed context", steps=10, lr=0.01, seed=seed)
         return torch.cat([parameter.flatten() for parameter in model.parameters()])
 
     assert torch.equal(weights(0), weights(0)) and not torch.equal(weights(0), weights(1))
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"task": "sorting"}, "task='sorting' is unknown"),
-        ({"decoder": "Luong"}, "decoder='Luong' is unknown"),
-        ({"steps": 0}, "steps=0 is below 1"),
-    ],
-)
-def test_what_cannot_be_trained_is_refused_by_name(settings, words):
-    good = {"task": "copying", "decoder": "Bahdanau", "steps": 10, "lr": 0.01}
-    with pytest.raises(ValueError, match=words):
-        train_model(**good | settings)
+def test_what_cannot_be_trained_is_refused_by_name():
+    with pytest.raises(ValueError, match="task='sorting' is unknown"):
+        bottleneck.train_model("sorting", "Bahdanau", steps=10, lr=0.01)
+    with pytest.raises(ValueError, match="decoder='Luong' is unknown"):
+        bottleneck.train_model("copying", "Luong", steps=10, lr=0.01)
 
 
 def test_every_arm_is_recorded_with_its_sweep_and_three_seeds():
-    assert recorded() == json.loads(RECORD.read_text(encoding="utf-8"))
-    assert set(recorded()) == {name_of(*arm) for arm in RATES}
-    for (task, decoder, steps), tried in RATES.items():
-        arm = recorded()[name_of(task, decoder, steps)]
+    assert set(bottleneck.recorded()) == {bottleneck.name_of(*arm) for arm in bottleneck.RATES}
+    for what, tried in bottleneck.RATES.items():
+        arm = bottleneck.recorded()[bottleneck.name_of(*what)]
         assert [float(lr) for lr in arm] == list(tried)
-        assert bottleneck.rates(task, decoder, steps) == (", ".join(arm), best_rate(arm))
-        assert all(len(runs) >= 1 for runs in arm.values())
-        for lr in bottleneck.FURTHER.get((task, decoder, steps), ()):
-            assert len(bottleneck.tested(task, decoder, steps, lr)) == 3
-        results = bottleneck.tested(task, decoder, steps)
-        assert len(results) == 3 and arm[best_rate(arm)][0]["validation"] == max(
-            runs[0]["validation"] for runs in arm.values()
-        )
-        for result in results:
-            numbers = result if task == "copying" else [result]
-            assert len(numbers) == (14 if task == "copying" else 1)
-            assert all(0 <= number <= 1 for number in numbers)
-
-
-def test_errors_and_attention_are_recorded_for_every_examined_run():
-    for task, decoder, steps in bottleneck.EXAMINED:
-        arm = recorded()[name_of(task, decoder, steps)]
-        assert bottleneck.runs(task, decoder, steps) == arm[best_rate(arm)]
-        for run in (run for runs in arm.values() for run in runs):
-            wrong = 1000 * (1 - run["test"])  # dates; one may be wrong in several fields
-            assert len(run["wrong"]) == 3 and max(run["wrong"]) <= wrong + 0.5
-            assert len(run["by length"]) == len(bottleneck.LENGTHS)
-            assert min(run["by length"]) <= run["test"] + 5e-5
-            assert max(run["by length"]) >= run["test"] - 5e-5
-            if decoder == "Bahdanau":
-                assert all(0 < share < 1 for share in run["share"]) and len(run["share"]) == 3
-                assert [len(row) for row in run["masked"]] == [3, 3, 3]
+        for lr in bottleneck.FURTHER.get(what, ()):
+            assert len(bottleneck.tested(*what, lr)) == 3
+        most = max(runs[0]["validation"] for runs in arm.values())
+        assert arm[bottleneck.best_rate(arm)][0]["validation"] == most
+        results = bottleneck.tested(*what)
+        lengths = {len(result) if what[0] == "copying" else 1 for result in results}
+        assert len(results) == 3 and lengths == {14 if what[0] == "copying" else 1}

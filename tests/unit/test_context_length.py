@@ -46,16 +46,11 @@ def test_longer_windows_score_the_same_characters(without_annotations):
         assert torch.equal(tokens[:, -LENGTHS[0] :], asked[0])
 
 
-def test_training_lowers_the_loss_and_repeats():
-    found = []
-    for _ in range(2):
-        torch.manual_seed(3)
-        model = make_model("alibi")
-        before = losses(model, count=8, lengths=(64,))
-        train(model, length=64, steps=12, lr=3e-3, seed=3)
-        found.append(losses(model, count=8, lengths=(64,)))
-        assert found[-1][0] < before[0] - 0.5
-    assert found[0] == found[1]
+def test_training_lowers_the_loss():
+    model = make_model("alibi")
+    (before,) = losses(model, count=8, lengths=(64,))
+    train(model, length=64, steps=12, lr=3e-3, seed=3)
+    assert losses(model, count=8, lengths=(64,))[0] < before - 0.5
 
 
 def test_an_extension_changes_the_angles_and_nothing_else():
@@ -66,13 +61,6 @@ def test_an_extension_changes_the_angles_and_nothing_else():
         "unchanged": rotary(x, torch.arange(8)),
         "larger base (NTK-aware)": rotary(x, torch.arange(8), 10000.0 * 4 ** (16 / 14)),
     }
-    fast = [
-        6.3,
-        19.9,
-        62.8,
-        198.7,
-    ]  # wavelengths; three of them fit into the 64 positions of training
-    assert sum(wavelength <= context_length.TRAINED for wavelength in fast) == 3
     for name, divisors in (
         ("position interpolation", [4.0] * 8),
         ("fast pairs interpolated", [4.0] * 3 + [1.0] * 5),
@@ -113,18 +101,12 @@ def test_the_repair_gives_far_keys_the_last_trained_bias():
 
 
 def test_every_run_is_recorded():
-    record = recorded()
-    assert [len(run) for run in record["encodings"]["t5"]["repaired"]] == [len(LENGTHS)] * len(
-        SEEDS
-    )
-    assert list(record["encodings"]) == list(ENCODINGS)
-    assert list(record["extensions"]) == list(EXTENSIONS)
-    for arm in record["encodings"].values():
-        assert arm["lr"] in context_length.LEARNING_RATES
-        assert [len(run) for run in arm["loss"]] == [len(LENGTHS)] * len(SEEDS)
-    for arm in record["extensions"].values():
-        assert arm["lr"] in context_length.FINE_TUNING_RATES
-        for when in ("before", "after"):
-            assert [len(run) for run in arm[when]] == [len(LENGTHS)] * len(SEEDS)
-    same = record["extensions"]["unchanged"]["before"], record["encodings"]["rotary"]["loss"]
+    encodings, extensions = recorded()["encodings"], recorded()["extensions"]
+    assert list(encodings) == list(ENCODINGS) and list(extensions) == list(EXTENSIONS)
+    runs = [encodings["t5"]["repaired"], *(arm["loss"] for arm in encodings.values())]
+    runs += [arm[when] for arm in extensions.values() for when in ("before", "after")]
+    assert all([len(run) for run in arm] == [len(LENGTHS)] * len(SEEDS) for arm in runs)
+    assert {arm["lr"] for arm in encodings.values()} <= set(context_length.LEARNING_RATES)
+    assert {arm["lr"] for arm in extensions.values()} <= set(context_length.FINE_TUNING_RATES)
+    same = extensions["unchanged"]["before"], encodings["rotary"]["loss"]
     assert torch.allclose(*map(torch.tensor, same), atol=1e-3), "the same models"

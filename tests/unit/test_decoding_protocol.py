@@ -2,19 +2,14 @@
 
 import itertools
 import math
-from collections import Counter
 
 import pytest
 import torch
 
 from course_lib.decoding import (
     DecodingSession,
-    IncrementalDecoder,
     beam_search,
     greedy,
-    sample,
-    table_model,
-    top_k,
 )
 from course_lib.positions import AttentionPositions
 from course_lib.recurrent import (
@@ -24,7 +19,7 @@ from course_lib.recurrent import (
     LuongDecoder,
     Seq2Seq,
 )
-from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
+from course_lib.transformer import DecoderOnly, TransformerConfig
 from course_lib.validation import require_tokens
 
 PAD, BOS, EOS = 0, 1, 2
@@ -89,34 +84,25 @@ PROMPT = torch.tensor([[3, 4], [5, 5], [4, 3]])
     "course_lib.decoding.IncrementalDecoder",
     against="a bigram model, all its sequences enumerated",
 )
-@pytest.mark.parametrize("seed", range(3))
-def test_a_model_needs_the_protocol_and_nothing_else(ledger, seed):
-    model = Bigram(seed)
-    by_hand = []
-    for prompt in PROMPT:
-        line, last = [], prompt[-1]
+def test_a_model_needs_the_protocol_and_nothing_else(ledger):
+    model, by_hand = Bigram(), []
+    for last in PROMPT[:, -1].tolist():
+        line = ()
         while len(line) < 5 and EOS not in line:
-            last = model.logits[last].argmax()
-            line.append(last.item())
-        by_hand.append(tuple(line))
+            last = model.logits[last].argmax().item()
+            line += (last,)
+        by_hand.append(line)
     assert lines(greedy(model, PROMPT, max_length=5)) == by_hand
-    one_left = sample(model, PROMPT, logits_processors=[lambda z: top_k(z, 1)], max_length=5)
-    assert lines(one_left) == by_hand
     for alpha in (0.0, 1.0):
         found = beam_search(model, PROMPT, TOKENS, alpha, max_length=2)  # drops nothing
         for row, prompt in enumerate(PROMPT):
-            scores = {
-                line: model.log_p(prompt, line) / len(line) ** alpha for line in every_line(2)
-            }
+            every = list(every_line(2))
+            scores = {line: model.log_p(prompt, line) / len(line) ** alpha for line in every}
             best = sorted(scores, key=scores.get, reverse=True)[:TOKENS]
             assert lines(found.tokens[row]) == best
-            ledger.compare(
-                found.scores[row], torch.tensor([scores[line] for line in best]), within=1e-5
-            )
-    sampled = Counter(lines(sample(model, PROMPT[:1], num_samples=5000, max_length=2, seed=seed)))
-    for line in every_line(2):
-        p = math.exp(model.log_p(PROMPT[0], line))
-        assert sampled[line] / 5000 == pytest.approx(p, abs=0.03)
+            wanted = torch.tensor([scores[line] for line in best])
+            ledger.compare(found.scores[row], wanted, within=1e-5)
+    ledger.holds()
 
 
 def test_the_state_is_reordered_with_the_sequences():
@@ -127,27 +113,17 @@ def test_the_state_is_reordered_with_the_sequences():
     assert torch.equal(session.logits, session.model.logits[[5, 3]])
 
 
-def config(**choices):
-    sizes = {"d_model": 12, "num_heads": 3, "encoder_layers": 1, "decoder_layers": 1, "d_ff": 7}
-    return TransformerConfig(target_vocabulary=TOKENS, dropout=0.0, **sizes, **choices)
-
-
 def recurrent(kind, seed=0):
     """A small model whose weights are so large that sources differ in what is generated."""
     torch.manual_seed(seed)
-    encoder = GRUEncoder(9, 4, 3)
-    decoders = {
-        "fixed context": lambda: FixedContextDecoder(TOKENS, 4, 5, 6),
-        "bahdanau": lambda: BahdanauDecoder(TOKENS, 4, 5, 6),
-        "luong": lambda: LuongDecoder(TOKENS, 4, 5, 6),
-    }
-    model = Seq2Seq(encoder, decoders[kind]()).eval()
+    kinds = {"fixed": FixedContextDecoder, "bahdanau": BahdanauDecoder, "luong": LuongDecoder}
+    model = Seq2Seq(GRUEncoder(9, 4, 3), kinds[kind](TOKENS, 4, 5, 6)).eval()
     for parameter in model.parameters():
         parameter.data *= 4
     return model
 
 
-RECURRENT = ["fixed context", "bahdanau", "luong"]
+RECURRENT = ["fixed", "bahdanau", "luong"]
 SOURCE = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0], [6, 6, 3, 0], [8, 3, 8, 8], [5, 0, 0, 0]])
 
 
@@ -155,7 +131,7 @@ SOURCE = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0], [6, 6, 3, 0], [8, 3, 8, 8], [
 @pytest.mark.parametrize("kind", RECURRENT)
 def test_greedy_of_a_recurrent_model_is_its_translation(ledger, kind):
     ends = set()
-    for seed, eos in itertools.product(range(3), range(1, TOKENS)):
+    for seed, eos in itertools.product(range(2), range(1, TOKENS)):
         model = recurrent(kind, seed)
         model.eos_id = eos  # some sequences end early, and some late or never
         for max_length in (1, 6):
@@ -185,19 +161,6 @@ def test_beam_scores_of_a_recurrent_model_are_those_of_teacher_forcing(ledger, k
         ledger.compare(scores, torch.stack(anew), within=1e-4)
 
 
-def test_who_follows_the_protocol():
-    table, _ = table_model({(): {"a": 1.0}})
-    models = [Transformer(config()), DecoderOnly(config()), recurrent("luong"), table, Bigram()]
-    for model in models:
-        assert all(hasattr(model, member) for member in IncrementalDecoder.__annotations__)
-    assert not isinstance(table, torch.nn.Module)
-
-
-def test_the_model_checks_its_source_itself():
-    with pytest.raises(ValueError, match=r"source holds 9; the vocabulary has 6 tokens"):
-        greedy(Bigram(), PROMPT + 4)
-
-
 class FromTheStart(AttentionPositions):
     """An encoding inside attention whose bias depends on absolute positions."""
 
@@ -208,7 +171,9 @@ class FromTheStart(AttentionPositions):
 
 
 def test_padding_on_the_left_is_refused_where_any_encoding_counts_from_the_start():
-    model = DecoderOnly(config(positions="alibi")).eval()
+    sizes = {"d_model": 12, "num_heads": 3, "decoder_layers": 1, "d_ff": 7}
+    config = TransformerConfig(target_vocabulary=TOKENS, positions="alibi", **sizes)
+    model = DecoderOnly(config).eval()
     padded = torch.tensor([[3, 4], [PAD, 5]])
     assert greedy(model, padded, max_length=2).shape[0] == 2
     model.blocks[0].attention.positions = FromTheStart()

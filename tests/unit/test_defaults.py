@@ -36,6 +36,7 @@ BLOCK = {"norm": "pre", "norm_type": "layer", "norm_eps": NORM, "dropout": 0.0}
 SPECIAL = {"bos_id": 1, "eos_id": 2}  # the order of `data.Vocabulary`: padding, start, end
 DECODING = {"max_length": 50, **SPECIAL}
 
+# fmt: off
 DEFAULTS = {
     pooling.NadarayaWatson: {"bandwidth": 1.0},
     pooling.attention_pooling: {"kernel": "gaussian", "bandwidth": 1.0},
@@ -44,13 +45,7 @@ DEFAULTS = {
     masks.to_additive: {"dtype": torch.float32},
     scoring.GaussianScore: {"bandwidth": 1.0},
     attention.attend: {"dropout": 0.0, "training": False},
-    attention.scaled_dot_product_attention: {
-        "dropout": 0.0,
-        "training": False,
-        "need_weights": True,
-        "enable_gqa": False,
-        "is_causal": False,
-    },
+    attention.scaled_dot_product_attention: ATTEND | {"need_weights": True, "enable_gqa": False},
     multihead.MultiHeadAttention: {"dropout": 0.0, "bias": True},
     bleu.bleu: {"max_n": 4},  # Papineni et al. (2002)
     positions.RotaryPositions: ROPE,
@@ -86,35 +81,19 @@ DEFAULTS = {
     training.train_step: {"max_grad_norm": 1.0, "precision": "float32"},
     # The base model of Vaswani et al. (2017), table 3.
     transformer.TransformerConfig: {
-        "d_model": 512,
-        "num_heads": 8,
-        "encoder_layers": 6,
-        "decoder_layers": 6,
-        "d_ff": 2048,
-        "dropout": 0.1,
-        "norm": "post",
-        "norm_type": "layer",
-        "norm_eps": NORM,
-        "positions": "sinusoidal",
-        "rope_theta": ROPE["base"],
-        "rope_layout": "interleaved",
-        "max_length": 512,
-        "scale_embeddings": True,
-        "tie_embeddings": False,
-        "activation": "relu",
-        "bias": True,
-        "pad_id": 0,
+        "d_model": 512, "num_heads": 8, "encoder_layers": 6, "decoder_layers": 6, "d_ff": 2048, "dropout": 0.1,
+        "norm": "post", "norm_type": "layer", "norm_eps": NORM, "activation": "relu", "bias": True, "pad_id": 0,
+        "positions": "sinusoidal", "rope_theta": ROPE["base"], "rope_layout": "interleaved", "max_length": 512,
+        "scale_embeddings": True, "tie_embeddings": False,
     },
     training.TrainingConfig: {
-        "max_grad_norm": 1.0,
-        "gradient_accumulation_steps": 1,
-        "precision": "float32",
-        "checkpoint_every": 100,
+        "max_grad_norm": 1.0, "gradient_accumulation_steps": 1, "precision": "float32", "checkpoint_every": 100,
         "resume": False,
     },
     training.Evaluation: {"every": 100},
     training.History: {"seconds": 0.0},
 }
+# fmt: on
 
 
 def defaults(of):

@@ -1,42 +1,18 @@
 """The experiment behind notebook 10: which kinds of attention retrieve over a distance."""
 
-import json
-
 import pytest
 import torch
 
-from course_lib.efficient import (
-    attention_pattern,
-    linear_attention,
-    performer_attention,
-)
+from course_lib.efficient import attention_pattern, linear_attention, performer_attention
 from course_lib.experiments import efficient
-from course_lib.experiments.efficient import (
-    ARMS,
-    BUDGETS,
-    DISTANCES,
-    LENGTH,
-    LETTERS,
-    RATES,
-    RECORD,
-    SEEDS,
-    TASKS,
-    Attention,
-    Retriever,
-    accuracy,
-    attention_maps,
-    best,
-    best_rate,
-    recorded,
-    train,
-    trained,
-)
 from course_lib.multihead import merge_heads, split_heads
 
 
 def test_one_fact_has_the_same_answer_everywhere():
-    marked, letters, asked, labels, place = TASKS["one fact"](9, torch.Generator().manual_seed(0))
-    assert marked.shape == letters.shape == labels.shape == (9, LENGTH)
+    marked, letters, asked, labels, place = efficient.TASKS["one fact"](
+        9, torch.Generator().manual_seed(0)
+    )
+    assert marked.shape == letters.shape == labels.shape == (9, efficient.LENGTH)
     assert (marked.sum(dim=1) == 1).all() and (asked == 0).all()
     for row in range(9):
         where = marked[row].argmax()
@@ -44,38 +20,44 @@ def test_one_fact_has_the_same_answer_everywhere():
 
 
 def test_own_fact_asks_every_position_for_another_letter():
-    names, letters, asked, labels, place = TASKS["own fact"](9, torch.Generator().manual_seed(0))
-    assert letters.max() < LETTERS
+    names, letters, asked, labels, place = efficient.TASKS["own fact"](
+        9, torch.Generator().manual_seed(0)
+    )
+    assert letters.max() < efficient.LETTERS
     for row in range(9):
         found = names[row].tolist()
-        assert sorted(found) == sorted(asked[row].tolist()) == list(range(LENGTH))
-        for i in range(LENGTH):
+        assert sorted(found) == sorted(asked[row].tolist()) == list(range(efficient.LENGTH))
+        for i in range(efficient.LENGTH):
             where = found.index(asked[row, i].item())
             assert place[row, i] == where and labels[row, i] == letters[row, where]
 
 
-@pytest.mark.parametrize("kind", ["window", "longformer"])
-def test_the_patterns_are_those_of_the_library(kind):
-    name = {"window": "sliding_window"}.get(kind, kind)
-    options = {"global_positions": range(efficient.GLOBAL)} if kind == "longformer" else {}
-    expected = attention_pattern(name, LENGTH, efficient.WINDOW, **options)
+@pytest.mark.parametrize(
+    ("kind", "name", "positions"),
+    [("window", "sliding_window", ()), ("longformer", "longformer", range(2))],
+)
+def test_the_patterns_are_those_of_the_library(kind, name, positions):
+    expected = attention_pattern(
+        name, efficient.LENGTH, efficient.WINDOW, global_positions=positions
+    )
     assert torch.equal(efficient.pattern(kind), expected)
 
 
-@pytest.mark.parametrize("kind", ["linear", "performer", "linformer", "dense"])
-def test_each_kind_computes_what_the_library_computes(kind):
+@pytest.mark.parametrize(
+    ("kind", "features"), [("linear", 16), ("performer", 24), ("linformer", 0), ("dense", 0)]
+)
+def test_each_kind_computes_what_the_library_computes(kind, features):
     torch.manual_seed(0)
-    features = {"linear": 16, "performer": 24}.get(kind, 0)
-    layer, x = Attention(kind, features), torch.randn(3, LENGTH, efficient.D_MODEL)
+    layer, x = (
+        efficient.Attention(kind, features),
+        torch.randn(3, efficient.LENGTH, efficient.D_MODEL),
+    )
     q, k, v = (split_heads(part, efficient.NUM_HEADS) for part in layer.in_proj(x).chunk(3, dim=-1))
     if kind == "linear":
         heads = linear_attention(q, k, v)
     elif kind == "performer":
-        each = [
-            performer_attention(q[:, head], k[:, head], v[:, head], layer.projection[head])
-            for head in range(efficient.NUM_HEADS)
-        ]
-        heads = torch.stack(each, dim=1)
+        each = zip(q.unbind(1), k.unbind(1), v.unbind(1), layer.projection, strict=True)
+        heads = torch.stack([performer_attention(*one) for one in each], dim=1)
     else:
         if kind == "linformer":
             k, v = layer.keys @ k, layer.values @ v
@@ -85,54 +67,52 @@ def test_each_kind_computes_what_the_library_computes(kind):
 
 
 def test_models_trained_side_by_side_learn_what_one_alone_learns():
-    accuracies, by_distance = train(
-        "one fact", "dense", (2e-3, 8e-3), seeds=(0, 1), budgets=(10, 60)
+    settings = {"seeds": (0, 1), "budgets": (10, 60)}
+    accuracies, by_distance = efficient.train("one fact", "dense", (2e-3, 8e-3), **settings)
+    assert accuracies[10].shape == (2, 2) and by_distance.shape == (2, 2, len(efficient.DISTANCES))
+    alone = efficient.accuracy(
+        efficient.trained("one fact", "dense", lr=8e-3, steps=60, seed=1), "one fact"
     )
-    assert accuracies[10].shape == (2, 2) and by_distance.shape == (2, 2, len(DISTANCES))
-    alone = accuracy(trained("one fact", "dense", lr=8e-3, steps=60, seed=1), "one fact")
     assert accuracies[60][1, 1].item() == pytest.approx(alone, abs=0.02)
     assert accuracies[60][1].mean() > accuracies[10][1].mean()
 
 
 def test_the_maps_are_those_of_the_model():
     torch.manual_seed(0)
-    model = Retriever(("dense", "dense"))
-    maps = attention_maps(model, "own fact")
-    assert maps.shape == (2, efficient.NUM_HEADS, LENGTH, LENGTH)
-    torch.testing.assert_close(maps.sum(dim=-1), torch.ones(2, efficient.NUM_HEADS, LENGTH))
+    model = efficient.Retriever(("dense", "dense"))
+    maps = efficient.attention_maps(model, "own fact")
+    assert maps.shape == (2, efficient.NUM_HEADS, efficient.LENGTH, efficient.LENGTH)
+    torch.testing.assert_close(
+        maps.sum(dim=-1), torch.ones(2, efficient.NUM_HEADS, efficient.LENGTH)
+    )
     assert not any(one._forward_pre_hooks for one in model.attention)
 
 
 def test_unknown_tasks_and_arms_are_refused():
     with pytest.raises(ValueError, match="task='two facts' is unknown"):
-        trained("two facts", "dense")
+        efficient.trained("two facts", "dense")
     with pytest.raises(ValueError, match="arm='sparse' is unknown"):
-        train("one fact", "sparse", (1e-3,))
+        efficient.train("one fact", "sparse", (1e-3,))
 
 
-def test_every_arm_is_recorded_at_every_learning_rate():
-    record = recorded()
-    assert record == json.loads(RECORD.read_text(encoding="utf-8"))
-    assert list(record) == list(TASKS)
-    for task, arms in record.items():
-        assert list(arms) == list(ARMS)
-        for arm, found in arms.items():
-            assert list(found) == [*map(str, BUDGETS), "by distance"]
-            for budget in BUDGETS:
-                by_rate = found[str(budget)]
-                assert [float(rate) for rate in by_rate] == list(RATES)
-                assert all(len(runs) == len(SEEDS) for runs in by_rate.values())
-                runs = best(task, arm, budget)
-                assert sum(runs) == max(map(sum, by_rate.values()))
-                assert runs == by_rate[best_rate(task, arm, budget)]
-            assert list(found["by distance"]) == list(DISTANCES)
-            rows = found["by distance"].values()
-            assert all(0 <= one <= 1 for row in rows for one in row)
+@pytest.mark.parametrize("task", efficient.TASKS)
+def test_every_arm_is_recorded_at_every_learning_rate(task):
+    assert list(efficient.recorded()) == list(efficient.TASKS) and list(
+        efficient.recorded()[task]
+    ) == list(efficient.ARMS)
+    for arm, found in efficient.recorded()[task].items():
+        assert list(found) == [*map(str, efficient.BUDGETS), "by distance"]
+        assert list(found["by distance"]) == list(efficient.DISTANCES)
+        for budget in efficient.BUDGETS:
+            by_rate = found[str(budget)]
+            assert [float(rate) for rate in by_rate] == list(efficient.RATES)
+            assert all(len(runs) == len(efficient.SEEDS) for runs in by_rate.values())
+            assert sum(efficient.best(task, arm, budget)) == max(map(sum, by_rate.values()))
 
 
 def test_a_window_answers_within_its_reach_and_guesses_beyond():
     """Two layers of a window of 4 reach 8 positions; a question is answered within 4."""
-    one, own = (recorded()[task]["window"]["by distance"] for task in TASKS)
+    one, own = (efficient.recorded()[task]["window"]["by distance"] for task in efficient.TASKS)
     for group in ("0 to 4", "5 to 8"):
         assert min(one[group]) > 0.99
     assert max(one["9 to 16"] + one["17 to 31"]) < 0.15

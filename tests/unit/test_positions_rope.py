@@ -16,11 +16,9 @@ from tests.helpers.positions import (
     LENGTH,
     by_complex_numbers,
     by_formula,
-    check,
     heads,
-    learned,
 )
-from tests.helpers.tensors import DTYPES, HALVES, ROUNDING, in_float64
+from tests.helpers.tensors import DTYPES, HALVES, ROUNDING, check, in_float64
 
 LAYOUTS = ["interleaved", "half"]
 
@@ -34,7 +32,6 @@ def exact(positions, base=10000.0, size=D_HEAD):
 def by_llama(x, positions, base=10000.0, layout="half"):
     from transformers.models.llama import modeling_llama
 
-    assert layout == "half"
     sine, cosine = (table.repeat(1, 2)[None] for table in exact(positions, base))
     return modeling_llama.apply_rotary_pos_emb(x, x, cosine, sine)[0]
 
@@ -42,7 +39,6 @@ def by_llama(x, positions, base=10000.0, layout="half"):
 def by_gptj(x, positions, base=10000.0, layout="interleaved"):
     from transformers.models.gptj import modeling_gptj
 
-    assert layout == "interleaved"
     sine, cosine = (table[None] for table in exact(positions, base))
     return modeling_gptj.apply_rotary_pos_emb(x.transpose(1, 2), sine, cosine).transpose(1, 2)
 
@@ -50,81 +46,39 @@ def by_gptj(x, positions, base=10000.0, layout="interleaved"):
 def by_roformer(x, positions, base=10000.0, layout="interleaved"):
     from transformers.models.roformer.modeling_roformer import RoFormerSelfAttention
 
-    assert layout == "interleaved"
     table = torch.cat(exact(positions, base), -1)[None, None]
     return RoFormerSelfAttention.apply_rotary_position_embeddings(table, x, x)[0]
 
 
+# fmt: off
 ROTATIONS = [
-    (by_complex_numbers, "interleaved"),
-    (by_complex_numbers, "half"),
-    (by_llama, "half"),
-    (by_gptj, "interleaved"),
-    (by_roformer, "interleaved"),
+    pytest.param(by_complex_numbers, "interleaved", marks=pytest.mark.verifies("course_lib.positions.rotary", against="a multiplication of complex numbers")),
+    pytest.param(by_complex_numbers, "half", marks=pytest.mark.verifies("course_lib.positions.rotary", against="a multiplication of complex numbers")),
+    pytest.param(by_llama, "half", marks=pytest.mark.verifies("course_lib.positions.rotary", against="Hugging Face LLaMA `apply_rotary_pos_emb`")),
+    pytest.param(by_gptj, "interleaved", marks=pytest.mark.verifies("course_lib.positions.rotary", against="Hugging Face GPT-J `apply_rotary_pos_emb`")),
+    pytest.param(by_roformer, "interleaved", marks=pytest.mark.verifies("course_lib.positions.rotary", against="Hugging Face RoFormer `apply_rotary_position_embeddings`")),
 ]
-MARKS = {
-    ("rotary", by_complex_numbers): pytest.mark.verifies(
-        "course_lib.positions.rotary", against="a multiplication of complex numbers"
-    ),
-    ("rotary", by_llama): pytest.mark.verifies(
-        "course_lib.positions.rotary", against="Hugging Face LLaMA `apply_rotary_pos_emb`"
-    ),
-    ("rotary", by_gptj): pytest.mark.verifies(
-        "course_lib.positions.rotary", against="Hugging Face GPT-J `apply_rotary_pos_emb`"
-    ),
-    ("rotary", by_roformer): pytest.mark.verifies(
-        "course_lib.positions.rotary",
-        against="Hugging Face RoFormer `apply_rotary_position_embeddings`",
-    ),
-    ("RotaryPositions", by_complex_numbers): pytest.mark.verifies(
-        "course_lib.positions.RotaryPositions", against="a multiplication of complex numbers"
-    ),
-    ("RotaryPositions", by_llama): pytest.mark.verifies(
-        "course_lib.positions.RotaryPositions", against="Hugging Face LLaMA `apply_rotary_pos_emb`"
-    ),
-    ("RotaryPositions", by_gptj): pytest.mark.verifies(
-        "course_lib.positions.RotaryPositions", against="Hugging Face GPT-J `apply_rotary_pos_emb`"
-    ),
-    ("RotaryPositions", by_roformer): pytest.mark.verifies(
-        "course_lib.positions.RotaryPositions",
-        against="Hugging Face RoFormer `apply_rotary_position_embeddings`",
-    ),
-}
-
-
-def rotations(name):
-    return [
-        pytest.param(oracle, layout, marks=MARKS[name, oracle], id=f"{oracle.__name__}-{layout}")
-        for oracle, layout in ROTATIONS
-    ]
-
-
+# fmt: on
 PLACES = [0, 1, 2, 17, 4000]
-
-
-def check_rotary(ledger, function, oracle, layout, base=10000.0, dtype=torch.float64):
-    """What every rotation is compared with; `function` is `rotary` or should be."""
-    x = heads(HEADS, LENGTH, D_HEAD, dtype=dtype)
-    (copied,) = in_float64(x)
-    ours = function(x, torch.tensor(PLACES), base, layout=layout)
-    theirs = oracle(copied, PLACES, base, layout)
-    check(ledger, ours, [x], theirs, [copied], ROUNDING[dtype] * max(1, 1 / base))
 
 
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("oracle", "layout"), rotations("rotary"))
+@pytest.mark.parametrize(("oracle", "layout"), ROTATIONS)
 def test_rope_rotates_each_pair_by_its_angle(ledger, oracle, layout, dtype, base):
-    check_rotary(ledger, rotary, oracle, layout, base, dtype)
+    x = heads(HEADS, LENGTH, D_HEAD, dtype=dtype)
+    (copied,) = in_float64(x)
+    ours, theirs = rotary(x, torch.tensor(PLACES), base, layout=layout), oracle(copied, PLACES, base, layout)  # fmt: skip
+    check(ledger, ours, [x], theirs, [copied], ROUNDING[dtype] * max(1, 1 / base))
 
 
-def test_rope_takes_any_batch_axes_and_is_interleaved_by_default():
-    for batch in ((), (2,), (2, 3, 4)):
-        x = torch.randn(*batch, LENGTH, D_HEAD, dtype=torch.float64)
-        ours = rotary(x, torch.arange(LENGTH))
-        torch.testing.assert_close(ours, by_complex_numbers(x, range(LENGTH)))
+def test_rope_without_batch_axes_and_in_half_precision():
+    x = torch.randn(LENGTH, D_HEAD, dtype=torch.float64)
+    theirs = by_complex_numbers(x, range(LENGTH))
+    torch.testing.assert_close(rotary(x, torch.arange(LENGTH)), theirs)
     for dtype in HALVES:
-        assert rotary(x.to(dtype), torch.arange(LENGTH)).dtype == dtype
+        ours = rotary(x.to(dtype), torch.arange(LENGTH))
+        assert ours.dtype == dtype and (ours - theirs).abs().max() < 0.03
 
 
 def test_rope_is_exact_at_large_positions():
@@ -132,38 +86,6 @@ def test_rope_is_exact_at_large_positions():
     places = [2**24, 2**24 + 1, 2**24 + 3]  # float32 has the first alone
     ours = rotary(x, torch.tensor(places))
     assert (ours - by_complex_numbers(x, places)).abs().max() < 1e-7
-
-
-def turned_wrong_way(x, positions, base=10000.0, *, layout):
-    return rotary(x, -positions, base, layout=layout)
-
-
-def turned_by_one_frequency(x, positions, base=10000.0, *, layout):
-    return rotary(x, positions, 1.0, layout=layout)
-
-
-def turned_with_exponents_doubled(x, positions, base=10000.0, *, layout):
-    return rotary(x, positions, base**2, layout=layout)
-
-
-def turned_in_the_other_layout(x, positions, base=10000.0, *, layout):
-    (other,) = set(LAYOUTS) - {layout}
-    return rotary(x, positions, base, layout=other)
-
-
-@pytest.mark.parametrize(("oracle", "layout"), ROTATIONS)
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        turned_wrong_way,
-        turned_by_one_frequency,
-        turned_with_exponents_doubled,
-        turned_in_the_other_layout,
-    ],
-)
-def test_wrong_rope_rotations_are_detected(ledger, wrong, oracle, layout):
-    with pytest.raises(AssertionError, match="differs from the oracle"):
-        check_rotary(ledger, wrong, oracle, layout)
 
 
 @pytest.mark.verifies(
@@ -185,22 +107,23 @@ def test_rope_products_depend_on_the_relative_position(
     seed = torch.Generator().manual_seed(seed)
     q, k = torch.randn(2, 1, 2 * pairs, generator=seed, dtype=torch.float64)
 
+    def turned(vector, place):
+        return rotary(vector, torch.tensor([place]), base, layout=layout)
+
     def product(at, other):
-        place = [torch.tensor([at]), torch.tensor([other])]
-        return (
-            rotary(q, place[0], base, layout=layout) * rotary(k, place[1], base, layout=layout)
-        ).sum()
+        return (turned(q, at) * turned(k, other)).sum()
 
     ledger.compare(product(m + shift, n + shift), product(m, n), within=1e-10)
     ledger.compare(product(m, m), (q * k).sum(), within=1e-10)
-    turned = rotary(q, torch.tensor([m]), base, layout=layout)
-    assert turned.norm().item() == pytest.approx(q.norm().item(), rel=1e-12)
 
 
+@pytest.mark.verifies(
+    "course_lib.positions.RotaryPositions", against="a multiplication of complex numbers"
+)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("base", BASES[:3])
-@pytest.mark.parametrize(("oracle", "layout"), rotations("RotaryPositions"))
-def test_rope_rotates_queries_and_keys_from_the_offset(ledger, oracle, layout, base, dtype):
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rope_rotates_queries_and_keys_from_the_offset(ledger, layout, dtype):
+    base = 500_000.0
     positions = RotaryPositions(D_HEAD, base, layout=layout)
     # Within the first table, at its end, across it, far behind it, and back.
     for offset, length in ((0, 5), (3, 1), (0, 64), (60, 5), (127, 2), (1000, 3), (0, 2)):
@@ -210,14 +133,8 @@ def test_rope_rotates_queries_and_keys_from_the_offset(ledger, oracle, layout, b
         places = range(offset, offset + length)
         ours = positions.rotate(query, key, offset) if offset else positions.rotate(query, key)
         for mine, leaf, copied in zip(ours, (query, key), oracles, strict=True):
-            theirs = oracle(copied, places, base, layout)
+            theirs = by_complex_numbers(copied, places, base, layout)
             check(ledger, mine, [leaf], theirs, [copied], ROUNDING[dtype])
-
-
-def test_rope_layer_defaults_equal_the_function():
-    x = torch.randn(BATCH, HEADS, LENGTH, D_HEAD)
-    for ours in RotaryPositions(D_HEAD).rotate(x, x, 2):
-        torch.testing.assert_close(ours, rotary(x, torch.arange(2, 2 + LENGTH)))
 
 
 def test_rope_layer_on_every_device():
@@ -228,12 +145,6 @@ def test_rope_layer_on_every_device():
     torch.testing.assert_close(ours, rotary(x, torch.arange(LENGTH)))
 
 
-def test_rope_has_no_parameters_and_no_state():
-    positions, x = RotaryPositions(D_HEAD), torch.randn(1, 1, 10, D_HEAD)
-    positions.rotate(x, x, 30)
-    assert not learned(positions) and not positions.state_dict()
-
-
 @pytest.mark.parametrize("how", ["in place", "anew"])
 def test_rope_with_changed_frequencies(how):
     positions, x = RotaryPositions(D_HEAD), torch.randn(1, 1, LENGTH, D_HEAD)
@@ -242,23 +153,26 @@ def test_rope_with_changed_frequencies(how):
         positions.frequencies *= 0.5
     else:
         positions.frequencies = positions.frequencies / 2
-    halved = rotary(x[:, :, ::2], torch.arange(len(x[0, 0, ::2])))
+    halved = rotary(x[:, :, ::2], torch.arange(3))
     torch.testing.assert_close(positions.rotate(x, x)[0][:, :, ::2], halved)
 
 
-def test_rope_layer_in_every_dtype():
+def test_one_rope_layer_serves_every_dtype():
     positions = RotaryPositions(D_HEAD)
     for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float64):
         x = torch.randn(1, 1, 9, D_HEAD, dtype=dtype)
         for ours in positions.rotate(x, x, 50):
             assert ours.dtype == dtype
-            torch.testing.assert_close(ours, rotary(x, torch.arange(50, 59)))
+            theirs = by_complex_numbers(x.double(), range(50, 59))
+            near = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 0.02}[dtype]
+            torch.testing.assert_close(ours.double(), theirs, rtol=near, atol=near)
+    assert not positions.state_dict()
 
 
 @pytest.mark.verifies(
     "course_lib.positions.RotaryPositions", against="Hugging Face `LlamaRotaryEmbedding`"
 )
-@pytest.mark.parametrize("base", BASES[:3])
+@pytest.mark.parametrize("base", [10000.0, 500_000.0])
 def test_rope_equals_llama_with_its_own_tables(ledger, base):
     from transformers.models.llama import modeling_llama
 
@@ -274,28 +188,6 @@ def test_rope_equals_llama_with_its_own_tables(ledger, base):
     ours = RotaryPositions(D_HEAD, base, layout="half").rotate(query, key, 7)
     for mine, oracle in zip(ours, theirs, strict=True):
         ledger.compare(mine, oracle, within=3e-5)  # their angles are float32
-
-
-@pytest.mark.verifies(
-    "course_lib.positions.RotaryPositions",
-    against="Hugging Face GPT-J and RoFormer, with their tables",
-)
-def test_rope_equals_gptj_and_roformer_with_their_own_tables(ledger):
-    from transformers.models.gptj import modeling_gptj as gptj
-    from transformers.models.roformer import modeling_roformer as roformer
-
-    x = torch.randn(BATCH, HEADS, 50, D_HEAD)
-    ours, _ = RotaryPositions(D_HEAD).rotate(x, x)
-    sine, cosine = gptj.create_sinusoidal_positions(50, D_HEAD)[None].chunk(2, dim=-1)
-    theirs = gptj.apply_rotary_pos_emb(x.transpose(1, 2), sine, cosine).transpose(1, 2)
-    ledger.compare(ours, theirs, within=3e-5)
-    table = roformer.RoFormerSinusoidalPositionalEmbedding(50, D_HEAD).create_weight()
-    turn = roformer.RoFormerSelfAttention.apply_rotary_position_embeddings
-    ledger.compare(ours, turn(table[None, None], x, x)[1], within=3e-5)
-
-
-X = torch.zeros(2, 4, 6)
-H = torch.zeros(2, 3, 4, 6)
 
 
 def test_rope_first_used_in_inference_mode_backpropagates_later():

@@ -9,8 +9,8 @@ import torch
 from course_lib.masks import causal_mask
 from course_lib.positions import ShawRelativePositions, relative_positions
 from course_lib.profiling import peak_memory
-from tests.helpers.positions import D_HEAD, HEADS, LENGTH, check, heads, learned
-from tests.helpers.tensors import DTYPES, ROUNDING, in_float64
+from tests.helpers.positions import D_HEAD, HEADS, LENGTH, heads, learned
+from tests.helpers.tensors import DTYPES, ROUNDING, check, in_float64
 
 
 def row(j, i, m):
@@ -36,41 +36,28 @@ def by_equations(q, k, v, key_table, value_table, m, mask=None):
     return (weights[..., None] * (v[..., None, :, :] + for_values)).sum(-2), weights
 
 
-def shaw_attention(positions, q, k, v, mask):
-    """What MultiHeadAttention asks of the encoding."""
-    assert positions.attend(q, k, v, mask).weights is None
-    return positions.attend(q, k, v, mask, need_weights=True)
-
-
-def shaw(d_head, m, dtype):
-    return ShawRelativePositions(d_head, m).to(dtype)
-
-
-SHAW = pytest.mark.verifies(
+@pytest.mark.verifies(
     "course_lib.positions.ShawRelativePositions", against="a direct evaluation of equations 3 to 5"
 )
-
-
-@SHAW
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (LENGTH, LENGTH), (3, 7)])
-@pytest.mark.parametrize("m", [1, 2, 16])
+@pytest.mark.parametrize("m", [1, 16])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_shaw_attention_equals_its_equations(ledger, dtype, m, queries, keys, causal):
-    positions = shaw(D_HEAD, m, dtype)
+    positions = ShawRelativePositions(D_HEAD, m).to(dtype)
     lengths = (queries, keys, keys)
     leaves = [heads(HEADS, n, D_HEAD, dtype=dtype) for n in lengths]
     leaves += [positions.key, positions.value]
     oracles, mask = in_float64(*leaves), causal_mask(queries, keys) if causal else None
-    ours = shaw_attention(positions, *leaves[:3], mask)
+    ours = positions.attend(*leaves[:3], mask, need_weights=True)
+    assert positions.attend(*leaves[:3], mask).weights is None
     theirs = by_equations(*oracles, m, mask)
     ledger.compare(ours[1], theirs[1], within=ROUNDING[dtype])
     check(ledger, ours[0], leaves, theirs[0], oracles, ROUNDING[dtype])
 
 
-@pytest.mark.parametrize("length", [256])
-def test_shaw_attention_never_builds_a_vector_per_pair(length):
-    positions = ShawRelativePositions(64)
+def test_shaw_attention_never_builds_a_vector_per_pair():
+    positions, length = ShawRelativePositions(64), 256
     q, k, v = (torch.randn(1, 1, length, 64) for _ in range(3))
     which = relative_positions(length, length).clamp(-16, 16) + 16
 
@@ -81,9 +68,8 @@ def test_shaw_attention_never_builds_a_vector_per_pair(length):
         return weights @ v + torch.einsum("bhqk,qkd->bhqd", weights, for_values)
 
     def ours():
-        return shaw_attention(positions, q, k, v, None)[0]
+        return positions.attend(q, k, v).output
 
-    torch.testing.assert_close(ours(), direct(), rtol=1e-4, atol=1e-5)
     with torch.no_grad():
         assert peak_memory(ours) < peak_memory(direct) / 8
     assert peak_memory(lambda: ours().sum().backward()) < peak_memory(direct) / 4
@@ -92,7 +78,6 @@ def test_shaw_attention_never_builds_a_vector_per_pair(length):
 def test_shaw_parameters():
     positions = ShawRelativePositions(200, 50)
     assert learned(positions) == {"key": (101, 200), "value": (101, 200)}
-    assert ShawRelativePositions(4).key.shape == (33, 4)
     for table in (positions.key, positions.value):
         assert table.std().item() == pytest.approx(1 / math.sqrt(200), rel=0.05)
     assert not torch.equal(positions.key, positions.value)
@@ -102,12 +87,12 @@ def test_shaw_parameters():
     "course_lib.positions.ShawRelativePositions",
     against="Hugging Face Wav2Vec2-BERT, relative keys",
 )
-@pytest.mark.parametrize("m", [1, 3, 9])
+@pytest.mark.parametrize("m", [1, 9])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_shaw_key_bias_equals_wav2vec2_bert(ledger, dtype, m):
     from transformers.models.wav2vec2_bert import modeling_wav2vec2_bert as wav2vec2_bert
 
-    positions = shaw(D_HEAD, m, dtype)
+    positions = ShawRelativePositions(D_HEAD, m).to(dtype)
     query = heads(HEADS, 7, D_HEAD, dtype=dtype)
     oracles = in_float64(query, positions.key)
     like = SimpleNamespace(
@@ -119,6 +104,3 @@ def test_shaw_key_bias_equals_wav2vec2_bert(ledger, dtype, m):
     _, theirs = wav2vec2_bert._apply_relative_key_position_encoding(like, oracles[0], oracles[0])
     ours = positions.bias(query, 7)
     check(ledger, ours, [query, positions.key], theirs, oracles, ROUNDING[dtype])
-
-
-H = torch.zeros(2, 3, 4, 6)

@@ -1,6 +1,5 @@
 """SmolLM2 in the layers of this course: against Hugging Face, its tokenizer against an explicit loop."""
 
-import dataclasses
 import re
 import sys
 
@@ -11,15 +10,20 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.decoding import greedy, temperature, top_p
+from course_lib.decoding import greedy, temperature
 from course_lib.pretrained import CONFIG, chat, continue_text, load_smollm2, weights_file
 from course_lib.pretrained import stored as stored_module
-from course_lib.pretrained.smollm2 import dequantised, our_name
+from course_lib.pretrained.smollm2 import our_name
 from course_lib.pretrained.weights_file import SHA256, require_intact
 from tests.helpers.language_model import README, TEXTS, needs_model, smollm2
 from tests.helpers.llama import llama
 
 pytestmark = needs_model
+
+
+@pytest.fixture(scope="module")
+def gguf_file():
+    return gguf.GGUFReader(weights_file())
 
 
 @pytest.fixture(scope="module")
@@ -45,50 +49,27 @@ def prompts(rows):
 @torch.no_grad()
 def test_logits_equal_hugging_face(ledger, theirs):
     model, tokenizer = smollm2()
-    lengths = []
-    for text in TEXTS:
-        tokens = torch.tensor([tokenizer.encode(text)[:512]])
+    for text in (TEXTS[0], TEXTS[5], TEXTS[9]):  # short, not in English, long
+        tokens = torch.tensor([tokenizer.encode(text)[:320]])
         wanted, found = theirs(tokens).logits, model(tokens)
         ledger.compare(found, wanted, within=2e-4)
         assert torch.equal(found.argmax(-1), wanted.argmax(-1))
-        lengths.append(tokens.shape[1])
-    assert min(lengths) < 10 and max(lengths) > 300
+    assert tokens.shape[1] > 300
 
 
 @torch.no_grad()
-def test_64_greedy_tokens_of_ten_texts_equal_hugging_face(theirs):
+def test_greedy_tokens_of_a_batch_padded_on_the_left_equal_hugging_face(theirs):
     model, tokenizer = smollm2()
-    tokens, given_mask = prompts([tokenizer.encode(text)[:80] for text in TEXTS])
-    options = {"max_new_tokens": 64, "do_sample": False}
+    tokens, given_mask = prompts([tokenizer.encode(text)[:40] for text in TEXTS[:5]])
+    options = {"max_new_tokens": 24, "do_sample": False}
     wanted = theirs.generate(tokens, attention_mask=given_mask, **options)[:, tokens.shape[1] :]
-    found = greedy(model, tokens, max_length=64, eos_id=tokenizer.eos_id)
-    assert torch.equal(found, wanted) and (found != CONFIG.pad_id).sum() > 400
-
-
-@torch.no_grad()
-def test_a_batch_padded_on_the_left_equals_single_runs():
-    model, tokenizer = smollm2()
-    rows = [tokenizer.encode(text) for text in TEXTS[:3]]
-    tokens, _ = prompts(rows)
-    together = model.prefill(tokens)[0]
-    for row, logits in zip(rows, together, strict=True):
-        alone = model(torch.tensor([row]))[0, -1]
-        assert (logits - alone).abs().max() < 1e-3 and logits.argmax() == alone.argmax()
-
-
-@torch.no_grad()
-def test_cached_logits_equal_those_of_a_full_pass():
-    model, tokenizer = smollm2()
-    tokens = torch.tensor([tokenizer.encode(TEXTS[4])])
-    full, cache = model(tokens), model.new_cache()
-    parts = [model(tokens[:, :5], cache=cache)]
-    parts += [model(token, cache=cache) for token in tokens[:, 5:].split(1, dim=1)]
-    assert (torch.cat(parts, dim=1) - full).abs().max() < 1e-4
+    found = greedy(model, tokens, max_length=24, eos_id=tokenizer.eos_id)
+    assert torch.equal(found, wanted) and (found != CONFIG.pad_id).sum() > 60
 
 
 @pytest.mark.verifies("course_lib.pretrained.CONFIG", against="the metadata of the GGUF file")
-def test_the_configuration_is_that_of_the_file(ledger):
-    fields = gguf.GGUFReader(weights_file()).fields
+def test_the_configuration_is_that_of_the_file(ledger, gguf_file):
+    fields = gguf_file.fields
     said = {
         name.removeprefix("llama."): f.contents() for name, f in fields.items() if "llama." in name
     }
@@ -116,25 +97,15 @@ def test_every_weight_is_loaded_and_the_number_of_parameters_is_the_published_on
     assert not any(p.is_meta or p.requires_grad for p in model.parameters()) and not model.training
 
 
-def test_a_block_of_four_bit_weights_dequantised_by_hand():
+def test_a_block_of_four_bit_weights_dequantised_by_hand(gguf_file):
     """Q4_1: 32 numbers share a scale and a minimum in float16; each is minimum + scale × (0 to 15)."""
-    tensor = next(
-        t for t in gguf.GGUFReader(weights_file()).tensors if t.name == "blk.3.ffn_up.weight"
-    )
+    tensor = next(t for t in gguf_file.tensors if t.name == "blk.3.ffn_up.weight")
     blocks = np.asarray(tensor.data).reshape(-1, 20)[:50]
     scale, minimum = blocks[:, :4].copy().view(np.float16).astype(np.float32).T
     low, high = blocks[:, 4:] & 15, blocks[:, 4:] >> 4
     numbers = np.concatenate([low, high], axis=1) * scale[:, None] + minimum[:, None]
     weight = smollm2()[0].blocks[3].feed_forward.up_proj.weight
     assert np.array_equal(weight.flatten()[: numbers.size].numpy(), numbers.flatten())
-
-
-def test_bfloat16_is_the_rounded_model(tmp_path, monkeypatch):
-    monkeypatch.setattr(stored_module.platformdirs, "user_cache_path", lambda *a, **k: tmp_path)
-    model, _ = load_smollm2(torch.bfloat16)
-    exact = smollm2()[0]
-    for (name, p), q in zip(model.named_parameters(), exact.parameters(), strict=True):
-        assert torch.equal(p, q.bfloat16()), name
 
 
 # --- the tokenizer ---------------------------------------------------------------------------
@@ -162,8 +133,8 @@ def merged(word, ranks):
 @pytest.mark.verifies(
     "course_lib.pretrained.Tokenizer", against="byte-level BPE as an explicit loop over merges"
 )
-def test_the_tokenizer_merges_as_the_loop_does(ledger):
-    fields = gguf.GGUFReader(weights_file()).fields
+def test_the_tokenizer_merges_as_the_loop_does(ledger, gguf_file):
+    fields = gguf_file.fields
     ids = {t: i for i, t in enumerate(fields["tokenizer.ggml.tokens"].contents())}
     ranks = {m: i for i, m in enumerate(fields["tokenizer.ggml.merges"].contents())}
     text = re.sub(r"[^A-Za-z ]+", "", README) + " Straße naïve 東京"
@@ -181,7 +152,7 @@ def test_known_ids_digits_and_special_tokens():
     assert len(tokenizer) == 49152
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cc", "Cn", "Cs"]), max_size=40))
 def test_decoding_gives_the_text_back(text):
     tokenizer = smollm2()[1]
@@ -190,14 +161,12 @@ def test_decoding_gives_the_text_back(text):
 
 def test_the_chat_template():
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
-    tokenizer = smollm2()[1]
-    assert tokenizer.apply_chat_template(messages) == (
+    template = smollm2()[1].apply_chat_template
+    assert template(messages) == (
         "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello<|im_end|>\n"
         "<|im_start|>assistant\n"
     )
-    without = tokenizer.apply_chat_template(messages[1:], add_generation_prompt=False)
-    assert without.startswith("<|im_start|>system\nYou are a helpful AI assistant named SmolLM")
-    assert without.endswith("<|im_start|>user\nHello<|im_end|>\n")
+    assert template(messages[1:], add_generation_prompt=False).endswith("\nHello<|im_end|>\n")
 
 
 # --- text in, text out -----------------------------------------------------------------------
@@ -223,15 +192,12 @@ def test_streamed_text_is_what_hugging_face_generates(ledger, theirs):
         wanted = wanted[: wanted.index(2)] if 2 in wanted else wanted
         pieces = list(pieces)
         assert len(pieces) > 3 and "".join(pieces) == tokenizer.decode(wanted)
-        again = tokenizer.encode("".join(pieces))
-        assert tokenizer.decode(again) == tokenizer.decode(wanted)
-        same = torch.tensor([float("".join(pieces) == tokenizer.decode(wanted))])
-        ledger.compare(same, torch.ones(1), within=0)
+    ledger.holds()
 
 
-def test_samples_are_reproducible_and_differ_by_seed():
+def test_the_seed_of_samples():
     model, tokenizer = smollm2()
-    options = {"logits_processors": [lambda z: top_p(temperature(z, 1.2), 0.95)], "max_length": 8}
+    options = {"logits_processors": [lambda z: temperature(z, 1.2)], "max_length": 6}
     texts = ["".join(continue_text(model, tokenizer, "My", seed=s, **options)) for s in (1, 1, 2)]
     assert texts[0] == texts[1] != texts[2]
 
@@ -255,12 +221,10 @@ def test_bad_input_is_refused(without_annotations):
         continue_text(model, tokenizer, "")
     with pytest.raises(ValueError, match="the context of the model is 8192"):
         continue_text(model, tokenizer, "a " * 8200)
-    for messages in ([], ["Hello"], "Hello", [{"role": "user"}]):
+    for messages in ([], [{"role": "user"}]):
         with pytest.raises(ValueError, match="list of at least one message, each with 'role'"):
             chat(model, tokenizer, messages)
-    with pytest.raises(
-        ValueError, match="must be torch.float32, torch.bfloat16, torch.int8 or None"
-    ):
+    with pytest.raises(ValueError, match="must be torch.float32, torch.bfloat16, torch.int8 or"):
         load_smollm2(torch.float64)
 
 
@@ -285,9 +249,7 @@ def test_the_file_is_the_one_of_the_package(ledger):
     published = base64.urlsafe_b64decode(file.hash.value + "=").hex()
     assert published == SHA256
     require_intact(weights_file())
-    ledger.compare(
-        torch.tensor(float(file.size)), torch.tensor(float(weights_file().stat().st_size)), within=0
-    )
+    ledger.holds()
 
 
 def test_without_the_package_the_message_says_how_to_install_it(monkeypatch):
@@ -297,14 +259,16 @@ def test_without_the_package_the_message_says_how_to_install_it(monkeypatch):
         load_smollm2()
 
 
-def test_a_cache_that_cannot_be_written_or_read_costs_time_only(tmp_path, monkeypatch):
+def test_bfloat16_rounds_and_a_cache_that_cannot_be_written_or_read_costs_time_only(
+    tmp_path, monkeypatch
+):
     blocked = tmp_path / "a file, and no folder"
     blocked.write_text("")
     monkeypatch.setattr(stored_module.platformdirs, "user_cache_path", lambda *a, **k: blocked)
     with pytest.warns(UserWarning, match="could not be stored"):
         model, _ = load_smollm2(torch.bfloat16)
-    assert dataclasses.asdict(model.config) == dataclasses.asdict(CONFIG)
+    for (name, p), q in zip(model.named_parameters(), smollm2()[0].parameters(), strict=True):
+        assert torch.equal(p, q.bfloat16()), name
     damaged = tmp_path / "damaged.safetensors"
     damaged.write_bytes(b"\x10" * 100)
     assert stored_module.load(damaged, {}) == (None, {})
-    assert len(dequantised(gguf.GGUFReader(weights_file()))) == 272

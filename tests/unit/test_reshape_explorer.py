@@ -1,7 +1,6 @@
 """The reshape explorer against index arithmetic and NumPy's strides."""
 
 import math
-import re
 
 import matplotlib
 import numpy as np
@@ -10,7 +9,9 @@ import pytest
 from course_lib.plots.style import COLOURS
 from course_lib.widgets import reshape_explorer
 from course_lib.widgets.reshape import VARIANTS
-from tests.helpers.attention_explorers import at, facts
+from tests.helpers.explorers import at, fact, move, panels
+
+COLOUR_NAMES = ("main", "second", "third", "truth")
 
 
 def spot(variant, heads, step, number):
@@ -48,114 +49,61 @@ def reshape(without_annotations):
 
 @pytest.mark.parametrize("heads", [2, 4])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_reshape_explorer_equals_index_arithmetic(reshape, variant, heads):
-    reshape.controls["heads"].value, reshape.controls["variant"].value = heads, variant
-    (panel,) = reshape.picture.figure.panels
-    d = 8 // heads
+def test_every_element_is_where_index_arithmetic_puts_it(reshape, variant, heads):
+    reshape.choose(heads=heads, variant=variant)
+    (panel,) = panels(reshape)
     low, high = sorted(panel.axes.get_xlim()), sorted(panel.axes.get_ylim())
-    for step in (0, 1, 2, 3, 4, 0.5, 1.5, 2.5, 3.5, 0.2, 3.7):
-        reshape.controls["step"].value = step
+    sizes = {"length": 3, "heads": heads, "d_head": 8 // heads, "d_model": 8}
+    for step in (0, 1, 2, 3, 4, 0.5, 2.5, 3.7):
+        move(reshape, step=step)
         before, after = math.floor(step), math.ceil(step)
         share = step - before
         wanted = (1 - share) * where(variant, heads, before) + share * where(variant, heads, after)
         assert np.allclose(panel.positions, wanted)
-        for number, text in enumerate(panel._texts):
-            assert text.get_text() == str(number)
-            assert text.get_position() == pytest.approx(tuple(wanted[number]))
-        paths = panel._tiles.get_paths()
-        centres = [path.vertices[:4].mean(axis=0) for path in paths]
+        assert np.allclose([text.get_position() for text in panel._texts], wanted)
+        centres = [path.vertices[:4].mean(axis=0) for path in panel._tiles.get_paths()]
         assert np.allclose(centres, wanted)
         assert (wanted > (low[0], high[0])).all() and (wanted < (low[1], high[1])).all()
-        if step == before:
-            assert len(set(map(tuple, wanted.round(6).tolist()))) == 24
-        said, what = facts(reshape), VARIANTS[variant][after - 1] if after else None
-        assert said["step"] == f"{step:g}, {what.code if what else 'x'}"
+        what = VARIANTS[variant][after - 1] if after else None
         axes = what.axes if what else "length, d_model"
-        sizes = [
-            {"length": 3, "heads": heads, "d_head": d, "d_model": 8}[a] for a in axes.split(", ")
-        ]
-        assert said["shape"] == f"({axes}) = ({', '.join(map(str, sizes))})"
-        assert panel._caption.get_text() == f"{what.code if what else 'x'}:  {said['shape']}"
-    colours = panel._tiles.get_facecolors()
-    names = ("main", "second", "third", "truth")
-    for number in range(24):
-        owner = number % 8 // d
-        assert np.allclose(colours[number][:3], matplotlib.colors.to_rgb(COLOURS[names[owner]]))
-    said = facts(reshape)
-    assert said["variant"] == variant
-    assert said["the split is"] == ("wrong" if variant == "split without transpose" else "correct")
-    # a cut and a transpose that undoes nothing: only the correct variant gives x again
-    merged = where(variant, heads, 4)
-    right = np.array_equal(merged, where("split and merge", heads, 0))
-    assert said["merging gives x again"] == ("yes" if right else "no")
-    assert right == (variant == "split and merge")
-    split = [spot(variant, heads, 2, number) for number in range(24)]
-    head_0 = sorted(
-        (row, column, n) for n, (block, row, column, _) in enumerate(split) if block == 0
-    )
-    assert said["head 0 gets"] == " ".join(str(n) for _, _, n in head_0)
+        shape = ", ".join(str(sizes[axis]) for axis in axes.split(", "))
+        assert fact(reshape, "shape") == f"({axes}) = ({shape})"
+        assert fact(reshape, "step") == f"{step:g}, {what.code if what else 'x'}"
+    colours = panel._tiles.get_facecolors()[:, :3]
+    owners = [COLOURS[COLOUR_NAMES[number % 8 // (8 // heads)]] for number in range(24)]
+    assert np.allclose(colours, [matplotlib.colors.to_rgb(owner) for owner in owners])
 
 
 @pytest.mark.parametrize("heads", [2, 4])
-def test_reshape_explorer_strides_equal_numpy(reshape, heads):
-    reshape.controls["heads"].value, reshape.controls["variant"].value = heads, "split and merge"
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_summary_says_what_is_right(reshape, variant, heads):
+    reshape.choose(heads=heads, variant=variant, step=4.0)
+    right = np.array_equal(where(variant, heads, 4), where("split and merge", heads, 0))
+    assert right == (variant == "split and merge")
+    assert fact(reshape, "merging gives x again") == ("yes" if right else "no")
+    wrong = variant == "split without transpose"
+    assert fact(reshape, "the split is") == ("wrong" if wrong else "correct")
+    split = [spot(variant, heads, 2, number) for number in range(24)]
+    head_0 = sorted(
+        (row, column, n) for n, (block, row, column, _) in enumerate(split) if not block
+    )
+    assert fact(reshape, "head 0 gets") == " ".join(str(n) for _, _, n in head_0)
+
+
+@pytest.mark.parametrize("heads", [2, 4])
+def test_strides_equal_those_of_numpy(reshape, heads):
+    reshape.choose(heads=heads)
     x = np.arange(24, dtype=np.int64).reshape(3, 8)
     tokens = x.reshape(3, heads, -1)
     for step, array in enumerate([x, tokens, tokens.swapaxes(0, 1), tokens, x]):
-        reshape.controls["step"].value = step
-        assert facts(reshape)["strides"] == str(tuple(stride // 8 for stride in array.strides))
+        strides = str(tuple(stride // 8 for stride in array.strides))
+        assert fact(move(reshape, step=step), "strides") == strides
 
 
-def test_reshape_explorer_heads_keep_their_colour(reshape):
-    reshape.controls["heads"].value, reshape.controls["variant"].value = 4, "split and merge"
-    (panel,) = reshape.picture.figure.panels
+def test_heads_keep_their_colour_in_the_picture(reshape):
+    reshape.choose(heads=4, step=2.0)
     to_figure = reshape.picture.figure.figure.transFigure.inverted()
-    for step in (0, 2):
-        reshape.controls["step"].value = step
-        for number, place in enumerate(where("split and merge", 4, step)):
-            x, y = to_figure.transform(panel.axes.transData.transform(place + (-0.36, -0.36)))
-            colour = at(reshape.picture.png, x, 1 - y)
-            name = ("main", "second", "third", "truth")[number % 8 // 2]
-            assert np.abs(colour - matplotlib.colors.to_rgb(COLOURS[name])).max() < 0.02
-
-
-@pytest.mark.usefixtures("without_annotations")
-def test_reshape_explorer_rounds_its_step():
-    """A slider in a browser counts in tenths: 0.1 + 0.2 is 0.30000000000000004."""
-    explorer = reshape_explorer(step=4)
-    assert facts(explorer)["step"] == "4, .flatten(-2)"
-    explorer.controls["step"].value = 1.0
-    assert facts(explorer)["step"].startswith("1.0, x.unflatten")
-
-
-@pytest.mark.usefixtures("without_annotations")
-def test_reshape_explorer_initial_settings():
-    explorer = reshape_explorer(heads=4, variant="merge without transpose", step=2.5)
-    values = {name: one.value for name, one in explorer.controls.items()}
-    assert values == {"step": 2.5, "heads": 4, "variant": "merge without transpose"}
-    step = explorer.controls["step"]
-    assert (step.min, step.max, step.step) == (0, 4, 0.1)
-
-
-def test_reshape_explorer_passes_the_type_checker():
-    assert reshape_explorer().summary
-
-
-@pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: reshape_explorer(heads=3), "heads=3 must be one of 2, 4"),
-        (lambda: reshape_explorer(heads=8), "heads=8 must be one of 2, 4"),
-        (
-            lambda: reshape_explorer(variant="split"),
-            "variant='split' is unknown; it must be one of",
-        ),
-        (lambda: reshape_explorer(step=4.1), "step=4.1 must be from 0 to 4"),
-        (lambda: reshape_explorer(step=-0.1), "step=-0.1 must be from 0 to 4"),
-        (lambda: reshape_explorer(step=math.nan), "step=nan must be from 0 to 4"),
-    ],
-)
-def test_invalid_reshape_explorer_input_raises_value_error(call, says):
-    with pytest.raises(ValueError, match=re.escape(says)):
-        call()
+    for number, place in enumerate(where("split and merge", 4, 2)):
+        x, y = to_figure.transform(panels(reshape)[0].axes.transData.transform(place - 0.36))
+        wanted = matplotlib.colors.to_rgb(COLOURS[COLOUR_NAMES[number % 8 // 2]])
+        assert np.abs(at(reshape.picture.figure.png(), x, 1 - y) - wanted).max() < 0.02

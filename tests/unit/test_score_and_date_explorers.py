@@ -1,7 +1,6 @@
 """The explorers of notebooks 02 and 03, and the picture of a loss: what is drawn is what is computed."""
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -10,16 +9,11 @@ import torch
 from torch import nn
 
 from course_lib.checkpoints import date_translator, untrained_date_translator
-from course_lib.plots import AlignmentPanel, HistogramPanel, LinesPanel, figure
 from course_lib.recurrent import FixedContextDecoder
 from course_lib.training import Progress, fit
 from course_lib.widgets import LossPicture, date_explorer, score_explorer
 from course_lib.widgets.scores import SCALES, entropy, gradient_norm
-
-
-def fact(explorer, name):
-    return re.search(rf"^  {name} (.*)$", explorer.summary, re.MULTILINE)[1]
-
+from tests.helpers.explorers import fact, panels, values_of
 
 # --- scores ----------------------------------------------------------------------------------
 
@@ -32,8 +26,7 @@ def scores():
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize(("d", "query"), [(1, 0), (48, 17), (1024, 63)])
 def test_scores_and_weights_are_those_of_the_vectors(scores, scale, d, query):
-    for name, value in (("d", d), ("scale", scale), ("query", query)):
-        scores.controls[name].value = value
+    scores.choose(d=d, scale=scale, query=query)
     draw = torch.Generator().manual_seed(0)
     queries = torch.randn(64, 1024, generator=draw).double().numpy()[:, :d]
     keys = torch.randn(32, 1024, generator=draw).double().numpy()[:, :d]
@@ -42,12 +35,14 @@ def test_scores_and_weights_are_those_of_the_vectors(scores, scale, d, query):
     assert float(fact(scores, "variance of the scores").replace(",", "")) == pytest.approx(
         wanted.var(ddof=1), rel=0.01
     )
-    histogram, stems, _ = scores.picture.figure.panels
+    histogram, stems, lines = panels(scores)
     assert np.allclose(stems._heads.get_ydata(), weights[query], atol=1e-5)
     counts, _ = np.histogram(wanted, histogram.edges)
     assert np.abs(histogram._bars.get_data()[0] - counts / wanted.size).max() < 2e-3
+    assert lines.data()["marker at"].tolist() == [d, d]
     spread = np.sort(-(weights * np.log(np.maximum(weights, 1e-300))).sum(1))[31] / np.log(32)
     assert float(fact(scores, "median entropy").split()[0]) == pytest.approx(spread, abs=0.006)
+    assert lines.data()["height"][0] == pytest.approx(spread, abs=1e-3)
 
 
 def test_entropy_and_gradient_are_those_of_autograd():
@@ -60,28 +55,6 @@ def test_entropy_and_gradient_are_those_of_autograd():
         assert entropy(weight).item() == pytest.approx(wanted.item())
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"d": 5}, "d=5 must be one of 1, 2, 3, 4, 6"),
-        ({"d": 0}, "d=0 is below 1"),
-        ({"scale": "1/d²"}, "scale='1/d²' is unknown"),
-        ({"query": 64}, "query=64 must be below 64"),
-    ],
-)
-def test_settings_that_the_score_explorer_does_not_have_are_refused(settings, says):
-    with pytest.raises(ValueError, match=re.escape(says)):
-        score_explorer(**settings)
-
-
-def test_a_histogram_counts_and_leaves_out_what_lies_outside():
-    _, axes = figure()
-    panel = HistogramPanel(axes, [0, 1, 2])
-    panel.update([0.5, 1.5, 1.6, 9.0])
-    assert panel.shares.tolist() == [0.25, 0.5]
-    assert panel._bars.get_data()[0].tolist() == [0.25, 0.5]
-
-
 # --- dates -----------------------------------------------------------------------------------
 
 
@@ -91,42 +64,18 @@ def dates():
 
 
 def test_what_is_drawn_is_where_the_model_looked(dates):
-    dates.controls["text"].value = "5 maja 1980"
-    dates.controls["step"].value = 4
+    dates.choose(text="5 maja 1980", step=4)
     done = date_translator()("5 maja 1980")
-    alignment, stems = dates.picture.figure.panels
-    drawn = alignment._image.get_array()
-    assert np.allclose(drawn[:11], done.weights) and (drawn[11:] == -1).all()
+    alignment, stems = panels(dates)
+    assert np.allclose(alignment._image.get_array(), done.weights)
     assert np.allclose(stems._heads.get_ydata()[:11], done.weights[3])
     assert stems._heads.get_ydata()[11:].sum() == 0
     assert fact(dates, "output") == "1980-05-05, Monday"
     assert fact(dates, "step") == "4 of 11, generates 0"
-    assert "".join(alignment._columns.words) == "5␣maja␣1980"
+    assert "".join(alignment._column_names.words) == "5␣maja␣1980"
     region = dates.picture.hover[0]
-    values = np.frombuffer(region["values"], "<f4").reshape(region["shape"])
-    assert np.array_equal(values, done.weights.numpy())
+    assert np.array_equal(values_of(region), done.weights.numpy())
     json.dumps(region["rows"] + region["columns"])
-
-
-def test_a_blitted_alignment_is_the_same_as_a_full_redraw(dates):
-    dates.controls["text"].value = "Παρασκευή 30 Σεπτεμβρίου 2022"
-    live = dates.picture.figure
-    moved = live.png()
-    live.redraw_background()
-    assert live.png() == moved
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [("", "the text is empty"), ("5 März 2024 日", "日"), ("1" * 41, "at most 40 can be shown")],
-)
-def test_a_text_that_cannot_be_read_is_said_in_words_and_the_picture_stays(dates, text, says):
-    before, summary = dates.picture.png, dates.summary
-    dates.controls["text"].value = text
-    assert says in dates._problem.value and "cannot be drawn" in dates._problem.value
-    assert (dates.picture.png, dates.summary) == (before, summary)
-    dates.controls["text"].value = "5 maja 1980"
-    assert "1980-05-05" in dates.summary
 
 
 def test_an_answer_that_is_no_date_is_said_to_be_none():
@@ -142,42 +91,17 @@ def test_a_retrained_model_is_asked_anew():
     assert fact(explorer, "output") == "2024-03-05, Tuesday"
 
 
-def test_a_model_that_writes_too_much_is_refused():
+@pytest.mark.usefixtures("without_annotations")
+def test_a_model_that_writes_too_much_or_has_no_attention_is_refused():
     translator = untrained_date_translator()
+    with pytest.raises(ValueError, match="translator is a Seq2Seq"):
+        date_explorer(translator.model)
     translator.max_length = 13
     with pytest.raises(ValueError, match="give the Translator max_length=11"):
         date_explorer(translator)
-
-
-@pytest.mark.usefixtures("without_annotations")
-def test_what_is_no_translator_and_a_step_too_far_are_refused():
-    with pytest.raises(ValueError, match="translator is a BahdanauDecoder|translator is a Seq2Seq"):
-        date_explorer(date_translator().model)
-    with pytest.raises(ValueError, match="step=100 must be at most 11"):
-        date_explorer(date_translator(), step=100)
-
-
-def test_a_model_without_attention_is_refused():
-    translator = untrained_date_translator()
     translator.model.decoder = FixedContextDecoder(len(translator.target), 16, 32, 32)
     with pytest.raises(ValueError, match="without attention"):
         date_explorer(translator)
-
-
-def test_an_explorer_of_a_model_trained_here_is_compared_by_its_title_only():
-    explorer = date_explorer(date_translator(), approximate=True)
-    data, _ = explorer._repr_mimebundle_()
-    assert data["text/plain"] == "From a written date to ISO 8601."
-
-
-def test_an_alignment_names_spaces_and_the_end():
-    _, axes = figure()
-    panel = AlignmentPanel(axes, 5, 4)
-    panel.update(np.eye(2, 3), ["a", " ", "b"], ["a", "<eos>"], row=1)
-    assert panel._columns.words == ["a", "␣", "b"]
-    assert panel._rows.words == ["a", "∎"]
-    assert panel._frame.get_y() == 0.5
-    assert [segment[:, 0].mean() for segment in panel._attended.get_segments()] == [1.0]
 
 
 # --- a loss ----------------------------------------------------------------------------------
@@ -226,45 +150,16 @@ def test_a_training_that_ends_early_ends_its_picture(shown):
     assert shown[1].summary == "Training loss, stopped early (interrupted)."
 
 
-def test_a_training_that_fails_keeps_its_picture_and_its_weights(shown):
-    model = nn.Linear(1, 1)
-
-    def loss(model, batch):
-        y = model(batch)
-        return torch.where(y < 1e9, y, torch.sqrt(y - 1e10)).square().mean()  # gradient NaN
-
-    before = model.weight.item()
-    with pytest.raises(
-        FloatingPointError, match=r"a gradient is not finite, .*\nin training step 1"
-    ):
-        fit(model, [torch.ones(4, 1)], loss, steps=1)
-    assert model.weight.item() == before and not model.training
-    losses = iter([1.0, 1.0, float("nan")])
-    with pytest.raises(FloatingPointError, match=r"the loss is nan; .*\nin training step 3"):
-        fit(
-            model,
-            [torch.ones(4, 1)] * 3,
-            lambda m, x: m(x).square().mean() * next(losses),
-            steps=3,
-            callback=LossPicture(),
-        )
-    assert shown[-1].summary == "Training loss, stopped early (failed)."
-    assert not model.training
-
-
-def test_a_loss_picture_is_for_one_training(shown):
-    model, picture = nn.Linear(1, 1), LossPicture()
+def test_a_training_that_fails_keeps_its_picture_which_is_for_one_training(shown):
+    model, picture, losses = nn.Linear(1, 1), LossPicture(), iter([1.0, float("nan"), 1.0])
 
     def train():
-        fit(
-            model,
-            [torch.ones(4, 1)] * 2,
-            lambda m, x: m(x).square().mean(),
-            steps=2,
-            callback=picture,
-        )
+        batches = [torch.ones(4, 1)] * 2
+        fit(model, batches, lambda m, x: m(x).mean() * next(losses), steps=2, callback=picture)
 
-    train()
+    with pytest.raises(FloatingPointError, match=r"the loss is nan; .*\nin training step 2"):
+        train()
+    assert shown[-1].summary == "Training loss, stopped early (failed)."
     with pytest.raises(ValueError, match="make a new one"):
         train()
 
@@ -276,13 +171,3 @@ def test_a_loss_of_zero_is_drawn_without_complaint(shown, recwarn):
     still, table = shown[-2:]
     assert still.png and not recwarn.list
     assert table.rows[0] == [1, 0.0] and table.rows[-1] == [3, -1.0]
-
-
-# --- lines -----------------------------------------------------------------------------------
-
-
-def test_a_logarithmic_axis_with_few_points_names_each():
-    drawn, axes = figure()
-    LinesPanel(axes, [16, 32, 64], {"a": [1, 2, 3]}, log_x=True)
-    drawn.draw_without_rendering()
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["16", "32", "64"]

@@ -1,6 +1,5 @@
 """The experiments of notebook 02: the scale of dot products, and scores on one task."""
 
-import json
 import math
 
 import pytest
@@ -44,36 +43,32 @@ def test_training_learns_and_repeats_itself():
     assert scale.final_loss(list(range(100)), 80) == pytest.approx(54.5)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("1/d²", 16, 0.1), "scale='1/d²' is unknown"),
-        (("1", 0, 0.1), "d=0 is below 1"),
-        (("1", 16, 0.0), "lr"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(arguments, says):
-    with pytest.raises(ValueError, match=says):
-        scale.train_scale(*arguments)
+def test_settings_that_make_no_sense_are_refused():
+    with pytest.raises(ValueError, match="scale='1/d²' is unknown"):
+        scale.train_scale("1/d²", 16, 0.1)
+    with pytest.raises(ValueError, match="lr"):
+        scale.train_scale("1", 16, 0.0)
+    with pytest.raises(ValueError, match="name='product' is unknown"):
+        scores.accuracy("product", "same")
+    with pytest.raises(ValueError, match="order='reversed' is unknown"):
+        scores.accuracy("dot", "reversed")
 
 
 def test_the_record_is_complete_and_best_finds_its_lowest_mean():
-    record = json.loads(scale.RECORD.read_text(encoding="utf-8"))
+    record = dict(scale.recorded())
     starts = record.pop("start")
     assert [int(d) for d in record] == [int(d) for d in starts] == list(scale.DIMENSIONS)
     for d, arms in record.items():
         assert list(arms) == ["1", "1/√d", "1/d"]
         assert list(starts[d]) == [*arms, "loss on the scores"]
         assert starts[d]["1"] == pytest.approx(arms["1"]["0.001"]["400"], rel=0.05)
-        assert all(len(found) == 3 for found in starts[d].values())
         for name, rates in arms.items():
             assert [float(rate) for rate in rates] == pytest.approx(scale.RATES, rel=0.02)
             for budget in ("400", "1200"):
-                means = {r: math.fsum(found[budget]) / 3 for r, found in rates.items()}
                 assert all(len(found[budget]) == 3 for found in rates.values())
-                rate, losses = scale.best(int(d), name, int(budget))
-                assert sum(losses) / 3 == pytest.approx(min(means.values()))
-                assert means[f"{rate:.2g}"] == min(means.values())
+                means = [math.fsum(found[budget]) / 3 for found in rates.values()]
+                _, losses = scale.best(int(d), name, int(budget))
+                assert sum(losses) / 3 == pytest.approx(min(means))
 
 
 def test_a_recorded_run_can_be_repeated():
@@ -92,38 +87,6 @@ def test_a_scale_is_a_learning_rate_and_an_initialisation(d):
     assert scaled == pytest.approx(same, abs=1e-4)
     other = scale.train_scale("1", d, 0.02 * d**-0.5, seed=1, steps=60)
     assert scaled != pytest.approx(other, abs=0.1)
-
-
-def test_what_the_notebook_says_about_the_record():
-    record = scale.recorded()
-
-    def mean(d, name):
-        return sum(record[d][name]["0.001"]["400"]) / 3
-
-    assert [mean("64", name) for name in scale.SCALES] == pytest.approx(
-        [0.25, 0.03, 0.63], abs=0.005
-    )
-    assert [mean("256", name) for name in scale.SCALES] == pytest.approx(
-        [0.07, 0.003, 0.49], abs=0.005
-    )
-    for budget in scale.BUDGETS:
-        at_16 = [scale.best(16, name, budget)[1] for name in scale.SCALES]
-        assert max(map(min, at_16)) < min(map(max, at_16)), "the ranges overlap"
-        for d in (64, 256):
-            assert all(sum(scale.best(d, name, budget)[1]) / 3 < 0.004 for name in scale.SCALES)
-            without, *others = (sum(scale.best(d, name, 400)[1]) for name in scale.SCALES)
-            assert without > 10 * max(others)
-    start = {d: [sum(found) / 3 for found in arms.values()] for d, arms in record["start"].items()}
-    assert start["64"] == pytest.approx([0.25, 0.001, 0.001, 0.06], rel=0.4)
-    for large, smaller, smallest, on_scores in start.values():
-        assert max(smaller, smallest) < on_scores < large
-
-
-def test_the_best_learning_rate_moves_by_one_step_between_the_sizes():
-    for name in scale.SCALES:
-        for budget in scale.BUDGETS:
-            rates = [scale.best(d, name, budget)[0] for d in scale.DIMENSIONS]
-            assert max(rates) / min(rates) == pytest.approx(10**0.5, rel=0.03)
 
 
 # --- the comparison --------------------------------------------------------------------------
@@ -153,43 +116,13 @@ def test_a_score_with_parameters_learns_the_other_order_and_one_without_does_not
     assert guessed < 0.2 < 0.6 < learned
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("product", "same"), "name='product' is unknown"),
-        (("dot", "reversed"), "order='reversed' is unknown"),
-        (("dot", "same", -1.0), "lr"),
-    ],
-)
-def test_a_comparison_that_makes_no_sense_is_refused(arguments, says):
-    with pytest.raises(ValueError, match=says):
-        scores.accuracy(*arguments)
-
-
 def test_the_recorded_comparison_is_complete_and_can_be_repeated():
-    record = json.loads(scores.RECORD.read_text(encoding="utf-8"))
+    record = scores.recorded()
     assert list(record) == ["same", "other", "no constant"]
     for case in record.values():
         assert list(case) == list(scores.SCORES)
-        for rates in case.values():
-            assert len(rates) in (1, 5)
-            assert all(len(a) == 5 for found in rates.values() for a in found.values())
+        assert {len(rates) for rates in case.values()} == {1, 5}
     again = scores.accuracy("general", "other", 0.01, seed=2, budgets=(500,))
     assert again == pytest.approx([record["other"]["general"]["0.01"]["500"][2]], abs=0.01)
-    rate, found = scores.best("other", "additive", 500)
-    assert found == record["other"]["additive"][str(rate)]["500"]
-
-
-def test_what_the_notebook_says_about_the_comparison():
-    def mean(case, name):
-        return sum(scores.best(case, name, 500)[1]) / 5
-
-    for name in ("dot", "cosine", "Gaussian"):
-        assert mean("other", name) < 0.2
-    assert (
-        0.7 < mean("same", "dot") < 0.78
-        and abs(mean("same", "general") - mean("same", "dot")) < 0.02
-    )
-    for name in ("general, normalised", "additive"):
-        assert min(mean("same", name), mean("other", name)) > 0.95
-    assert mean("no constant", "additive") < 0.2 < 0.98 < mean("no constant", "Gaussian")
+    sums = [sum(found["500"]) for found in record["other"]["additive"].values()]
+    assert sum(scores.best("other", "additive", 500)[1]) == max(sums)

@@ -43,18 +43,12 @@ def test_table_model_looks_up_each_prefix_once_and_continues_prompts():
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        (
-            {("a",): {"b": 1.0}},
-            r"the table has no entry for \(\), the prefix before the first token",
-        ),
+        ({("a",): {"b": 1.0}}, r"the table has no entry for \(\), the prefix before the first token"),
         ({(): {"a": 1.0}, "a": {"b": 1.0}}, "the prefix 'a' must be a tuple of words"),
-        (
-            {(): {"b": 2.0, "c": -1.0}},
-            r"the probabilities after \(\) sum to 1; probabilities must be 0 or more",
-        ),
-        ({(): {"b": 0.5}}, r"after \(\) sum to 0.5; probabilities must be 0 or more and sum to 1"),
+        ({(): {"b": 2.0, "c": -1.0}}, r"the probabilities after \(\) sum to 1; .* 0 or more and sum to 1"),
+        ({(): {"b": 0.5}}, r"after \(\) sum to 0.5"),
     ],
-)
+)  # fmt: skip
 def test_invalid_table_raises_value_error(table, says):
     with pytest.raises(ValueError, match=says):
         table_model(table)

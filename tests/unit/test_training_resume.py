@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -81,16 +82,6 @@ def stopping(at):
     return callback
 
 
-def test_resume_after_repeated_interrupts_is_exact(tmp_path):
-    wanted, whole = train(tmp_path / "whole", "float32")
-    for step in range(1, STEPS):
-        _, history = train(tmp_path / "run", "float32", callback=stopping(step), checkpoint_every=1)
-        assert history.stopped == "interrupted" and len(history.losses) == step
-    ours, history = train(tmp_path / "run", "float32")
-    assert history.losses == whole.losses and history.scores == whole.scores
-    assert same(weights(ours), weights(wanted)) and history.stopped == "steps"
-
-
 @pytest.mark.parametrize("where", ["torch.save", "os.fsync", "os.replace"])
 def test_interrupt_while_saving_leaves_the_previous_checkpoint(tmp_path, monkeypatch, where):
     train(tmp_path / "run", "float32", callback=stopping(5))
@@ -104,15 +95,6 @@ def test_interrupt_while_saving_leaves_the_previous_checkpoint(tmp_path, monkeyp
     assert history.stopped == "interrupted" and len(history.losses) == 6
     assert [file.name for file in tmp_path.iterdir()] == ["run.float32"]
     assert (tmp_path / "run.float32").read_bytes() == before
-
-
-def test_failure_leaves_the_previous_checkpoint(saved):
-    def lr(step):
-        return 0.05 / step if step < 9 else -1.0
-
-    with pytest.raises(ValueError, match="lr is -1.0 at step 9"):
-        train(saved, "float32", lr, checkpoint_every=1)
-    assert len(holds(f"{saved}.float32")["history"]["losses"]) == 8
 
 
 # --- finished --------------------------------------------------------------------------------
@@ -147,55 +129,49 @@ def test_resume_with_more_steps_continues_from_the_last_weights(saved):
 
 
 def test_resume_adds_up_the_seconds(saved):
-    before = holds(f"{saved}.float32")["history"]["seconds"]
-    seen = []
+    before, seen = holds(f"{saved}.float32")["history"]["seconds"], []
     _, history = train(saved, "float32", callback=seen.append)
     assert 0 < before < seen[0].seconds <= seen[-1].seconds == history.seconds
     assert [progress.step for progress in seen] == [7, 8, 9, 10, 11, 12, 13, 14]
 
 
-def test_training_starts_anew_without_a_checkpoint_or_without_resume(tmp_path):
-    _, first = train(tmp_path / "run", "float32", steps=4)
-    _, again = train(tmp_path / "run", "float32", steps=4, resume=False)
-    assert again.losses == first.losses and again.seconds != first.seconds
-
-
-def test_saving_checkpoints_does_not_change_training(tmp_path):
+def test_checkpoints_do_not_change_training(tmp_path):
     ours, history = train(tmp_path / "run", "float32", checkpoint_every=1)
+    again, anew = train(tmp_path / "run", "float32", resume=False)
     theirs, bare = train(tmp_path / "run", "float32", checkpoint_path=None, resume=False)
-    assert history.losses == bare.losses and same(weights(ours), weights(theirs))
+    assert history.losses == anew.losses == bare.losses
+    assert same(weights(ours), weights(theirs)) and same(weights(again), weights(theirs))
 
 
-def test_resume_restores_the_global_random_state(saved):
+def test_resume_restores_the_global_random_state(tmp_path):
     model, before = Tied(), torch.get_rng_state()
     for steps in (2, 4):
-        config = TrainingConfig(checkpoint_path=f"{saved}.other", resume=steps == 4)
+        config = TrainingConfig(checkpoint_path=tmp_path / "run", resume=steps == 4)
         fit(model, Batches(), loss, steps=steps, config=config)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_checkpoint_is_written_every_100_steps_where_left_out(tmp_path):
+    path, written = tmp_path / "run", []
+    config = TrainingConfig(checkpoint_path=path)
+    note = {"callback": lambda _: written.append(path.exists())}
+    fit(Tied(), Batches(), loss, steps=101, config=config, **note)
+    assert written.index(True) == 100  # the callback of step 100 comes before its checkpoint
+
+
+@pytest.mark.usefixtures("without_annotations")
+def test_settings_may_be_numpys_when_training_resumes(saved):
+    settings = {"seed": np.int64(3), "max_grad_norm": np.float64(0.5), "every": np.int64(2)}
+    _, history = train(saved, "float32", **settings)
+    assert history.losses == train(f"{saved}-anew", "float32")[1].losses
 
 
 # --- the file --------------------------------------------------------------------------------
 
 
-def test_checkpoint_holds_tensors_and_plain_values_only(saved):
-    state = holds(f"{saved}.float32")
-    assert state["history"]["stopped"] == "steps" and len(state["history"]["losses"]) == 6
-    settings = state["settings"]
-    assert {name: settings[name] for name in settings if "." not in name} == {
-        "lr": "a function", "max_grad_norm": 0.5, "gradient_accumulation_steps": 2,
-        "token_count": "a function", "seed": 3, "precision": "float32", "evaluate": "a function",
-        "every": 2, "target_score": None, "patience": 9, "device": "cpu", "optimizer": "Adam",
-    }  # fmt: skip
-    assert settings["model.first.weight"] == "float32 (6, 6)"
-    assert settings["optimizer.param_groups[0].params"] == 5
-    assert settings["optimizer.param_groups[0].betas"] == (0.9, 0.999)
-    assert "optimizer.param_groups[0].lr" not in settings  # a schedule sets it
-
-
 def refused(call, says):
-    with pytest.raises(ValueError, match=says) as caught:
+    with pytest.raises(ValueError, match=says):
         call()
-    return caught
 
 
 @pytest.mark.usefixtures("without_annotations")
@@ -203,22 +179,8 @@ def refused(call, says):
     ("settings", "says"),
     [
         ({"steps": 5}, r"steps=5, but .*run.float32 has 6; it must be 6 or more"),
-        (
-            {"seed": 4},
-            r"seed=4, but .*run.float32 has seed=3; resume with what it was written with",
-        ),
-        (
-            {"gradient_accumulation_steps": 3},
-            r"gradient_accumulation_steps=3, but .* has gradient_accumulation_steps=2; .* anew with "
-            r"resume=False",
-        ),
-        ({"max_grad_norm": 1}, r"max_grad_norm=1, but .* has max_grad_norm=0.5"),
-        ({"token_count": None}, r"token_count=None, but .* has token_count='a function'"),
+        ({"seed": 4}, r"seed=4, but .*has seed=3; resume with what .* anew with resume=False"),
         ({"lr": 0.1}, r"lr=0.1, but .* has lr='a function'"),
-        ({"lr": None}, r"lr=None, but .* has lr='a function'"),
-        ({"every": 3}, r"every=3, but .* has every=2"),
-        ({"target_score": 1}, r"target_score=1, but .* has target_score=None"),
-        ({"patience": None}, r"patience=None, but .* has patience=9"),
         ({"patience": None, "evaluate": None}, r"evaluate=None, but .* has evaluate='a function'"),
     ],
 )
@@ -227,29 +189,19 @@ def test_resume_with_other_settings_raises_value_error(saved, settings, says):
     assert len(holds(f"{saved}.float32")["history"]["losses"]) == 6
 
 
-def test_resume_with_another_precision_raises_value_error(saved):
-    says = "precision='bfloat16', but .* has precision='float32'"
-    refused(lambda: train(saved, "bfloat16", checkpoint_path=f"{saved}.float32"), says)
-
-
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        (
-            nn.Linear(3, 4),
-            r"model.weight='float32 \(4, 3\)', but .* has model.weight='float32 \(2, 3\)'; resume with",
-        ),
-        (nn.Linear(3, 2).double(), r"model.weight='float64 \(2, 3\)', but .*='float32 \(2, 3\)'"),
+        (nn.Linear(3, 4), r"model.weight='float32 \(4, 3\)', but .* has model.weight='float32 \(2, 3\)'"),
         (nn.Linear(3, 2, bias=False), r"model.bias=None, but .* has model.bias='float32 \(2,\)'"),
-        (nn.Sequential(nn.Linear(3, 2)), r"model.weight=None, but .* has model.weight="),
     ],
-)
+)  # fmt: skip
 def test_resume_with_another_model_raises_value_error(tmp_path, model, says):
     config = TrainingConfig(checkpoint_path=tmp_path / "file", resume=True)
     given = {"steps": 2, "config": config}
     fit(nn.Linear(3, 2), [torch.ones(3)] * 2, lambda model, x: model(x).sum(), **given)
     before = weights(model)
-    refused(lambda: fit(model, [torch.ones(3).double()], lambda model, x: x, **given), says)
+    refused(lambda: fit(model, [torch.ones(3)], lambda model, x: x, **given), says)
     assert same(before, weights(model))
 
 
@@ -265,14 +217,6 @@ def apart(model):
     return torch.optim.AdamW(groups, lr=0.01, amsgrad=True)
 
 
-OPTIMIZERS = {
-    "sgd": sgd,
-    "adamw": apart,
-    "plain adam": lambda model: torch.optim.Adam(model.parameters()),
-    "rmsprop": lambda model: torch.optim.RMSprop(model.parameters(), momentum=0.5, lr=0.003),
-}
-
-
 def descend(make, file, lr=None, **settings):
     """Train a fresh `Tied` by an optimizer of one's own."""
     model = Tied()
@@ -284,9 +228,8 @@ def descend(make, file, lr=None, **settings):
 
 
 @pytest.mark.parametrize(
-    "lr", [None, 0.02, lambda step: 0.05 / step], ids=["own", "number", "schedule"]
+    ("make", "lr"), [(sgd, 0.02), (apart, None), (apart, lambda step: 0.05 / step)]
 )
-@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
 def test_an_optimizer_of_the_callers_resumes_bit_for_bit(tmp_path, make, lr):
     wanted, whole = descend(make, tmp_path / "whole", lr)
     for step in (2, 5, 10):
@@ -297,42 +240,25 @@ def test_an_optimizer_of_the_callers_resumes_bit_for_bit(tmp_path, make, lr):
     assert same(weights(ours), weights(wanted))
 
 
+def one_group_each(model):
+    return torch.optim.SGD([{"params": [one]} for one in model.parameters()], lr=0.1, momentum=0.9)
+
+
 @pytest.mark.parametrize(
     ("make", "says"),
     [
         (apart, r"optimizer='AdamW', but .* has optimizer='SGD'; resume with what it was written"),
-        (None, r"optimizer='Adam', but .* has optimizer='SGD'"),
-        (
-            lambda model: sgd(model, momentum=0.8),
-            r"optimizer.param_groups\[0\].momentum=0.8, but .* has .*momentum=0.9;",
-        ),
-        (
-            lambda model: sgd(model, lr=0.2),
-            r"optimizer.param_groups\[0\].lr=0.2, but .* has .*lr=0.1;",
-        ),
-        (
-            lambda model: torch.optim.SGD(
-                [{"params": [one]} for one in model.parameters()], lr=0.1, momentum=0.9
-            ),
-            r"optimizer.param_groups\[0\].params=1, but .* has .*params=5;",
-        ),
+        (lambda model: sgd(model, momentum=0.8), r"groups\[0\].momentum=0.8, but .* has .*momentum=0.9;"),
+        (lambda model: sgd(model, lr=0.2), r"optimizer.param_groups\[0\].lr=0.2, but .* has .*lr=0.1;"),
+        (one_group_each, r"optimizer.param_groups\[0\].params=1, but .* has .*params=5;"),
     ],
-)
+)  # fmt: skip
 def test_another_optimizer_is_refused(tmp_path, make, says):
     descend(sgd, tmp_path / "run", steps=3)
-    refused(lambda: descend(make or (lambda model: None), tmp_path / "run"), says)
+    refused(lambda: descend(make, tmp_path / "run"), says)
 
 
-def test_resume_with_untied_parameters_raises_value_error(saved, monkeypatch):
-    build = Tied.__init__
-
-    def untie(self):
-        build(self)
-        self.last.weight = nn.Parameter(self.last.weight.detach().clone())
-
-    monkeypatch.setattr(Tied, "__init__", untie)
-    says = r"optimizer.param_groups\[0\].params=6, but .* has .*params=5;"
-    refused(lambda: train(saved, "float32"), says)
+# --- files -----------------------------------------------------------------------------------
 
 
 def saving(value):
@@ -357,9 +283,6 @@ class Burglar:
     "damage",
     [
         lambda whole: b"",
-        lambda whole: b"losses: 3, 2, 1",
-        lambda whole: whole[:100],
-        lambda whole: whole[: len(whole) // 2],
         lambda whole: whole[:-1],
         lambda whole: saving({"weights": torch.ones(3)}),
         lambda whole: saving(torch.ones(3)),
@@ -383,7 +306,7 @@ def test_flipped_bit_in_a_checkpoint_is_detected(saved):
     """Or lies in the padding of the file, and does no harm."""
     file, noticed = Path(f"{saved}.float32"), 0
     whole, wanted = file.read_bytes(), train(saved, "float32", steps=6)[1]
-    places = range(0, len(whole), len(whole) // 40)
+    places = range(0, len(whole), len(whole) // 20)
     for place in places:
         turned = bytearray(whole)
         turned[place] ^= 1
@@ -393,11 +316,37 @@ def test_flipped_bit_in_a_checkpoint_is_detected(saved):
         except ValueError as error:
             assert "is damaged" in str(error)
             noticed += 1
-    assert noticed > 10
+    assert noticed > 5
 
 
-def test_invalid_checkpoint_path_raises_before_training(tmp_path):
-    for place in (tmp_path, tmp_path / "missing/run", str(tmp_path)):
-        says = f"checkpoint_path={re.escape(repr(str(place)))} is no file in a folder that exists"
-        config = TrainingConfig(checkpoint_path=place)
-        refused(lambda config=config: fit(Tied(), [], never, steps=1, config=config), says)
+@pytest.mark.parametrize("place", ["", "missing/run"])
+def test_invalid_checkpoint_path_raises_before_training(tmp_path, place):
+    says = f"checkpoint_path={re.escape(repr(str(tmp_path / place)))} is no file in a folder that"
+    config = TrainingConfig(checkpoint_path=tmp_path / place)
+    refused(lambda: fit(Tied(), [], never, steps=1, config=config), says)
+
+
+def saved_to(path, **settings):
+    fit(Tied(), Batches(), loss, steps=2, config=TrainingConfig(checkpoint_path=path, **settings))
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_file_that_is_no_checkpoint_is_not_overwritten(tmp_path, resume):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine")
+    refused(
+        lambda: saved_to(notes, resume=resume), "is no checkpoint of fit, or is damaged; delete"
+    )
+    assert notes.read_text() == "mine"
+
+
+def test_files_beside_a_checkpoint_stay_and_a_symbolic_link_stays_one(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "run.part").write_text("mine")
+    link = tmp_path / "run"
+    link.symlink_to(tmp_path / "disk" / "run")
+    for _ in range(2):  # the second time the file is there
+        saved_to(link)
+    assert link.is_symlink() and holds(tmp_path / "disk" / "run")["history"]["losses"]
+    assert {file.name for file in (tmp_path / "disk").iterdir()} == {"run", "run.part"}
+    assert (tmp_path / "disk" / "run.part").read_text() == "mine"

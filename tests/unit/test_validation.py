@@ -1,21 +1,20 @@
-"""The functions that name a wrong argument: what they suggest, and what they take."""
+"""Shapes and dtypes in signatures; the functions that name a wrong argument: what they suggest and take."""
 
 import numpy as np
 import pytest
 import torch
+from jaxtyping import TypeCheckError
 
 from course_lib.masks import causal_mask
-from course_lib.validation import (
-    require_divides,
-    require_one_of,
-    require_whole,
-)
-
-# Annotations ask for Python's own numbers; a learner, for whom they are not enforced, may pass NumPy's.
-pytestmark = pytest.mark.usefixtures("without_annotations")
+from course_lib.pooling import attention_pooling, gaussian_kernel
+from course_lib.validation import require_divides, require_whole
 
 
-# --- numbers ---------------------------------------------------------------------------------
+def test_a_wrong_shape_or_dtype_is_caught_by_the_annotation():
+    with pytest.raises(TypeCheckError):
+        attention_pooling(torch.rand(2, 2), torch.rand(3), torch.rand(3))
+    with pytest.raises(TypeCheckError):
+        gaussian_kernel(torch.tensor([1]))
 
 
 def suggested(part, whole):
@@ -24,8 +23,8 @@ def suggested(part, whole):
     return [int(number) for number in str(error.value).split("num_heads=")[2].split(" or ")]
 
 
-@pytest.mark.parametrize("whole", [1, 2, 7, 10, 12, 18, 64, 97, 360])
-def test_the_divisors_next_to_the_given_number_are_suggested(whole):
+@pytest.mark.parametrize("whole", [1, 7, 12, 64, 360])
+def test_the_divisors_next_to_the_given_number_are_suggested(without_annotations, whole):
     divisors = [n for n in range(1, whole + 1) if whole % n == 0]
     for part in range(2, whole + 20):
         if part not in divisors:
@@ -42,28 +41,22 @@ def test_divisors_of_a_huge_number_are_suggested_without_listing_them_all():
     assert suggested(3540, whole) == [101, 3541]
 
 
-@pytest.mark.parametrize("number", [3, np.int64(3), np.int32(3), np.uint8(3)])
-def test_whole_numbers_may_be_those_of_numpy(number):
-    require_whole(number=number)
-    require_divides(number=number, whole=np.int64(6))
+def test_whole_numbers_may_be_those_of_numpy(without_annotations):
+    require_whole(number=np.int64(3))
+    require_divides(number=np.uint8(3), whole=np.int64(6))
     assert suggested(np.uint8(255), 300) == [150, 300]
-    assert causal_mask(number).shape == (3, 3)
+    assert causal_mask(np.int32(3)).shape == (3, 3)
 
 
 @pytest.mark.parametrize(
-    ("call", "says"),
+    ("number", "says"),
     [
-        (lambda: require_whole(n=np.int64(0)), "n=0 is below 1"),
-        (lambda: require_whole(0, n=np.int64(-2)), "n=-2 is below 0"),
-        (lambda: require_whole(n=np.float64(3)), "n=.* is a float64; it must be a whole number"),
-        (lambda: require_whole(n=np.bool_(True)), "n=.* is a bool"),
-        (lambda: require_whole(n=torch.tensor(3)), "is a Tensor; it must be a whole number"),
-        (
-            lambda: require_one_of(("relu", "gelu"), activation="rellu"),
-            "activation='rellu' is unknown; it must be one of 'relu', 'gelu'. Did you mean 'relu'?",
-        ),
+        (np.int64(0), "n=0 is below 1"),
+        (np.float64(3), "n=.* is a float64; it must be a whole number"),
+        (True, "n=True is a bool"),
+        (torch.tensor(3), "is a Tensor; it must be a whole number"),
     ],
 )
-def test_bad_input_is_refused_by_name(call, says):
+def test_what_is_no_whole_number_is_refused(without_annotations, number, says):
     with pytest.raises(ValueError, match=says):
-        call()
+        require_whole(n=number)

@@ -13,7 +13,6 @@ from course_lib.data import PairBatch, PairBatches, Vocabulary, pad
 
 ALPHABET = "abcdefgh äß.-7あ"
 LETTERS = Vocabulary(ALPHABET)
-WORDS = ["the", "cat", "sat", "on", "mat", ""]
 over_all_examples = settings(
     deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -37,42 +36,17 @@ def test_letters_become_ids_and_come_back(ledger, text, bos, eos):
     ledger.holds()
 
 
-@pytest.mark.verifies(
-    "course_lib.data.Vocabulary", against="Python's `list.index`, and there and back"
-)
-@over_all_examples
-@given(words=st.lists(st.sampled_from(WORDS), min_size=1))
-def test_words_become_ids_and_come_back(ledger, words):
-    vocabulary = Vocabulary(WORDS)
-    ids = vocabulary.encode(words)
-    assert ids.tolist() == [3 + WORDS.index(word) for word in words]
-    assert vocabulary.decode(ids) == words
-    ledger.holds()
-
-
-def test_the_special_tokens_come_first():
-    assert LETTERS.tokens[:3] == ("<pad>", "<bos>", "<eos>")
-    assert (LETTERS.pad_id, LETTERS.bos_id, LETTERS.eos_id) == (0, 1, 2)
-    for token, number in ((LETTERS.pad, 0), (LETTERS.bos, 1), (LETTERS.eos, 2)):
-        assert LETTERS.tokens[number] == token and token in LETTERS
-
-
 def test_decoding_stops_at_the_first_end_and_leaves_out_padding_and_starts():
     a, b, end = *LETTERS.encode("ab").tolist(), LETTERS.eos_id
     assert LETTERS.decode([1, a, 0, b, 1, end, a, end, 0]) == ["a", "b"]
-    assert LETTERS.decode([a, b]) == ["a", "b"]
     assert LETTERS.decode([end, a]) == LETTERS.decode([]) == []
 
 
-def test_the_vocabulary_of_texts_is_what_occurs_in_them_sorted():
-    assert Vocabulary.of(["cab", "bad"]).tokens[3:] == ("a", "b", "c", "d")
-    assert Vocabulary.of([["sat", "cat"], ["sat"]]).tokens[3:] == ("cat", "sat")
-    assert Vocabulary.of(iter(["b", "a"])).tokens == Vocabulary("ab").tokens
-
-
-def test_a_vocabulary_knows_its_size_and_its_tokens():
-    assert len(LETTERS) == 3 + len(ALPHABET) and repr(len(LETTERS)) in repr(LETTERS)
-    assert "a" in LETTERS and "z" not in LETTERS
+def test_a_vocabulary_is_the_special_tokens_and_what_occurs_in_the_texts_sorted():
+    assert Vocabulary.of(["cab", "bad"]).tokens == ("<pad>", "<bos>", "<eos>", *"abcd")
+    words = Vocabulary.of(iter([["sat", "cat"], ["sat"]]))
+    assert words.tokens[3:] == ("cat", "sat") and words.decode(words.encode(["sat"])) == ["sat"]
+    assert len(LETTERS) == 3 + len(ALPHABET) and "a" in LETTERS and "z" not in LETTERS
 
 
 # --- padding ---------------------------------------------------------------------------------
@@ -91,10 +65,6 @@ def test_shorter_sequences_are_filled_up_at_the_end(ledger, sequences, pad_id):
     ours = pad([torch.tensor(sequence) for sequence in sequences], pad_id)
     assert ours.tolist() == theirs.tolist() and ours.dtype == torch.int64
     ledger.holds()
-
-
-def test_padding_is_zero_where_nothing_is_said():
-    assert pad([torch.tensor([5]), torch.tensor([7, 8])]).tolist() == [[5, 0], [7, 8]]
 
 
 # --- batches of pairs ------------------------------------------------------------------------
@@ -117,9 +87,7 @@ def chosen(batch):
 @pytest.mark.verifies(
     "course_lib.data.PairBatches", against="Python's `Counter`: every pair once in every round"
 )
-@pytest.mark.parametrize(
-    ("count", "batch_size"), [(48, 4), (330, 10), (330, 11), (7, 7), (5, 1), (64, 4)]
-)
+@pytest.mark.parametrize(("count", "batch_size"), [(330, 10), (7, 7), (5, 1), (64, 4)])
 def test_every_pair_comes_once_in_every_round(ledger, count, batch_size):
     batches = iter(PairBatches(*pairs(count), batch_size))
     rounds = []
@@ -157,11 +125,8 @@ def test_little_is_padded():
     ours = wasted(islice(PairBatches(sources, targets, 8), 80))
     anyhow = wasted(PairBatch(pad(sources[i : i + 8]), None) for i in range(0, 640, 8))
     assert ours < 0.07 < 0.35 < anyhow
-
-
-def test_short_and_long_batches_come_in_no_order():
     widths = [batch.source.shape[1] for batch in islice(PairBatches(*pairs(128), 8), 16)]
-    assert sorted(widths) not in (widths, widths[::-1])
+    assert sorted(widths) not in (widths, widths[::-1]), "short batches come first, or last"
 
 
 def test_what_does_not_fill_a_batch_is_left_out_of_a_round_but_never_of_all():
@@ -176,49 +141,31 @@ def test_what_does_not_fill_a_batch_is_left_out_of_a_round_but_never_of_all():
     assert all(430 < seen[i] < 530 for i in range(10)), seen  # 480 each, give or take 5 deviations
 
 
-def test_it_never_ends():
-    assert sum(1 for _ in islice(PairBatches(*pairs(3), 2), 1000)) == 1000
+def test_an_iterator_starts_from_the_beginning_and_disturbs_no_other():
+    def numbers(batches, count):
+        return [chosen(batch) for batch in islice(batches, count)]
 
-
-def test_the_same_seed_gives_the_same_batches_and_another_gives_others():
-    def first(seed, count=30):
-        return [chosen(batch) for batch in islice(PairBatches(*pairs(60), 5, seed=seed), count)]
-
-    assert first(1) == first(1) != first(2)
-
-
-def test_starting_anew_starts_from_the_beginning_and_disturbs_no_other():
-    batches = PairBatches(*pairs(60), 5)
-    one, before = iter(batches), torch.random.get_rng_state()
-    begun = [chosen(next(one)) for _ in range(7)]
-    other = iter(batches)
-    assert [chosen(next(other)) for _ in range(7)] == begun
-    expected = [chosen(batch) for batch in islice(PairBatches(*pairs(60), 5), 20)]
-    assert begun + [chosen(next(one)) for _ in range(13)] == expected
+    batches, before = PairBatches(*pairs(60), 5, seed=1), torch.random.get_rng_state()
+    one, other = iter(batches), iter(batches)
+    begun = numbers(one, 7)
+    assert numbers(other, 7) == begun != numbers(iter(PairBatches(*pairs(60), 5, seed=2)), 7)
+    assert begun + numbers(one, 13) == numbers(iter(PairBatches(*pairs(60), 5, seed=1)), 20)
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
 # --- bad input -------------------------------------------------------------------------------
 
-A, B = torch.tensor([3, 4]), torch.tensor([5])
-
 
 @pytest.mark.usefixtures("without_annotations")
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: Vocabulary(["<eos>"]), r"tokens holds '<eos>' more than once"),
-        (lambda: LETTERS.encode(""), r"the text is empty; it needs at least one token"),
-        (
-            lambda: LETTERS.encode("bäcker"),
-            r"'k' at position 3 of 'bäcker' is not among the 18 tokens of the vocabulary",
-        ),
-        (
-            lambda: PairBatches([A, B], [A, B], 3),
-            r"batch_size=3 is more than the 2 pairs in sources and targets",
-        ),
-    ],
-)
-def test_bad_input_is_refused_by_name(call, says):
-    with pytest.raises(ValueError, match=says):
-        call()
+def test_bad_input_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"tokens holds '<eos>' more than once"):
+        Vocabulary(["<eos>"])
+    with pytest.raises(ValueError, match=r"the text is empty; it needs at least one token"):
+        LETTERS.encode("")
+    with pytest.raises(
+        ValueError, match=r"'k' at position 3 of 'bäcker' is not among the 18 tokens"
+    ):
+        LETTERS.encode("bäcker")
+    two = [torch.tensor([3, 4]), torch.tensor([5])]
+    with pytest.raises(ValueError, match=r"batch_size=3 is more than the 2 pairs in sources"):
+        PairBatches(two, two, 3)

@@ -17,10 +17,11 @@ from course_lib.tools.site.page import lesson, page, render
 
 ROOT = normal_form.NOTEBOOKS.parent
 README, SITE = ROOT / "README.md", ROOT / "site"
+_PICTURE = re.compile(r'(<img [^>]*?src=")(?:\.\./)?(img/[^"]+)')
 
 
 def write_site(folder: Path, notebooks: list[Path]) -> list[Path]:
-    """Write a page for every notebook, an index, a style sheet and a font.
+    """Write a page for every notebook, an index, a style sheet and a font; copy the pictures they show.
 
     Args:
         folder: emptied first if it is there.
@@ -37,14 +38,17 @@ def write_site(folder: Path, notebooks: list[Path]) -> list[Path]:
     books = {path.stem: nbformat.read(path, as_version=4) for path in notebooks}
     lessons = [lesson(stem, book) for stem, book in books.items()]
     texts = {each.stem: page(books[each.stem], each, lessons) for each in lessons}
-    title, introduction = _introduction(folder)
+    title, introduction = _introduction()
     index = {
         "index": render("index.html.j2", title=title, introduction=introduction, lessons=lessons)
     }
     pages = []
     for stem, text in (index | texts).items():
         pages.append(folder / f"{stem}.html")
-        pages[-1].write_text(text, encoding="utf-8")
+        pages[-1].write_text(_PICTURE.sub(r"\1\2", text), encoding="utf-8")
+        for _, name in _PICTURE.findall(text):
+            (folder / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
     shutil.copy(str(files("course_lib.tools.site") / "style.css"), folder)
     write_maths_font(folder / "maths.woff", _formula_characters(texts.values()))
     return pages
@@ -58,12 +62,9 @@ def _empty(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
-def _introduction(folder: Path) -> tuple[str, str]:
-    """Return title and first paragraphs of the README, and copy the pictures among them."""
+def _introduction() -> tuple[str, str]:
+    """Return title and first paragraphs of the README."""
     title, text = README.read_text(encoding="utf-8").split("\n## ")[0].split("\n", 1)
-    for name in re.findall(r"!\[[^]]*\]\((img/[^)]+)\)", text):
-        (folder / name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / name, folder / name)
     return title.removeprefix("# "), markdown(text)
 
 

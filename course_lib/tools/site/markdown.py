@@ -20,6 +20,11 @@ def anchor(heading: str) -> str:
     return _WORD.sub("-", words.lower()).strip("-")
 
 
+def page_address(url: str) -> str:
+    """Return where the page of a notebook is, in the site's one folder; other addresses stay."""
+    return re.sub(r"^(?:\.\./|studies/)*(\w+)\.ipynb(?=#|$)", r"\1.html", url)
+
+
 def code(source: str) -> str:
     """Highlight Python; names, operators and spaces, which have no colour, stay without a tag."""
     return _PLAIN.sub(r"\1", highlight(source, PythonLexer(), HtmlFormatter(cssclass="code")))
@@ -61,6 +66,11 @@ class _Renderer(mistune.HTMLRenderer):
             return code(source)
         return f'<pre class="output">{html.escape(source)}</pre>'
 
+    def block_html(self, source: str) -> str:
+        if source.startswith("<img "):
+            return f'<div class="picture" tabindex="0">{source.strip()}</div>\n'
+        return super().block_html(source)
+
     def block_math(self, tex: str) -> str:
         return f'<span class="formula" tabindex="0">{mathml(tex, block=True)}</span>'
 
@@ -72,7 +82,7 @@ class _Renderer(mistune.HTMLRenderer):
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
         if not re.match(r"\w+:", url):
-            url = re.sub(r"^(?:\.\./|studies/)*(\w+)\.ipynb(?=#|$)", r"\1.html", url)
+            url = page_address(url)
         return super().link(text, url, title)
 
     def table(self, text: str) -> str:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from nbformat import NotebookNode
 
 from course_lib import messages
-from course_lib.tools.site.markdown import anchor, code, markdown
+from course_lib.tools.site.markdown import anchor, code, markdown, page_address
 
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.FunctionLoader(
@@ -115,7 +115,8 @@ def _output(output: NotebookNode) -> str:
     if "image/png" in data:
         return _figure(output)
     if "text/html" in data:
-        return f'<div class="output" tabindex="0">{data["text/html"]}</div>'
+        shown = re.sub(r'(?<=href=")[^":]+', lambda url: page_address(url[0]), data["text/html"])
+        return f'<div class="output" tabindex="0">{shown}</div>'
     if "text/markdown" in data:
         return f'<div class="output">{markdown(data["text/markdown"])}</div>'
     text = data.get("text/plain", "")

@@ -20,10 +20,16 @@ const make = (tag, className, parent) => {
 
 // Called once per picture, also while its cell is not on the page.
 const initialize = ({ model }) => {
-  let moved = false;
-  model.on("change:png", () => (moved = true));
-  const seen = () => ({ "image/png": base64(model.get("png")), "text/plain": model.get("described") });
-  keepInFile(model, (data) => (moved && data["image/png"] ? seen() : {}));
+  const last = new Image(); // where the picture has moved
+  model.on("change:png", () => {
+    URL.revokeObjectURL(last.src);
+    last.src = URL.createObjectURL(new Blob([model.get("png")], { type: "image/png" }));
+  });
+  const seen = () => ({
+    "image/png": withLine(last, model.get("words").line, model.get("width")),
+    "text/plain": model.get("described"),
+  });
+  keepInFile(model, (data) => (last.naturalWidth && data["image/png"] ? seen() : {}));
 };
 
 // The spot under the pointer or chosen by arrow keys: its mark, and a tip with its exact value.
@@ -100,28 +106,32 @@ const makePointer = (stage, strips, model) => {
 const render = ({ model, el }) => {
   const words = model.get("words");
   const frame = make("div", "course-picture", el);
+  make("p", "course-problem course-picture-dead", frame).textContent = words.dead;
   const row = make("div", "course-picture-row", frame);
   const stage = make("div", "course-picture-stage", row);
   stage.tabIndex = 0;
   stage.setAttribute("role", "group");
   stage.setAttribute("aria-label", words.help || words.picture);
   const strips = makeStrips(make("div", "course-picture-strips", stage), model.get("cuts"), make);
+  const sign = make("div", "course-picture-working", stage);
+  Object.assign(sign, { ariaLive: "polite", hidden: true });
   const pointAgain = makePointer(stage, strips, model);
-  if (words.help) make("p", "course-picture-help", frame).textContent = words.help;
   const bar = make("div", "course-picture-bar", frame);
   const addButton = (text, onclick) => {
     const button = make("button", "course-picture-button", bar);
     return Object.assign(button, { type: "button", textContent: text, onclick });
   };
 
+  for (const side of ["width", "height"]) frame.style.setProperty(`--course-${side}`, `${model.get(side)}px`); // at first
   const refit = () => fit(frame, strips, model.get("width"), model.get("height"));
   const undo = []; // what to do when the picture goes
   const buttons = model.get("live") ? { play: addButton("") , compare: addButton(""), code: addButton("") } : null;
   addButton(words.png, () => download(model.get("png"), "image/png", `${model.get("name")}.png`));
   addButton(words.svg, () => model.send({ wanted: "svg" }));
+  make("p", "course-picture-help course-picture-hint", bar).textContent = words.help;
   if (buttons) {
     undo.push(makeCode(make("code", "course-picture-code", frame), model, buttons.code, words));
-    makeCompare(row, strips[0].image, model, buttons.compare, words, make, refit);
+    makeCompare(row, stage, strips[0].image, model, buttons.compare, words, make, refit);
   }
 
   // Pictures that move are drawn with few pixels; on a dense screen the last one is drawn again once it rests.
@@ -149,7 +159,7 @@ const render = ({ model, el }) => {
       if (shown) URL.revokeObjectURL(shown);
       [shown, coming] = [address, null];
     };
-    for (const strip of strips) strip.image.src = address;
+    show(strips, address, model.get("maps"));
     image.alt = model.get("summary");
     pointAgain();
     sharpen();
@@ -173,7 +183,7 @@ const render = ({ model, el }) => {
     if (around || !el.isConnected) return;
     around = el.closest(".course-explorer") ?? el;
     undo.push(prepareControls(around));
-    if (buttons) undo.push(makePlay(around, model, buttons.play, words));
+    if (buttons) undo.push(makePlay(around, model, buttons.play, words), showWork(around, model, sign, words));
   });
   arranged.observe(frame);
   return () => {

@@ -4,11 +4,19 @@
 const VIEW = "application/vnd.jupyter.widget-view+json";
 const SHOWN = Symbol.for("course: outputs by widget");
 
-const base64 = (bytes) => {
-  const codes = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let text = "";
-  for (let i = 0; i < codes.length; i += 8192) text += String.fromCharCode(...codes.subarray(i, i + 8192));
-  return btoa(text);
+// A PNG in base64 of a picture with a line of text below it, as in live_figure.py.
+const withLine = (image, text, width) => {
+  const canvas = document.createElement("canvas");
+  const scale = image.naturalWidth / width;
+  canvas.width = image.naturalWidth;
+  canvas.height = image.naturalHeight + (text ? Math.round(22 * scale) : 0);
+  const paper = canvas.getContext("2d");
+  paper.fillStyle = "white";
+  paper.fillRect(0, 0, canvas.width, canvas.height);
+  paper.drawImage(image, 0, 0);
+  Object.assign(paper, { fillStyle: "#1f5fa8", font: `${12 * scale}px DejaVu Sans, sans-serif`, textBaseline: "middle" });
+  paper.fillText(text, 8 * scale, image.naturalHeight + 11 * scale);
+  return canvas.toDataURL().split(",")[1];
 };
 
 const withoutWidgets = (output, shown) => {

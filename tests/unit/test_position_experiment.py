@@ -1,0 +1,136 @@
+"""The experiment on positional encodings of notebook 06: its tasks, its model, its record."""
+
+import pytest
+import torch
+
+from course_lib.experiments import positions
+from course_lib.experiments.positions import (
+    ARMS,
+    LABELS,
+    LEARNING_RATES,
+    LENGTHS,
+    MASKS,
+    SEEDS,
+    SYMBOLS,
+    TASKS,
+    TRAINED,
+    SmallModel,
+    accuracies,
+    recorded,
+    trained,
+)
+from course_lib.positions import ENCODINGS, AlibiBias
+
+
+def test_the_tasks_ask_what_they_say():
+    tokens = torch.randint(SYMBOLS, (5, 11))
+    for task, first, back in (("three back", 3, lambda at: at - 3), ("the first", 1, lambda at: 0)):
+        asked = TASKS[task](tokens)
+        for place in range(11):
+            wanted = torch.full((5,), -100) if place < first else tokens[:, back(place)]
+            assert torch.equal(asked[:, place], wanted), (task, place)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_small_model_answers_at_every_place(encoding, causal):
+    model = SmallModel(encoding, causal=causal)
+    tokens = torch.randint(SYMBOLS, (3, TRAINED))
+    with torch.no_grad():
+        said = model(tokens)
+        assert said.shape == (3, TRAINED, SYMBOLS) and said.isfinite().all()
+        changed = tokens.clone()
+        changed[:, -1] = (tokens[:, -1] + 1) % SYMBOLS
+        before = model(changed)[:, :-1]
+    assert torch.allclose(before, said[:, :-1], atol=1e-6) is causal
+    shares = accuracies(model, "three back", count=4)
+    beyond = encoding == "learned"
+    assert [share is None for share in shares] == [False, beyond, beyond, beyond]
+    assert all(0 <= share <= 1 for share in shares if share is not None)
+
+
+def test_the_second_half_of_fresh_sequences_is_counted():
+    class Knows(SmallModel):
+        def forward(self, tokens):
+            right = TASKS["the first"](tokens).clamp(min=0)
+            right[:, : tokens.shape[1] // 2] = 0  # wrong, and not counted
+            right[: len(tokens) // 4] = (right[: len(tokens) // 4] + 1) % SYMBOLS
+            return torch.nn.functional.one_hot(right, SYMBOLS).float()
+
+    assert accuracies(Knows("none"), "the first", count=40) == [0.75] * 4
+    assert accuracies(Knows("none"), "three back", count=400) == pytest.approx(
+        [1 / 16] * 4, abs=0.05
+    )
+
+
+def test_every_run_is_recorded():
+    record = recorded()
+    assert set(ENCODINGS) - set(ARMS) == {"learned"} and list(LABELS) == list(ENCODINGS)
+    assert list(record) == list(MASKS)
+    for tasks in record.values():
+        assert list(tasks) == list(TASKS)
+        for arms in tasks.values():
+            assert list(arms) == list(ARMS), "run: python -m course_lib.experiments.positions"
+            for arm in arms.values():
+                assert arm["lr"] in LEARNING_RATES
+                shares = torch.tensor(arm["accuracy"])
+                assert shares.shape == (len(SEEDS), len(LENGTHS))
+                assert ((0 <= shares) & (shares <= 1)).all()
+
+
+def test_an_arm_keeps_the_learning_rate_with_the_lowest_loss(monkeypatch, without_annotations):
+    made, better = [], {1e-3: 0.3, 3e-3: 0.1, 1e-2: 0.2}
+
+    def trained(encoding, task, *, seed, steps, lr, causal):
+        made.append((seed, lr))
+        return seed, lr
+
+    monkeypatch.setattr(positions, "trained", trained)
+    monkeypatch.setattr(positions, "held_out_loss", lambda model, task: better[model[1]])
+    monkeypatch.setattr(positions, "accuracies", lambda model, task, count: list(model))
+    arm = positions._arm("t5", "the first", True)
+    assert arm == {"lr": 3e-3, "accuracy": [[0, 3e-3], [1, 3e-3], [2, 3e-3]]}
+    assert made == [(0, 1e-3), (0, 3e-3), (0, 1e-2), (1, 3e-3), (2, 3e-3)]
+
+
+def test_an_encoding_of_a_learner_can_be_tried():
+    model = SmallModel(lambda: AlibiBias(4), causal=True)
+    first, second = (layer.positions for layer in model.attention)
+    assert isinstance(first, AlibiBias) and first is not second, "one for each layer"
+    assert model.position_embedding is None
+    other = SmallModel("alibi", causal=True)
+    other.load_state_dict(model.state_dict())
+    tokens = torch.randint(SYMBOLS, (2, 9))
+    with torch.no_grad():
+        assert torch.equal(model(tokens), other(tokens))
+
+
+def test_a_mask_takes_the_place_of_the_models_own():
+    torch.manual_seed(2)
+    model, tokens = SmallModel("t5", causal=True), torch.randint(SYMBOLS, (2, 9))
+    causal = torch.ones(9, 9).tril().bool()
+    alone = causal.clone()
+    alone[4, :4] = False
+    with torch.no_grad():
+        own, given, other = model(tokens), model(tokens, causal), model(tokens, alone)
+    assert torch.equal(own, given)
+    assert torch.equal(own[:, :4], other[:, :4]) and not torch.allclose(own[:, 4], other[:, 4])
+
+
+def test_rotary_soon_finds_three_back_and_nothing_does_not(without_annotations):
+    one = accuracies(trained("rotary", "three back", steps=300), "three back")
+    assert one[0] > 0.95 and one[1] > 0.95
+    none = accuracies(trained("none", "three back", steps=100), "three back")
+    assert max(none) < 0.4
+
+
+def test_training_again_gives_the_same_and_refuses_what_there_is_not(without_annotations):
+    first, again = (trained("t5", "the first", seed=3, steps=2) for _ in range(2))
+    for one, other in zip(first.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one, other)
+    for encoding, task, words in (
+        ("rotary", "four back", "task="),
+        ("rotor", "three back", "rotor"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            trained(encoding, task)
