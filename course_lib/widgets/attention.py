@@ -74,7 +74,7 @@ def attention_explorer(
 
     answered = None if answer is None else lru_cache(maxsize=1)(answer)
     layers = read(text)
-    most, first = max(len(one.weights) for one in layers.values()), next(iter(layers.values()))
+    most = max(len(one.weights) for one in layers.values())
     longest = max(len(one.queries) for one in layers.values())
     fig, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
     beside = right if most == 1 else left.figure.add_subplot(left.get_subplotspec())
@@ -83,7 +83,8 @@ def attention_explorer(
     lines = LinksPanel(beside, title=title_, chooses="query", row_name=rows)
     panels = [map_, lines]
     if most > 1:
-        measures = ", ".join(["number", *_measures(layers.get(layer, first))[0]])
+        said = max((_measures(one)[0] for one in layers.values()), key=len)
+        measures = ", ".join(["number", *said])
         title_ = f"each head: {measures}"
         panels.append(HeadsPanel(right, most, title=title_, chooses="head"))
 

@@ -176,7 +176,9 @@ def test_the_framed_thumbnail_is_the_chosen_head(count):
         box = panel._frame.get_bbox().transformed(panel.axes.transData)
         (left, low), (right, high) = box.transformed(figure_.transFigure.inverted()).get_points()
         tile = [left, 1 - max(low, high), right, 1 - min(low, high)]
-        drawn = cells_of(explorer.picture.figure.png(), tile, (12, 9))[1:-1, 1:-1]  # the frame is thick
+        drawn = cells_of(explorer.picture.figure.png(), tile, (12, 9))[
+            1:-1, 1:-1
+        ]  # the frame is thick
         assert np.abs(drawn - wanted[head, 1:-1, 1:-1]).max() < 0.02
         assert panel.data()["head"] == [head]
         boxes.append(tile)
