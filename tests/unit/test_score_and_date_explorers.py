@@ -76,7 +76,7 @@ def test_what_is_drawn_is_where_the_model_looked(dates):
     region = dates.picture.hover[0]
     assert np.array_equal(values_of(region), done.weights.numpy())
     cells = cells_of(dates.picture.png, region["box"], done.weights.shape, (0.3, 0.3))
-    assert np.abs(cells - VIRIDIS(done.weights)[..., :3]).max() < 0.02
+    assert np.abs(cells - VIRIDIS(done.weights.numpy())[..., :3]).max() < 0.02
     json.dumps(region["rows"] + region["columns"])
 
 
