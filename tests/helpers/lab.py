@@ -228,7 +228,9 @@ class Explorer:
         """Wait until a slider stands at a whole number; its message may come after that of the picture."""
         from playwright.sync_api import expect
 
-        expect(self._handle(name)).to_have_attribute("aria-valuenow", re.compile(rf"^{value}(\.0)?$"))
+        expect(self._handle(name)).to_have_attribute(
+            "aria-valuenow", re.compile(rf"^{value}(\.0)?$")
+        )
 
     def press(self, name: str, key: str, times: int = 1) -> None:
         """Press a key on a slider."""
