@@ -83,7 +83,8 @@ def attention_explorer(
     lines = LinksPanel(beside, title=title_, chooses="query", row_name=rows)
     panels = [map_, lines]
     if most > 1:
-        measures = ", ".join(["number", *_measures(next(iter(layers.values())))[0]])
+        said = max((_measures(one)[0] for one in layers.values()), key=len)
+        measures = ", ".join(["number", *said])
         title_ = f"each head: {measures}"
         panels.append(HeadsPanel(right, most, title=title_, chooses="head"))
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from numbers import Real
+from numbers import Integral, Real
 from typing import NamedTuple
 
 import ipywidgets
@@ -75,6 +75,7 @@ def make_control(
         )
     if isinstance(values[0], str):
         return ipywidgets.Dropdown(value=value, options=list(values), description=label)
+    value = values[list(values).index(value)]  # 2, not 2.0
     names = choices if isinstance(choices, Mapping) else [f"{one:g}" for one in values]
     return ipywidgets.SelectionSlider(
         value=value, options=list(zip(names, values, strict=True)), description=label
@@ -86,8 +87,9 @@ def _require_among(values: range | Numbers | Powers | Sequence, name: str, value
         known = isinstance(value, Real) and values.first <= value <= values.last
         said = f"{values.first:g} to {values.last:g}"
     elif isinstance(values, range):
+        known = isinstance(value, Integral) and value in values
         steps = f" in steps of {values.step}" * (values.step > 1)
-        known, said = value in values, f"a whole number from {values[0]} to {values[-1]}{steps}"
+        said = f"a whole number from {values[0]} to {values[-1]}{steps}"
     elif isinstance(values[0], str):
         return require_one_of(values, **{name: value})
     else:

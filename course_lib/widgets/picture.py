@@ -38,7 +38,9 @@ class Picture(anywidget.AnyWidget):
     """
 
     _esm = scripts(*_SCRIPTS)
-    _css = _BROWSER / "picture.css"
+    _css = (_BROWSER / "picture.css").read_text(
+        encoding="utf-8"
+    )  # a path would keep every picture alive
 
     png = traitlets.Bytes().tag(sync=True)
     summary = traitlets.Unicode().tag(sync=True)

@@ -16,6 +16,7 @@ from course_lib import widgets
 from course_lib.checkpoints import date_translator, phrase_translator
 from course_lib.data import nile_series, phrases, written_dates
 from course_lib.efficient import PATTERNS
+from course_lib.plots import figure
 from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
 from course_lib.positions import T5RelativeBias, alibi_bias
 from course_lib.pretrained import load_smollm2
@@ -158,12 +159,13 @@ def language_model_explorers() -> Iterator[Measured]:
 
 
 def in_the_kernel() -> None:
-    """One step of every control of every explorer; beside two of them, the same drawn anew with seaborn."""
-    anew = {
-        ("kernel regression", "query"): {"3 panels": (redraw_nile(), 20)},
+    """One step of every control of every explorer; beside two of them, what others draw in its place."""
+    others = {
+        ("kernel regression", "query"): {"seaborn, 3 panels drawn anew": (redraw_nile(), 20)},
         ("attention, map", "head"): {
-            "8 maps with numbers": (lambda _: redraw_heads(True), 5),
-            "8 maps without numbers": (lambda _: redraw_heads(False), 5),
+            "matplotlib, the same picture, only its data changed": (kept_figure(), 50),
+            "seaborn, 8 maps with numbers drawn anew": (lambda _: redraw_heads(True), 5),
+            "seaborn, 8 maps without numbers drawn anew": (lambda _: redraw_heads(False), 5),
         },
     }
     for name, explorer, steps in explorers():
@@ -174,12 +176,31 @@ def in_the_kernel() -> None:
                 explorer.controls["view"].value = view
             ours = moved(explorer, control, positions)
             say(f"kernel, {name}, {control}", ours)
-            for what, (redraw, count) in anew.get((name, control), {}).items():
-                naive = seconds_of(redraw, positions[:count])
-                say(f"seaborn, {what} drawn anew", naive)
-                print(
-                    f"ratio of medians: {median(naive) / median(ours):.1f} × faster than drawing anew"
-                )
+            for what, (redraw, count) in others.get((name, control), {}).items():
+                theirs = seconds_of(redraw, positions[:count])
+                say(what, theirs)
+                print(f"ratio of medians: {median(theirs) / median(ours):.1f}")
+
+
+def kept_figure() -> Callable[[int], None]:
+    """The picture of the attention explorer in plain matplotlib: one figure, whose data change, saved at every step."""
+    maps = random_maps(WORDS)["layers.0"].weights.numpy()
+    drawn, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
+    large = left.imshow(maps[0], vmin=0, vmax=1, aspect="auto")
+    left.set_xticks(range(len(WORDS)), WORDS, rotation=90)
+    left.set_yticks(range(len(WORDS)), WORDS)
+    drawn.colorbar(large, ax=left)
+    tiles = right.get_subplotspec().subgridspec(2, 4).subplots()
+    right.remove()
+    for number, (tile, weights) in enumerate(zip(tiles.flat, maps, strict=True)):
+        tile.imshow(weights, vmin=0, vmax=1, aspect="auto")
+        tile.set(xticks=[], yticks=[], xlabel=f"{number}: 1.2, 3.4")
+
+    def step(head: int) -> None:
+        large.set_data(maps[head])
+        drawn.savefig(io.BytesIO(), format="png", dpi=130)
+
+    return step
 
 
 def redraw_heads(numbers: bool) -> None:

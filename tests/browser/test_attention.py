@@ -118,13 +118,14 @@ def test_heads_rows_and_tokens_are_chosen_where_they_are_drawn(five):
     assert above["shape"] == below["shape"] == [1, 4]
     click_at(explorer, below, 0, 2, "head 6 of 8;")
     click_at(explorer, above, 0, 3, "head 3 of 8;")
-    assert explorer.value("head") == 3
+    explorer.stands_at("head", 3)
     click_at(explorer, map_, 2, 7, "query 2 ")
-    assert explorer.value("query") == 2
+    explorer.stands_at("query", 2)
     explorer.choose("view", "lines")
     tokens = regions(screen)[0]
     click_at(explorer, tokens, 9, 0, "query 9 ")
-    assert explorer.value("query") == 9 and "head 3 of 8;" in explorer.summary()
+    explorer.stands_at("query", 9)
+    assert "head 3 of 8;" in explorer.summary()
     explorer.page.keyboard.press("ArrowUp")  # the picture has the focus
     settled(explorer, "query 8 ")
     screen.page.mouse.move(1, 1)

@@ -246,7 +246,7 @@ def test_lines_show_the_same_weights(eight):
     reset(explorer)
     explorer.choose("view", "lines")
     weights, queries, keys = maps(screen, FIRST, "decoder 2: cross")
-    (lines, *_) = regions(screen)
+    _, lines, *_ = regions(screen)  # the first is of the tokens on the left
     for key in (0, 4, 7):
         tip = point_at(explorer, lines, key, 0)
         assert says(tip, f"key {key} {keys[key]}, query 3 {queries[3]}", weights[1][3][key])

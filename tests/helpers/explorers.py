@@ -88,8 +88,9 @@ def moved_at_random(moved, redrawn, texts, draw, turns):
     Returns:
         The set of the pictures.
     """
-    full, pictures, names = redrawn.picture.figure, set(), list(moved.controls)
+    full, pictures = redrawn.picture.figure, set()
     for turn in range(turns):
+        names = [name for name, one in moved.controls.items() if not one.disabled]
         control = names[turn % len(names)]
         widget = moved.controls[control]
         values = texts[control] if type(widget).__name__ == "Text" else positions(widget)

@@ -1,6 +1,7 @@
 """A real JupyterLab and a real browser, shut off from the network."""
 
 import contextlib
+import re
 import shutil
 import socket
 import subprocess
@@ -222,6 +223,14 @@ class Explorer:
     def value(self, name: str) -> float:
         """Where a slider stands (the exponent, for a logarithmic one)."""
         return float(self._handle(name).get_attribute("aria-valuenow"))
+
+    def stands_at(self, name: str, value: int) -> None:
+        """Wait until a slider stands at a whole number; its message may come after that of the picture."""
+        from playwright.sync_api import expect
+
+        expect(self._handle(name)).to_have_attribute(
+            "aria-valuenow", re.compile(rf"^{value}(\.0)?$")
+        )
 
     def press(self, name: str, key: str, times: int = 1) -> None:
         """Press a key on a slider."""

@@ -66,6 +66,7 @@ def by_hand(model, letters, *rest):
 def test_the_model_is_what_its_options_say(options):
     torch.manual_seed(0)
     model = lookup.Retrieval(**options)
+    assert model.attention.num_kv_heads == options.get("num_kv_heads", options["num_heads"])
     sample = lookup.by_attribute if model.attributes else lookup.by_position
     *inputs, _ = sample(3, torch.Generator().manual_seed(1))
     with torch.no_grad():

@@ -131,6 +131,8 @@ def test_cells_without_a_value_are_white_and_rows_and_columns_may_change():
     assert panel._image._levels.tolist() == [[128, 256], [255, 64], [0, 0]]
     assert panel._frame.get_bbox().bounds == pytest.approx((0, 1 / 3, 1, 1 / 3))
     assert panel.data()["row"] == [1]
+    panel.update(panel.values, "abc", "de", cell=(None, 1))
+    assert panel._frame.get_bbox().bounds == pytest.approx((0.5, 0, 0.5, 1))
     panel.update([[1.0, 1.0, 4.0]], "a", "def", largest=4.0)
     assert panel._image._levels.tolist() == [[64, 64, 255]]
     assert not panel._frame.get_visible()

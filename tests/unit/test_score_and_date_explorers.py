@@ -13,7 +13,7 @@ from course_lib.recurrent import FixedContextDecoder
 from course_lib.training import Progress, fit
 from course_lib.widgets import LossPicture, date_explorer, score_explorer
 from course_lib.widgets.scores import SCALES, entropy, gradient_norm
-from tests.helpers.explorers import fact, panels, values_of
+from tests.helpers.explorers import VIRIDIS, cells_of, fact, panels, values_of
 
 # --- scores ----------------------------------------------------------------------------------
 
@@ -75,6 +75,8 @@ def test_what_is_drawn_is_where_the_model_looked(dates):
     assert "".join(alignment._column_names.words) == "5␣maja␣1980"
     region = dates.picture.hover[0]
     assert np.array_equal(values_of(region), done.weights.numpy())
+    cells = cells_of(dates.picture.png, region["box"], done.weights.shape, (0.3, 0.3))
+    assert np.abs(cells - VIRIDIS(done.weights.numpy())[..., :3]).max() < 0.02
     json.dumps(region["rows"] + region["columns"])
 
 

@@ -36,9 +36,10 @@ def test_it_counts_the_sequences_that_greedy_decoding_copies(monkeypatch):
     assert warmup.exact_match(model) < 0.8
 
 
-def test_training_is_repeatable_and_scores_after_each_budget():
-    one, other = (warmup.train("pre", 50, 4e-3, seed=0, budgets=(2, 4)) for _ in range(2))
-    assert one == other and len(one) == 2
+def test_training_is_repeatable_and_scores_after_each_budget(monkeypatch):
+    monkeypatch.setattr(warmup, "exact_match", lambda model: model.lm_head.weight.sum().item())
+    runs = [warmup.train("pre", 50, 4e-3, seed=seed, budgets=(2, 4)) for seed in (0, 0, 1)]
+    assert runs[0] == runs[1] != runs[2] and len(runs[0]) == 2
 
 
 def test_every_arm_is_recorded_from_every_seed_at_every_rate():
