@@ -44,7 +44,7 @@ def _diagram(make: Callable[[], Figure]) -> Callable[[], bytes]:
 
 
 def _animation() -> bytes:
-    translator, english, layer, head = phrase_translator(), ENGLISH, "decoder 2: cross", 1
+    translator, english, layer, head = phrase_translator(), ENGLISH, "decoder 1: cross", 1
     title = f"{english} → {translator(english)} Attention weights of {layer}, head {head}."
     return attention_animation(translator.maps(english)[layer], head, title)
 

@@ -242,7 +242,7 @@ def translator_in_the_kernel() -> None:
     explorer = attention_explorer(
         translator.maps,
         text="the black cats do not see him .",
-        layer="decoder 2: cross",
+        layer="decoder 1: cross",
         answer=translator,
     )
     steps = {

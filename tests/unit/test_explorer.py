@@ -58,6 +58,7 @@ EXPLORERS = {
     "dates": (lambda: date_explorer(dates), {}),
     "depth": (lambda: depth_explorer(), {}),
     "kernel regression": (lambda: kernel_regression_explorer(wave), {"kernel": "boxcar"}),
+    "kernel regression alone": (lambda: kernel_regression_explorer(wave, error=False), {}),
     "masks": (lambda: mask_explorer(), {"kind": "causal"}),
     "next token": (lambda: next_token_explorer(translator, "he sleeps ."), {}),
     "reshape": (lambda: reshape_explorer(), {"variant": "merge without transpose"}),

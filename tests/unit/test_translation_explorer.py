@@ -112,7 +112,7 @@ def shown(explorer):
 
 CASES = [
     (TEXT, WORDS, {"word": 4}, "decoder.1.cross_attention", 1, 1.0, 7),
-    (OTHER, OTHER_WORDS, {"layer": "decoder 1: cross", "head": 3}, "decoder.0.cross_attention", 3, 3.0, 20),
+    (OTHER, OTHER_WORDS, {"layer": "decoder 0: cross", "head": 3}, "decoder.0.cross_attention", 3, 3.0, 20),
 ]  # fmt: skip
 
 
@@ -153,12 +153,12 @@ def test_what_is_shown_is_of_the_model(translator, text, words, settings, layer,
 def test_layer_and_head_are_controls(translator):
     explorer = translation_explorer(translator, TEXT)
     assert list(explorer.controls) == ["text", "layer", "head", "word", "temperature", "sample"]
-    assert explorer.controls["layer"].options == ("decoder 1: cross", "decoder 2: cross")
-    move(explorer, layer="decoder 1: cross", head=2, word=3)
-    fresh = translation_explorer(translator, TEXT, layer="decoder 1: cross", head=2, word=3)
+    assert explorer.controls["layer"].options == ("decoder 0: cross", "decoder 1: cross")
+    move(explorer, layer="decoder 0: cross", head=2, word=3)
+    fresh = translation_explorer(translator, TEXT, layer="decoder 0: cross", head=2, word=3)
     assert shown(explorer)[1:] == shown(fresh)[1:]
     assert np.array_equal(pixels(explorer.picture.png), pixels(fresh.picture.png))
-    weights = translator.maps(TEXT)["decoder 1: cross"].weights
+    weights = translator.maps(TEXT)["decoder 0: cross"].weights
     map_, _, thumbnails = explorer.picture.figure.panels
     assert np.array_equal(map_.weights, weights[2]) and thumbnails.head == 2
     assert np.array_equal(thumbnails.weights, weights)
@@ -176,7 +176,7 @@ def test_the_first_sample_differs_from_the_greedy_translation_at_a_low_temperatu
 def test_a_word_is_chosen_in_the_sentence_and_in_the_map_and_its_source_is_lit(translator):
     explorer = translation_explorer(translator, OTHER)
     map_, pair, _ = explorer.picture.figure.panels
-    weights, queries, keys = translator.maps(OTHER)["decoder 2: cross"]
+    weights, queries, keys = translator.maps(OTHER)["decoder 1: cross"]
     table, *words, heads = explorer.picture.hover
     assert heads["chooses"] == [None, "head"] and heads["shape"] == [1, 4]
     assert table["chooses"] == ["word", None] and table["at"] == [0, weights[1, 0].argmax()]
@@ -236,7 +236,7 @@ def test_after_any_moves_the_picture_is_that_of_a_fresh_explorer(translator, wit
     values = {"text": [TEXT, OTHER, "she sleeps"], "temperature": KNOB, "sample": range(21)}
     values |= {
         "head": range(4),
-        "layer": ["decoder 1: cross", "decoder 2: cross"],
+        "layer": ["decoder 0: cross", "decoder 1: cross"],
         "word": [0, 1, 2],
     }
     for place in range(9):
@@ -266,7 +266,7 @@ EMPTY = "text='' has no words; type a sentence, e.g. 'the cat sleeps.'"
 
 
 def test_a_text_that_is_refused_is_said_and_the_last_picture_stays(translator):
-    start = {"layer": "decoder 2: cross", "head": 1, "word": 1, "temperature": 1.5, "sample": 2}
+    start = {"layer": "decoder 1: cross", "head": 1, "word": 1, "temperature": 1.5, "sample": 2}
     explorer = translation_explorer(translator, TEXT, **start)
     *before, said = shown(explorer)
     for text, reason in (("dragon blorf", UNKNOWN), ("", EMPTY), ("He? She.", SECOND)):
@@ -296,7 +296,7 @@ BAD = [
     ("explorer", {"head": -1}, "head=-1 is below 0"),
     ("explorer", {"word": -1}, "word=-1 is below 0"),
     ("explorer", {"head": 4}, "head=4 must be below 4"),
-    ("explorer", {"layer": "encoder 1: self"}, "layer='encoder 1: self' is unknown; it must be one of 'decoder 1: cross', 'decoder 2: cross'. Did you mean 'decoder 1: cross'?"),
+    ("explorer", {"layer": "encoder 0: self"}, "layer='encoder 0: self' is unknown; it must be one of 'decoder 0: cross', 'decoder 1: cross'. Did you mean 'decoder 0: cross'?"),
     ("explorer", {"text": "dragon blorf", "temperature": 1.0}, UNKNOWN),
 ]  # fmt: skip
 

@@ -16,7 +16,8 @@ from course_lib.data import Series, nile_series, wave_series
 from course_lib.plots import LinesPanel, TokenMapPanel, figure
 from course_lib.pooling import attention_pooling, leave_one_out_error
 from course_lib.widgets import kernel_regression_explorer
-from course_lib.widgets.explorer import round_step, short
+from course_lib.widgets.controls import round_step
+from course_lib.widgets.explorer import short
 
 
 @pytest.fixture
@@ -55,6 +56,24 @@ def test_the_summary_and_the_artists_are_what_course_lib_computes(
         torch.tensor(fit.grid), series.keys, series.values, kernel=kernel, bandwidth=bandwidth
     ).output
     assert np.allclose(fit._fit.get_ydata(), curve)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "boxcar"])
+def test_without_the_error_the_fit_and_the_weights_are_the_same(explorer, kernel):
+    explorer.controls["kernel"].value = kernel
+    plain = kernel_regression_explorer(
+        wave_series(), bandwidth=0.3, query=2.5, kernel=kernel, error=False
+    )
+    assert list(plain.controls) == ["bandwidth", "query"]
+    assert len(plain.picture.figure.panels) == 2
+    for made in (plain, explorer):
+        made.controls["query"].value = 3.5
+    for one, other in zip(
+        plain.picture.figure.panels, explorer.picture.figure.panels, strict=False
+    ):
+        assert one.data() == other.data()
+    assert "error" not in plain.summary and "effective" not in plain.summary
+    assert fact(plain, "output") == fact(explorer, "output")
 
 
 def test_every_control_changes_the_picture_at_once(explorer):
