@@ -156,6 +156,6 @@ class PhraseTranslator:
         for name, (weights,) in recorded.items():
             stack, number, layer = name.split(".")
             kind = "encoder" if stack == "encoder" else layer.removesuffix("_attention")
-            label = f"{stack} {int(number) + 1}: {'self' if kind == 'encoder' else kind}"
+            label = f"{stack} {number}: {'self' if kind == 'encoder' else kind}"
             maps[label] = AttentionMap(weights[0], *sides[kind])
         return maps

@@ -10,6 +10,7 @@ from course_lib import messages
 NOTEBOOKS = (
     "00_start_here",
     "01_kernel_regression",
+    "01a_which_average",
     "02_scoring_functions",
     "03_seq2seq_with_attention",
     "04_self_and_cross_attention",

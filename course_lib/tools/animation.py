@@ -80,7 +80,7 @@ text {{ font-family: system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }}
 def drawn() -> str:
     """Draw a head of the translator that ships with the course."""
     translator, english = phrase_translator(), "the black cat does not see him ."
-    layer, head = "decoder 2: cross", 1
+    layer, head = "decoder 1: cross", 1
     title = f"{english} → {translator(english)}"
     description = f"Attention weights of {layer}, head {head}, as lines and as a map."
     return attention_animation(translator.maps(english)[layer], head, title, description)

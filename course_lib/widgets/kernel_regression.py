@@ -7,6 +7,7 @@ import torch
 from course_lib.data.series import Series
 from course_lib.plots import FitPanel, LinesPanel, StemsPanel, figure
 from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
+from course_lib.validation import require_one_of
 from course_lib.widgets.controls import Numbers, Powers, round_step, whole_steps
 from course_lib.widgets.explorer import View, explorer, short
 
@@ -22,6 +23,7 @@ def kernel_regression_explorer(
     bandwidth: float | None = None,
     query: float | None = None,
     kernel: str = "gaussian",
+    error: bool = True,
 ) -> View:
     """Change the bandwidth, the kernel and the query; see the fit, the weights and the error.
 
@@ -30,6 +32,8 @@ def kernel_regression_explorer(
         bandwidth: initial bandwidth; a twentieth of the range of the keys where left out.
         query: initial query; the middle of the keys where left out.
         kernel: a name in `KERNELS`.
+        error: whether there are a panel with the leave-one-out error of every bandwidth and kernel, and a menu of
+            the kernels. Without, the picture is the fit and the weights alone.
 
     Raises:
         ValueError: for a series that `attention_pooling` cannot pool, that is too long to be drawn
@@ -37,6 +41,7 @@ def kernel_regression_explorer(
     """
     keys, values = series.keys.detach().float(), series.values.detach().float()
     leave_one_out_error(keys, values)  # raises if it cannot be pooled
+    require_one_of(KERNELS, kernel=kernel)
     if len(keys) > _MOST_KEYS:
         raise ValueError(
             f"series has {len(keys)} keys; the explorer is quick up to {_MOST_KEYS}, so take every n-th"
@@ -59,14 +64,10 @@ def kernel_regression_explorer(
         return (values - pooled.output).square().mean().item()
 
     others = ~torch.eye(len(keys), dtype=torch.bool)
-    bandwidths = (
-        torch.logspace(-2.3, 0, _CURVE_POINTS) * span
-    )  # from 0.5 % of the range to all of it
-    errors = {name: [error_at(name, h) for h in bandwidths.tolist()] for name in KERNELS}
-    lowest = min(error for curve in errors.values() for error in curve if not math.isnan(error))
-    variance = values.var(correction=0).item()
-
-    fig, (left, middle, right) = figure(10.4, 3.4, columns=3, width_ratios=(1.35, 1, 1))
+    # from 0.5 % of the range to all of it
+    bandwidths = torch.logspace(-2.3, 0, _CURVE_POINTS) * span
+    ratios = (1.35, 1, 1) if error else (1.35, 1)
+    fig, (left, middle, *right) = figure(10.4, 3.4, columns=len(ratios), width_ratios=ratios)
     fit = FitPanel(
         left,
         keys,
@@ -78,16 +79,23 @@ def kernel_regression_explorer(
         title="fit",
     )
     stems = StemsPanel(middle, keys, key_label=series.key_label, title="weights of this query")
-    error = LinesPanel(
-        right,
-        bandwidths,
-        errors,
-        x_label="bandwidth",
-        y_label="leave-one-out error",
-        title="error by bandwidth",
-        log_x=True,
-        y_limits=(0.9 * lowest, max(1.3 * variance, 1.2 * lowest, lowest + 1e-9)),
-    )
+    panels = [fit, stems]
+    if error:
+        curves = {name: [error_at(name, h) for h in bandwidths.tolist()] for name in KERNELS}
+        lowest = min(one for curve in curves.values() for one in curve if not math.isnan(one))
+        variance = values.var(correction=0).item()
+        panels.append(
+            LinesPanel(
+                *right,
+                bandwidths,
+                curves,
+                x_label="bandwidth",
+                y_label="leave-one-out error",
+                title="error by bandwidth",
+                log_x=True,
+                y_limits=(0.9 * lowest, max(1.3 * variance, 1.2 * lowest, lowest + 1e-9)),
+            )
+        )
 
     def update(bandwidth: float, kernel: str, query: float) -> dict[str, str]:
         queries = torch.tensor([query], dtype=keys.dtype)
@@ -96,27 +104,32 @@ def kernel_regression_explorer(
         )
         curve = attention_pooling(grid, keys, values, kernel=kernel, bandwidth=bandwidth)
         fitted = torch.where(curve.weights.sum(-1) > 0, curve.output, torch.nan)  # a gap, not a 0
-        loss = error_at(kernel, bandwidth)
         reached = weights.sum().item() > 0
         fit.update(fitted, query, output.item() if reached else torch.nan, weights[0])
         stems.update(weights[0], query)
-        error.update(marker=(bandwidth, loss), emphasise=kernel)
         nearest = weights[0].argmax()
-        facts = {"kernel": kernel, "bandwidth": short(bandwidth), "query": f"{query:.5g}"}
+        facts = {"kernel": kernel} if error else {}
+        facts |= {"bandwidth": short(bandwidth), "query": f"{query:.5g}"}
         if reached:
             facts |= {
                 "output": short(output.item()),
                 "largest weight": f"{weights.max().item():.3g} at key {keys[nearest].item():.5g}",
-                "effective number of keys": f"{1 / weights.square().sum().item():.3g} of {len(keys)}",
             }
         else:
             facts["output"] = "none, because no key is inside the window"
+        if not error:
+            return facts
+        if reached:
+            effective = f"{1 / weights.square().sum().item():.3g} of {len(keys)}"
+            facts["effective number of keys"] = effective
+        loss = error_at(kernel, bandwidth)
+        panels[-1].update(marker=(bandwidth, loss), emphasise=kernel)
         isolated = "none, because some keys have no other key inside the window"
         return facts | {"leave-one-out error": isolated if math.isnan(loss) else short(loss)}
 
     controls = {
         "bandwidth": Powers(bandwidths[0].item(), bandwidths[-1].item(), _LOG_STEP),
-        "kernel": list(KERNELS),
+        "kernel": list(KERNELS) if error else [kernel],
         "query": Numbers(first, last, step),
     }
     start = {
@@ -124,5 +137,4 @@ def kernel_regression_explorer(
         "query": (first + last) / 2 if query is None else query,
     }
     title = f"Kernel regression of the {series.name}"
-    panels = [fit, stems, error]
     return View(title, panels, update, controls, "kernel-regression", start=start)

@@ -21,7 +21,7 @@ def translation_explorer(
     translator: PhraseTranslator,
     text: str,
     *,
-    layer: str = "decoder 2: cross",
+    layer: str = "decoder 1: cross",
     head: int = 1,
     word: int = 0,
     temperature: float = 0.0,

@@ -130,7 +130,7 @@ def explorers() -> Iterator[Measured]:
 
 def translator_explorers() -> Iterator[Measured]:
     translator, text = phrase_translator(), "the black cats do not see him ."
-    shown = {"text": text, "layer": "decoder 2: cross", "answer": translator}
+    shown = {"text": text, "layer": "decoder 1: cross", "answer": translator}
     held_out = [" ".join(one.english) for one in phrases(40, split="held out")]
     for view in ("map", "lines"):
         explorer = widgets.attention_explorer(translator.maps, **shown)

@@ -29,7 +29,7 @@ def weight(screen, row, column):
     sentence = "the black cat does not see him ."
     return ask(
         screen,
-        f"phrase_translator().maps({sentence!r})['decoder 2: cross'].weights[1, {row}, {column}].item()",
+        f"phrase_translator().maps({sentence!r})['decoder 1: cross'].weights[1, {row}, {column}].item()",
     )
 
 
@@ -53,7 +53,7 @@ def test_a_typed_sentence_is_translated_and_each_cell_has_the_weight_of_the_mode
     weights, rows, columns = ask(
         screen,
         f"(lambda one: [one.weights[1].tolist(), one.queries, one.keys])"
-        f"(phrase_translator().maps({TYPED!r})['decoder 2: cross'])",
+        f"(phrase_translator().maps({TYPED!r})['decoder 1: cross'])",
     )
     map_ = regions(screen)[0]
     assert map_["shape"] == [len(rows), len(columns)]
@@ -98,8 +98,8 @@ def test_a_click_on_a_french_word_or_on_its_row_lights_its_english_words(zero):
     )
     click_at(explorer, map_, 2, 6, "word 2 noir; attends to 1 black")
     assert screen.page.evaluate(CHOSEN, "word") == "2"
-    click_at(explorer, heads, 0, 0, "layer decoder 2: cross, head 0 of 4; word 2 noir;")
-    explorer.choose("layer", "decoder 1: cross")
+    click_at(explorer, heads, 0, 0, "layer decoder 1: cross, head 0 of 4; word 2 noir;")
+    explorer.choose("layer", "decoder 0: cross")
     explorer.press("head", "ArrowRight", times=2)
     assert "word 2 noir; attends to 6 him (1.00)" in explorer.summary()
     screen.page.mouse.move(1, 1)

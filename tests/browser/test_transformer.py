@@ -178,7 +178,7 @@ def reset(explorer):
     """Press Reset, and wait until the first sentence is back."""
     explorer.reset()
     settled(explorer, f"text '{FIRST}';")
-    settled(explorer, "layer decoder 2: cross; head 1 of 4;")
+    settled(explorer, "layer decoder 1: cross; head 1 of 4;")
 
 
 @pytest.fixture(scope="module")
@@ -192,15 +192,15 @@ def eight(lab, screen):
 
 def test_a_typed_sentence_is_translated_and_the_weights_are_those_of_the_model(eight):
     screen, explorer = eight
-    assert explorer.summary() == told_by(screen, FIRST, "decoder 2: cross", 1, 3)
+    assert explorer.summary() == told_by(screen, FIRST, "decoder 1: cross", 1, 3)
     before = explorer.picture()
     put(explorer, OLD)
-    assert explorer.summary() == told_by(screen, OLD, "decoder 2: cross", 1, 3)
+    assert explorer.summary() == told_by(screen, OLD, "decoder 1: cross", 1, 3)
     assert explorer.picture() != before
-    _, french, english = maps(screen, OLD, "decoder 2: cross")
+    _, french, english = maps(screen, OLD, "decoder 1: cross")
     assert french[-2:] == ["?", "<eos>"] and "blanches" in french
     assert english == OLD.split()
-    reads_off(screen, explorer, OLD, "decoder 2: cross", 1)
+    reads_off(screen, explorer, OLD, "decoder 1: cross", 1)
 
 
 def test_layers_are_chosen_and_heads_and_queries_stepped_by_keyboard(eight):
@@ -208,21 +208,21 @@ def test_layers_are_chosen_and_heads_and_queries_stepped_by_keyboard(eight):
     reset(explorer)
     put(explorer, OLD)
     seen = [explorer.picture()]
-    for layer in ("decoder 1: cross", "encoder 1: self", "decoder 2: self"):
+    for layer in ("decoder 0: cross", "encoder 0: self", "decoder 1: self"):
         explorer.choose("layer", layer)
         assert explorer.summary() == told_by(screen, OLD, layer, 1, 3)
         seen.append(explorer.picture())
-    explorer.choose("layer", "encoder 1: self")
+    explorer.choose("layer", "encoder 0: self")
     seen.pop(2)
     explorer.press("head", "ArrowRight", times=2)
-    assert explorer.summary() == told_by(screen, OLD, "encoder 1: self", 3, 3)
+    assert explorer.summary() == told_by(screen, OLD, "encoder 0: self", 3, 3)
     seen.append(explorer.picture())
     explorer.press("query", "ArrowRight", times=4)
-    assert explorer.summary() == told_by(screen, OLD, "encoder 1: self", 3, 7)
+    assert explorer.summary() == told_by(screen, OLD, "encoder 0: self", 3, 7)
     seen.append(explorer.picture())
-    reads_off(screen, explorer, OLD, "encoder 1: self", 3)
+    reads_off(screen, explorer, OLD, "encoder 0: self", 3)
     explorer.press("query", "End")  # beyond the sentence: its last word
-    assert explorer.summary() == told_by(screen, OLD, "encoder 1: self", 3, 9)
+    assert explorer.summary() == told_by(screen, OLD, "encoder 0: self", 3, 9)
     assert len(set(seen)) == len(seen)
 
 
@@ -236,16 +236,16 @@ def test_the_layer_menu_lists_all_layers_and_is_moved_by_keys(eight):
     assert [one.replace("\xa0", " ") for one in options] == layers and len(layers) == 6
     menu.focus()
     screen.page.keyboard.press("Home")
-    settled(explorer, "layer encoder 1: self;")
+    settled(explorer, "layer encoder 0: self;")
     screen.page.keyboard.press("e")
-    settled(explorer, "layer encoder 2: self;")
+    settled(explorer, "layer encoder 1: self;")
 
 
 def test_lines_show_the_same_weights(eight):
     screen, explorer = eight
     reset(explorer)
     explorer.choose("view", "lines")
-    weights, queries, keys = maps(screen, FIRST, "decoder 2: cross")
+    weights, queries, keys = maps(screen, FIRST, "decoder 1: cross")
     _, lines, *_ = regions(screen)  # the first is of the tokens on the left
     for key in (0, 4, 7):
         tip = point_at(explorer, lines, key, 0)
@@ -277,8 +277,8 @@ def test_an_unknown_word_is_named_with_near_ones_and_a_right_sentence_works_agai
         )
         settled(explorer, words)
     put(explorer, OLD)
-    assert explorer.summary() == told_by(screen, OLD, "decoder 2: cross", 1, 3)
-    reads_off(screen, explorer, OLD, "decoder 2: cross", 1)
+    assert explorer.summary() == told_by(screen, OLD, "decoder 1: cross", 1, 3)
+    reads_off(screen, explorer, OLD, "decoder 1: cross", 1)
 
 
 def test_a_word_that_is_not_there_stays_said_while_other_controls_move(eight):
@@ -293,7 +293,7 @@ def test_a_word_that_is_not_there_stays_said_while_other_controls_move(eight):
     screen.page.wait_for_timeout(400)
     assert "'catz'" in explorer.problem() and explorer.picture() == before
     put(explorer, "he sees the cats")
-    assert explorer.summary() == told_by(screen, "he sees the cats", "decoder 2: cross", 2, 3)
+    assert explorer.summary() == told_by(screen, "he sees the cats", "decoder 1: cross", 2, 3)
 
 
 def test_nothing_left_this_machine_and_nothing_complained_in_notebook_08(eight):

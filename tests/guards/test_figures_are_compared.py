@@ -20,8 +20,8 @@ def nbval(path):
 #: Cells that stand on their own: the imports, an explorer, a still figure, an explorer moved by code.
 CELLS = [
     "start(seed=1)",
-    "explorer = kernel_regression_explorer(nile",
-    "kernel(u) for name",
+    "nile = nile_series()",
+    "by_h = torch.softmax(",
     "wave_explorer.controls",
 ]
 
@@ -43,7 +43,7 @@ def shortened(path, old, new):
     ("old", "new", "passes"),
     [
         ("seed=1)", "seed=1)", True),
-        ("kernel(u) for name", "1.02 * kernel(u) for name", False),
+        ("by_h[:, n] for n", "1.02 * by_h[:, n] for n", False),
         ("query=1899.0", "query=1899.5", False),
         ("noise=0.4", "noise=0.408", False),
         ('"kernel"].value = "boxcar"', '"kernel"].value = "epanechnikov"', False),

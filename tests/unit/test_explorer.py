@@ -86,6 +86,7 @@ EXPLORERS = {
         {"text": LETTERS},
     ),
     "kernel regression": (lambda: kernel_regression_explorer(wave), {"kernel": ["boxcar"]}),
+    "kernel regression alone": (lambda: kernel_regression_explorer(wave, error=False), {}),
     "logit lens": (
         lambda **more: logit_lens_explorer(model, tokenizer, "once", **more),
         {"text": LETTERS},

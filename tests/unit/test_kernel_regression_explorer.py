@@ -49,6 +49,16 @@ def test_the_curves_of_the_error_are_leave_one_out_errors(explorer):
         assert np.allclose(panel.lines[kernel][-20::5], wanted, rtol=1e-4)
 
 
+def test_without_the_error_the_fit_and_the_weights_are_the_same(explorer):
+    explorer.choose(bandwidth=0.3, kernel="gaussian", query=3.5)
+    plain = kernel_regression_explorer(wave_series(), bandwidth=0.3, query=3.5, error=False)
+    assert list(plain.controls) == ["bandwidth", "query"] and len(panels(plain)) == 2
+    for one, other in zip(panels(plain), panels(explorer), strict=False):
+        assert one.data() == other.data()
+    assert "error" not in plain.summary
+    assert fact(plain, "output") == fact(explorer, "output")
+
+
 def test_a_query_that_no_key_answers_is_said_so_and_leaves_a_gap(explorer):
     move(explorer, kernel="boxcar", bandwidth=0.03, query=2.3)
     assert fact(explorer, "output") == "none, because no key is inside the window"

@@ -54,17 +54,17 @@ def test_the_maps_are_what_the_model_computes_and_their_sides_are_the_words(ledg
     assert translator.all([words]) == [french]
     maps = translator.maps(text)
     assert list(maps) == [
-        "encoder 1: self", "encoder 2: self", "decoder 1: self", "decoder 1: cross",
-        "decoder 2: self", "decoder 2: cross",
+        "encoder 0: self", "encoder 1: self", "decoder 0: self", "decoder 0: cross",
+        "decoder 1: self", "decoder 1: cross",
     ]  # fmt: skip
     source = pad([translator.source.encode(words)])
     target = pad([translator.target.encode(french, bos=True)])
     with torch.no_grad(), record_attention(translator.model) as recorded:
         translator.model(source, target)
     sides = {
-        "encoder 1: self": ("encoder.0.attention", words, words),
-        "decoder 2: self": ("decoder.1.self_attention", ["<bos>", *french], ["<bos>", *french]),
-        "decoder 1: cross": ("decoder.0.cross_attention", [*french, "<eos>"], words),
+        "encoder 0: self": ("encoder.0.attention", words, words),
+        "decoder 1: self": ("decoder.1.self_attention", ["<bos>", *french], ["<bos>", *french]),
+        "decoder 0: cross": ("decoder.0.cross_attention", [*french, "<eos>"], words),
     }
     for label, (name, queries, keys) in sides.items():
         weights, *rest = maps[label]

@@ -75,7 +75,7 @@ def test_a_french_without_room_for_its_end_has_no_row_for_it(translator):
 
 CASES = [
     (TEXT, WORDS, {"word": 4}, "decoder.1.cross_attention", 1, 1.0, 7),
-    (OTHER, OTHER_WORDS, {"layer": "decoder 1: cross", "head": 3}, "decoder.0.cross_attention", 3, 3.0, 20),
+    (OTHER, OTHER_WORDS, {"layer": "decoder 0: cross", "head": 3}, "decoder.0.cross_attention", 3, 3.0, 20),
 ]  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def test_what_is_shown_is_of_the_model(translator, text, words, settings, layer,
 def test_a_word_is_chosen_in_the_sentence_and_in_the_map_and_its_source_is_lit(translator):
     explorer = translation_explorer(translator, OTHER)
     map_, pair, _ = panels(explorer)
-    weights, queries, keys = translator.maps(OTHER)["decoder 2: cross"]
+    weights, queries, keys = translator.maps(OTHER)["decoder 1: cross"]
     table, *words, heads = explorer.picture.hover
     assert heads["chooses"] == [None, "head"] and heads["shape"] == [1, 4]
     assert table["chooses"] == ["word", None] and table["at"] == [0, weights[1, 0].argmax()]

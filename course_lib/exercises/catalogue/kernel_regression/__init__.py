@@ -5,7 +5,5 @@ EXERCISES = (
     "hunt_forecast",
     "gaussian_weights",
     "batched_regression",
-    "epanechnikov_weights",
     "leave_one_out",
-    "local_linear",
 )

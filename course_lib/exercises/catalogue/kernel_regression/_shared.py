@@ -1,4 +1,4 @@
-"""Helpers of several exercises of notebook 01."""
+"""Helpers of several exercises of notebook 01 and of study 01a."""
 
 import torch
 

@@ -119,7 +119,7 @@ weights @ values -> (weights @ values).mean(dim=1)
 """
 
 EXERCISE = Exercise(
-    title="A batch of regressions without a loop",
+    title="A batch of regressions",
     reference=_reference,
     solution=batched_regression,
     cases=(

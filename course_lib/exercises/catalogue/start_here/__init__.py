@@ -1,3 +1,3 @@
 """The exercises of notebook 00, in the order in which the notebook sets them."""
 
-EXERCISES = ("hunt_weights", "weighted_sum", "one_query")
+EXERCISES = ("weighted_sum", "one_query", "hunt_weights")

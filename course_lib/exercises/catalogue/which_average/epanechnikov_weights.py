@@ -1,4 +1,4 @@
-"""Exercise `epanechnikov_weights` of notebook 01."""
+"""Exercise `epanechnikov_weights` of study 01a."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Exercise `local_linear` of notebook 01."""
+"""Exercise `local_linear` of study 01a."""
 
 import torch
 
