@@ -1,4 +1,4 @@
-"""The experiments of notebook 02: the scale of dot products, and scores on one task."""
+"""The experiments of studies 02a and 02b: the scale of dot products, and scores on one task."""
 
 import json
 import math
@@ -59,21 +59,28 @@ def test_settings_that_make_no_sense_are_refused(arguments, says):
 
 def test_the_record_is_complete_and_best_finds_its_lowest_mean():
     record = json.loads(scale.RECORD.read_text(encoding="utf-8"))
-    starts = record.pop("start")
+    starts, on_scores = record.pop("start"), record.pop("scores")
     assert [int(d) for d in record] == [int(d) for d in starts] == list(scale.DIMENSIONS)
+    assert list(on_scores) == list(record)
     for d, arms in record.items():
         assert list(arms) == ["1", "1/√d", "1/d"]
-        assert list(starts[d]) == [*arms, "loss on the scores"]
+        assert list(starts[d]) == [*arms, "1, on scores", "1/√d, on scores"]
         assert starts[d]["1"] == pytest.approx(arms["1"]["0.001"]["400"], rel=0.05)
+        again = on_scores[d]["1"]["0.001"]["400"]
+        assert starts[d]["1, on scores"] == pytest.approx(again, rel=0.05)
         assert all(len(found) == 3 for found in starts[d].values())
-        for name, rates in arms.items():
-            assert [float(rate) for rate in rates] == pytest.approx(scale.RATES, rel=0.02)
-            for budget in ("400", "1200"):
-                means = {r: math.fsum(found[budget]) / 3 for r, found in rates.items()}
-                assert all(len(found[budget]) == 3 for found in rates.values())
-                rate, losses = scale.best(int(d), name, int(budget))
-                assert sum(losses) / 3 == pytest.approx(min(means.values()))
-                assert means[f"{rate:.2g}"] == min(means.values())
+    sweeps = [(d, name, rates, False) for d, arms in record.items() for name, rates in arms.items()]
+    sweeps += [(d, name, rates, True) for d, arms in on_scores.items() for name, rates in arms.items()]
+    assert len(sweeps) == 9 + 6
+    for d, name, rates, scored in sweeps:
+        assert [float(rate) for rate in rates] == pytest.approx(scale.RATES, rel=0.02)
+        for budget in ("400", "1200"):
+            means = {r: math.fsum(found[budget]) / 3 for r, found in rates.items()}
+            assert all(len(found[budget]) == 3 for found in rates.values())
+            rate, losses = scale.best(int(d), name, int(budget), on_scores=scored)
+            assert sum(losses) / 3 == pytest.approx(min(means.values()))
+            assert means[f"{rate:.2g}"] == min(means.values())
+            assert list(rates)[0] != f"{rate:.2g}" != list(rates)[-1], "worse rates on both sides"
 
 
 def test_a_recorded_run_can_be_repeated():
@@ -81,7 +88,7 @@ def test_a_recorded_run_can_be_repeated():
     wanted = scale.recorded()["16"]["1/√d"]["0.01"]["400"][1]
     assert scale.final_loss(losses, 400) == pytest.approx(wanted, rel=0.05)
     losses = scale.train_scale("1", 16, scale.START_RATE, seed=2, on_scores=True)
-    wanted = scale.recorded()["start"]["16"]["loss on the scores"][2]
+    wanted = scale.recorded()["start"]["16"]["1, on scores"][2]
     assert scale.final_loss(losses, 400) == pytest.approx(wanted, rel=0.05)
 
 
@@ -94,7 +101,7 @@ def test_a_scale_is_a_learning_rate_and_an_initialisation(d):
     assert scaled != pytest.approx(other, abs=0.1)
 
 
-def test_what_the_notebook_says_about_the_record():
+def test_what_the_study_says_about_the_record():
     record = scale.recorded()
 
     def mean(d, name):
@@ -114,9 +121,9 @@ def test_what_the_notebook_says_about_the_record():
             without, *others = (sum(scale.best(d, name, 400)[1]) for name in scale.SCALES)
             assert without > 10 * max(others)
     start = {d: [sum(found) / 3 for found in arms.values()] for d, arms in record["start"].items()}
-    assert start["64"] == pytest.approx([0.25, 0.001, 0.001, 0.06], rel=0.4)
-    for large, smaller, smallest, on_scores in start.values():
-        assert max(smaller, smallest) < on_scores < large
+    assert start["64"] == pytest.approx([0.25, 0.001, 0.001, 0.06, 0.0003], rel=0.4)
+    for large, smaller, smallest, on_scores, both in start.values():
+        assert max(smaller, smallest, both) < on_scores < large or both < 0.13
 
 
 def test_the_best_learning_rate_moves_by_one_step_between_the_sizes():
@@ -132,17 +139,15 @@ def test_the_best_learning_rate_moves_by_one_step_between_the_sizes():
 def test_a_question_asks_for_the_nearest_key_in_the_order_of_the_query():
     for order, components in scores.ORDERS.items():
         query, key, right = scores.questions(4000, order, generator(2))
-        assert query.shape == (4000, 1, 5) and key.shape == (4000, 6, 5)
-        assert (key[..., -1] == 1).all()
+        assert query.shape == (4000, 1, 4) and key.shape == (4000, 6, 4)
+        assert key.std().item() == pytest.approx(1, rel=0.05)
         distance = (query - key[..., list(components)]).square().sum(-1)  # (count, 6)
         assert (distance.argmin(-1) == right).float().mean() > 0.95
         assert right.bincount(minlength=6).min() > 550
-    _, key, _ = scores.questions(4000, "same", generator(2), constant=False)
-    assert key[..., -1].std().item() == pytest.approx(1, rel=0.05)
 
 
 def test_cosine_is_the_score_of_normalised_vectors():
-    query, key = torch.randn(2, 3, 5), torch.randn(2, 4, 5)
+    query, key = torch.randn(2, 3, 4), torch.randn(2, 5, 4)
     theirs = torch.cosine_similarity(query[:, :, None], key[:, None], dim=-1)
     assert torch.allclose(scores.SCORES["cosine"]()(query, key), theirs, atol=1e-6)
 
@@ -168,11 +173,11 @@ def test_a_comparison_that_makes_no_sense_is_refused(arguments, says):
 
 def test_the_recorded_comparison_is_complete_and_can_be_repeated():
     record = json.loads(scores.RECORD.read_text(encoding="utf-8"))
-    assert list(record) == ["same", "other", "no constant"]
+    assert list(record) == ["same", "other"]
     for case in record.values():
         assert list(case) == list(scores.SCORES)
         for rates in case.values():
-            assert len(rates) in (1, 5)
+            assert len(rates) in (1, 7)
             assert all(len(a) == 5 for found in rates.values() for a in found.values())
     again = scores.accuracy("general", "other", 0.01, seed=2, budgets=(500,))
     assert again == pytest.approx([record["other"]["general"]["0.01"]["500"][2]], abs=0.01)
@@ -180,16 +185,24 @@ def test_the_recorded_comparison_is_complete_and_can_be_repeated():
     assert found == record["other"]["additive"][str(rate)]["500"]
 
 
-def test_what_the_notebook_says_about_the_comparison():
-    def mean(case, name):
-        return sum(scores.best(case, name, 500)[1]) / 5
+def test_an_additive_score_without_a_bias_is_odd_and_with_one_is_not():
+    query, key = torch.randn(2, 3, 4), torch.randn(2, 5, 4)
+    for bias in (False, True):
+        score = scores.additive(bias=bias)
+        odd = torch.allclose(score(-query, -key), -score(query, key), atol=1e-6)
+        assert odd is not bias
+
+
+def test_what_the_study_says_about_the_comparison():
+    def mean(order, name, budget=500):
+        return sum(scores.best(order, name, budget)[1]) / 5
 
     for name in ("dot", "cosine", "Gaussian"):
         assert mean("other", name) < 0.2
-    assert (
-        0.7 < mean("same", "dot") < 0.78
-        and abs(mean("same", "general") - mean("same", "dot")) < 0.02
-    )
-    for name in ("general, normalised", "additive"):
-        assert min(mean("same", name), mean("other", name)) > 0.95
-    assert mean("no constant", "additive") < 0.2 < 0.98 < mean("no constant", "Gaussian")
+    for budget in (500, 1500):
+        assert 0.7 < mean("same", "dot", budget) < 0.78
+        for order in scores.ORDERS:
+            assert abs(mean(order, "general", budget) - mean("same", "dot", budget)) < 0.02
+            assert mean(order, "general, normalised", budget) > 0.93
+            assert mean(order, "additive", budget) > 0.96
+            assert mean(order, "additive, no bias", budget) < 0.25
