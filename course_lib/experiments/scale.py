@@ -10,7 +10,7 @@ trains every scale, dimension and learning rate from three seeds and records the
 `python -m course_lib.experiments.scale 64` records one dimension anew. `… scale start` records the second part:
 no scale, one learning rate, an initialisation that is multiplied by $1$, $1/\sqrt d$ or $1/d$, and a loss on
 the output or on the scores. `… scale scores` records the third: the loss on the scores with every learning
-rate, without a scale, from an initialisation that is multiplied by $1$ or $1/\sqrt d$.
+rate at $d = 64$, without a scale, from an initialisation that is multiplied by $1$ or $1/\sqrt d$.
 """
 
 import sys
@@ -33,6 +33,8 @@ RATES = tuple(10 ** (k / 2) for k in range(-8, 2))
 SEEDS, BUDGETS = 3, (400, 1200)
 #: Learning rate and steps of the runs that differ in their initialisation or loss only.
 START_RATE, START_STEPS = 0.001, 400
+#: The dimension at which the loss on the scores is trained with every learning rate.
+SCORED = 64
 #: Keys per query, dimension of the values, standard deviation of the noise, queries per step.
 KEYS, VALUE_SIZE, NOISE, BATCH = 16, 8, 0.5, 64
 
@@ -192,7 +194,7 @@ def main(parts: list[str]) -> None:
         if part == "start":
             result[part] = {str(d): _starts(d) for d in DIMENSIONS}
         elif part == "scores":
-            result[part] = {str(d): _sweep(d, _trained_on_scores(d)) for d in DIMENSIONS}
+            result[part] = {str(SCORED): _sweep(SCORED, _trained_on_scores(SCORED))}
         else:
             result[part] = _sweep(int(part), {name: {"scale": name} for name in SCALES})
         ordered = {name: result[name] for name in every if name in result}
