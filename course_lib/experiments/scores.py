@@ -60,9 +60,7 @@ SCORES: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-def questions(
-    count: int, order: str, generator: torch.Generator
-) -> tuple[Tensor, Tensor, Tensor]:
+def questions(count: int, order: str, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """Sample queries (count, 1, 4), keys (count, 6, 4) and the index of the right key (count,).
 
     The components of keys are standard normal, as is the noise, times 0.3, that a query adds to its key.

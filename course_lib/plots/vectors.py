@@ -9,7 +9,8 @@ from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS
 
 _LARGEST = 260.0  # area of the disc of a weight of 1, in points²
-_LABEL = 0.55 * np.array([[0.77, 0.64], [-0.64, 0.77]])  # from the tip of a unit vector to its label: 40° to the right
+#: From the tip of a unit vector to its label: 40° to the right, so that a parallel query does not hide it.
+_LABEL = 0.55 * np.array([[0.77, 0.64], [-0.64, 0.77]])
 
 
 class VectorsPanel(Panel):
@@ -31,7 +32,7 @@ class VectorsPanel(Panel):
         origin = np.zeros_like(self.keys)
         style = {"colors": COLOURS["main"], "linewidths": 2.2, "capstyle": "round"}
         axes.add_collection(LineCollection(np.stack([origin, self.keys], axis=1), **style))
-        for number, key in enumerate(self.keys):  # beside the tip: a parallel query must not hide it
+        for number, key in enumerate(self.keys):
             x, y = key + _LABEL @ key / np.hypot(*key)
             axes.text(x, y, f"k{number}", ha="center", va="center")
         self._discs = axes.scatter(*self.keys.T, s=self.weights, color=COLOURS["main"], zorder=3)

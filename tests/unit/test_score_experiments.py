@@ -70,7 +70,9 @@ def test_the_record_is_complete_and_best_finds_its_lowest_mean():
     again = on_scores["64"]["1"]["0.001"]["400"]
     assert starts["64"]["1, on scores"] == pytest.approx(again, rel=0.05)
     sweeps = [(d, name, rates, False) for d, arms in record.items() for name, rates in arms.items()]
-    sweeps += [(d, name, rates, True) for d, arms in on_scores.items() for name, rates in arms.items()]
+    sweeps += [
+        (d, name, rates, True) for d, arms in on_scores.items() for name, rates in arms.items()
+    ]
     assert len(sweeps) == 9 + 2
     for d, name, rates, scored in sweeps:
         assert [float(rate) for rate in rates] == pytest.approx(scale.RATES, rel=0.02)
