@@ -12,6 +12,8 @@ NOTEBOOKS = (
     "01_kernel_regression",
     "01a_which_average",
     "02_scoring_functions",
+    "02a_scale_in_training",
+    "02b_which_scoring_function",
     "03_seq2seq_with_attention",
     "04_self_and_cross_attention",
     "05_multi_head_attention",

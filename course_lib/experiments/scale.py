@@ -7,9 +7,10 @@ scale with that of the learning rate::
     python -m course_lib.experiments.scale
 
 trains every scale, dimension and learning rate from three seeds and records the result beside this file;
-`python -m course_lib.experiments.scale 64` records one dimension anew, and `… scale start` the second part:
+`python -m course_lib.experiments.scale 64` records one dimension anew. `… scale start` records the second part:
 no scale, one learning rate, an initialisation that is multiplied by $1$, $1/\sqrt d$ or $1/d$, and a loss on
-the scores.
+the output or on the scores. `… scale scores` records the third: the loss on the scores with every learning
+rate at $d = 64$, without a scale, from an initialisation that is multiplied by $1$ or $1/\sqrt d$.
 """
 
 import sys
@@ -32,6 +33,8 @@ RATES = tuple(10 ** (k / 2) for k in range(-8, 2))
 SEEDS, BUDGETS = 3, (400, 1200)
 #: Learning rate and steps of the runs that differ in their initialisation or loss only.
 START_RATE, START_STEPS = 0.001, 400
+#: The dimension at which the loss on the scores is trained with every learning rate.
+SCORED = 64
 #: Keys per query, dimension of the values, standard deviation of the noise, queries per step.
 KEYS, VALUE_SIZE, NOISE, BATCH = 16, 8, 0.5, 64
 
@@ -125,15 +128,20 @@ def recorded() -> dict[str, dict]:
     """Return the recorded result: dimension → scale → learning rate → budget → a final loss per seed.
 
     The dimension, the rate (as `f"{lr:.2g}"`) and the budget are strings. Under "start" are the runs without a
-    scale: dimension → factor of the initialisation, by its name in `SCALES`, or "loss on the scores" → a final
-    loss per seed.
+    scale: dimension → factor of the initialisation, by its name in `SCALES` → a final loss per seed; `f"{name},
+    on scores"` was trained on the scores. Under "scores" are the runs without a scale that were trained on the
+    scores: dimension → factor of the initialisation → learning rate → budget → a final loss per seed.
     """
     return read(RECORD)
 
 
-def best(d: int, scale: str, budget: int) -> tuple[float, list[float]]:
-    """Return the learning rate with the lowest mean recorded loss, and its losses, one per seed."""
-    arms = recorded()[str(d)][scale]
+def best(d: int, scale: str, budget: int, *, on_scores: bool = False) -> tuple[float, list[float]]:
+    """Return the learning rate with the lowest mean recorded loss, and its losses, one per seed.
+
+    With `on_scores`, of the runs that were trained on the scores; `scale` is then the factor of the initialisation.
+    """
+    record = recorded()["scores"] if on_scores else recorded()
+    arms = record[str(d)][scale]
     rate = min(arms, key=lambda lr: sum(arms[lr][str(budget)]))
     return float(rate), arms[rate][str(budget)]
 
@@ -142,41 +150,53 @@ def _final(runs: list[list[float]], budget: int) -> list[float]:
     return [float(f"{final_loss(run, budget):.3g}") for run in runs]
 
 
-def _sweep(d: int) -> dict[str, dict]:
-    """Train every scale with every learning rate, from every seed."""
+def _sweep(d: int, settings: dict[str, dict]) -> dict[str, dict]:
+    """Train every arm with every learning rate, from every seed."""
     arms: dict[str, dict] = {}
-    for scale in SCALES:
-        arms[scale] = {}
+    for name, setting in settings.items():
+        arms[name] = {}
         for lr in RATES:
-            runs = [train_scale(scale, d, lr, seed=s, steps=BUDGETS[-1]) for s in range(SEEDS)]
-            found = arms[scale][f"{lr:.2g}"] = {str(b): _final(runs, b) for b in BUDGETS}
-            print(d, scale, f"{lr:.2g}", found, flush=True)
+            runs = [
+                train_scale(d=d, lr=lr, seed=s, steps=BUDGETS[-1], **setting) for s in range(SEEDS)
+            ]
+            found = arms[name][f"{lr:.2g}"] = {str(b): _final(runs, b) for b in BUDGETS}
+            print(d, name, f"{lr:.2g}", found, flush=True)
     return arms
+
+
+def _trained_on_scores(d: int, names: tuple[str, ...] = ("1", "1/√d")) -> dict[str, dict]:
+    """The settings without a scale and with a loss on the scores, by the factor of the initialisation."""
+    return {name: {"scale": "1", "start": SCALES[name](d), "on_scores": True} for name in names}
 
 
 def _starts(d: int) -> dict[str, list[float]]:
     """Train without a scale: from initialisations of three sizes, and with a loss on the scores."""
-    settings: dict[str, dict] = {name: {"start": factor(d)} for name, factor in SCALES.items()}
-    settings["loss on the scores"] = {"on_scores": True}
+    settings: dict[str, dict] = {
+        name: {"scale": "1", "start": factor(d)} for name, factor in SCALES.items()
+    }
+    for name, setting in _trained_on_scores(d).items():
+        settings[f"{name}, on scores"] = setting
     found = {}
     for name, setting in settings.items():
-        setting |= {"steps": START_STEPS}
-        runs = [train_scale("1", d, START_RATE, seed=s, **setting) for s in range(SEEDS)]
+        setting |= {"d": d, "lr": START_RATE, "steps": START_STEPS}
+        runs = [train_scale(seed=s, **setting) for s in range(SEEDS)]
         found[name] = _final(runs, START_STEPS)
         print("start", d, name, found[name], flush=True)
     return found
 
 
 def main(parts: list[str]) -> None:
-    """Train everything, or some dimensions or the part "start", and record the result."""
+    """Train everything, or some dimensions or one of the parts "start" and "scores", and record the result."""
     torch.set_num_threads(1)
-    every = (*map(str, DIMENSIONS), "start")
+    every = (*map(str, DIMENSIONS), "start", "scores")
     result = read(RECORD)
     for part in parts or every:
         if part == "start":
             result[part] = {str(d): _starts(d) for d in DIMENSIONS}
+        elif part == "scores":
+            result[part] = {str(SCORED): _sweep(SCORED, _trained_on_scores(SCORED))}
         else:
-            result[part] = _sweep(int(part))
+            result[part] = _sweep(int(part), {name: {"scale": name} for name in SCALES})
         ordered = {name: result[name] for name in every if name in result}
         write(RECORD, ordered, indent=None)
 

@@ -21,11 +21,11 @@ from course_lib.scoring import AdditiveScore, DotScore, GaussianScore, GeneralSc
 from course_lib.validation import require_one_of, require_positive, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")
-RATES, SEEDS, BUDGETS = (0.001, 0.003, 0.01, 0.03, 0.1), 5, (500, 1500)
-#: Keys per question, components of a vector, standard deviation of the noise.
-KEYS, SIZE, NOISE = 6, 5, 0.3
+RATES, SEEDS, BUDGETS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3), 5, (500, 1500)
+#: Keys per question, components of a vector, hidden units of additive scores, standard deviation of the noise.
+KEYS, SIZE, HIDDEN, NOISE = 6, 4, 32, 0.3
 #: The components of the keys in the order in which a query holds them.
-ORDERS = {"same": (0, 1, 2, 3, 4), "other": (1, 2, 3, 4, 0)}
+ORDERS = {"same": (0, 1, 2, 3), "other": (1, 2, 3, 0)}
 
 
 class Normalised(nn.Module):
@@ -40,6 +40,14 @@ class Normalised(nn.Module):
         return self.score(F.normalize(query, dim=-1), F.normalize(key, dim=-1))
 
 
+def additive(*, bias: bool) -> nn.Module:
+    r"""Make the score $v^\top \tanh(W q + U k + b)$, or the same without $b$."""
+    score = AdditiveScore(SIZE, SIZE, HIDDEN)
+    if bias:
+        score.W = nn.Linear(SIZE, HIDDEN)
+    return score
+
+
 #: Name → how a score is made. Scaled dot products rank keys as dot products do, and concat is additive.
 SCORES: dict[str, Callable[[], nn.Module]] = {
     "dot": DotScore,
@@ -47,22 +55,19 @@ SCORES: dict[str, Callable[[], nn.Module]] = {
     "Gaussian": GaussianScore,
     "general": lambda: GeneralScore(SIZE, SIZE),
     "general, normalised": lambda: Normalised(GeneralScore(SIZE, SIZE)),
-    "additive": lambda: AdditiveScore(SIZE, SIZE, 32),
+    "additive": lambda: additive(bias=True),
+    "additive, no bias": lambda: additive(bias=False),
 }
 
 
-def questions(
-    count: int, order: str, generator: torch.Generator, *, constant: bool = True
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Sample queries (count, 1, 5), keys (count, 6, 5) and the index of the right key (count,).
+def questions(count: int, order: str, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Sample queries (count, 1, 4), keys (count, 6, 4) and the index of the right key (count,).
 
-    Components are standard normal; with `constant`, the last component of every key is 1.
+    The components of keys are standard normal, as is the noise, times 0.3, that a query adds to its key.
     """
     key = torch.randn(count, KEYS, SIZE, generator=generator)
-    if constant:
-        key[..., -1] = 1.0
     right = torch.randint(KEYS, (count,), generator=generator)
-    query = key[torch.arange(count), right][:, list(ORDERS[order])]  # (count, 5)
+    query = key[torch.arange(count), right][:, list(ORDERS[order])]  # (count, 4)
     query = query + NOISE * torch.randn(count, SIZE, generator=generator)
     return query[:, None], key, right
 
@@ -74,7 +79,6 @@ def accuracy(
     *,
     seed: int = 0,
     budgets: tuple[int, ...] = BUDGETS,
-    constant: bool = True,
 ) -> list[float]:
     """Train a score with Adam on the cross-entropy of its weights; return its accuracy after each budget.
 
@@ -84,7 +88,6 @@ def accuracy(
         lr: the learning rate.
         seed: of the initialisation and the questions.
         budgets: numbers of training steps, of 64 questions each, rising.
-        constant: as for `questions`.
 
     Raises:
         ValueError: for an unknown score or order, a learning rate that is not above 0, and a budget below 1.
@@ -96,13 +99,13 @@ def accuracy(
         require_whole(budget=budget)
     torch.manual_seed(seed)
     generator, score = torch.Generator().manual_seed(seed + 1), SCORES[name]()
-    test = questions(5000, order, torch.Generator().manual_seed(10_000 + seed), constant=constant)
+    test = questions(5000, order, torch.Generator().manual_seed(10_000 + seed))
     parameters = list(score.parameters())
     optimizer = torch.optim.Adam(parameters, lr=lr) if parameters else None
     found = []
     for step in range(1, budgets[-1] + 1):
         if parameters:
-            query, key, right = questions(64, order, generator, constant=constant)
+            query, key, right = questions(64, order, generator)
             loss = F.cross_entropy(score(query, key)[:, 0], right)
             optimizer.zero_grad()
             loss.backward()
@@ -116,16 +119,13 @@ def accuracy(
 
 @cache
 def recorded() -> dict[str, dict]:
-    """Return the recorded result: case → score → learning rate → budget → an accuracy per seed.
-
-    The cases are the orders, and "no constant": the same order, without the constant component.
-    """
+    """Return the recorded result: order → score → learning rate → budget → an accuracy per seed."""
     return read(RECORD)
 
 
-def best(case: str, name: str, budget: int) -> tuple[float, list[float]]:
+def best(order: str, name: str, budget: int) -> tuple[float, list[float]]:
     """Return the learning rate with the highest mean recorded accuracy, and its accuracies."""
-    arms = recorded()[case][name]
+    arms = recorded()[order][name]
     rate = max(arms, key=lambda lr: sum(arms[lr][str(budget)]))
     return float(rate), arms[rate][str(budget)]
 
@@ -134,27 +134,18 @@ def main() -> None:
     """Train everything and record it."""
     torch.set_num_threads(1)
     result: dict[str, dict] = {}
-    for case in (*ORDERS, "no constant"):
-        result[case] = {}
+    for order in ORDERS:
+        result[order] = {}
         for name in SCORES:
-            result[case][name] = {}
+            result[order][name] = {}
             learns = any(True for _ in SCORES[name]().parameters())
             for lr in RATES if learns else RATES[:1]:
-                runs = [
-                    accuracy(
-                        name,
-                        case if case in ORDERS else "same",
-                        lr,
-                        seed=seed,
-                        constant=case in ORDERS,
-                    )
-                    for seed in range(SEEDS)
-                ]
-                result[case][name][str(lr)] = {
+                runs = [accuracy(name, order, lr, seed=seed) for seed in range(SEEDS)]
+                found = result[order][name][str(lr)] = {
                     str(budget): [round(run[n], 4) for run in runs]
                     for n, budget in enumerate(BUDGETS)
                 }
-                print(case, name, lr, result[case][name][str(lr)], flush=True)
+                print(order, name, lr, found, flush=True)
     write(RECORD, result, indent=None)
 
 

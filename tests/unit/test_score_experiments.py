@@ -1,4 +1,4 @@
-"""The experiments of notebook 02: the scale of dot products, and scores on one task."""
+"""The experiments of studies 02a and 02b: the scale of dot products, and scores on one task."""
 
 import math
 
@@ -56,19 +56,24 @@ def test_settings_that_make_no_sense_are_refused():
 
 def test_the_record_is_complete_and_best_finds_its_lowest_mean():
     record = dict(scale.recorded())
-    starts = record.pop("start")
+    starts, on_scores = record.pop("start"), record.pop("scores")
     assert [int(d) for d in record] == [int(d) for d in starts] == list(scale.DIMENSIONS)
+    assert list(on_scores) == ["64"]
     for d, arms in record.items():
         assert list(arms) == ["1", "1/√d", "1/d"]
-        assert list(starts[d]) == [*arms, "loss on the scores"]
+        assert list(starts[d]) == [*arms, "1, on scores", "1/√d, on scores"]
         assert starts[d]["1"] == pytest.approx(arms["1"]["0.001"]["400"], rel=0.05)
-        for name, rates in arms.items():
-            assert [float(rate) for rate in rates] == pytest.approx(scale.RATES, rel=0.02)
-            for budget in ("400", "1200"):
-                assert all(len(found[budget]) == 3 for found in rates.values())
-                means = [math.fsum(found[budget]) / 3 for found in rates.values()]
-                _, losses = scale.best(int(d), name, int(budget))
-                assert sum(losses) / 3 == pytest.approx(min(means))
+    sweeps = [(d, name, rates, False) for d, arms in record.items() for name, rates in arms.items()]
+    sweeps += [(64, name, rates, True) for name, rates in on_scores["64"].items()]
+    assert len(sweeps) == 9 + 2
+    for d, name, rates, scored in sweeps:
+        assert [float(rate) for rate in rates] == pytest.approx(scale.RATES, rel=0.02)
+        for budget in ("400", "1200"):
+            assert all(len(found[budget]) == 3 for found in rates.values())
+            means = {rate: math.fsum(found[budget]) / 3 for rate, found in rates.items()}
+            best, losses = scale.best(int(d), name, int(budget), on_scores=scored)
+            assert sum(losses) / 3 == pytest.approx(min(means.values()))
+            assert list(rates)[0] != f"{best:.2g}" != list(rates)[-1], "worse rates on both sides"
 
 
 def test_a_recorded_run_can_be_repeated():
@@ -76,7 +81,7 @@ def test_a_recorded_run_can_be_repeated():
     wanted = scale.recorded()["16"]["1/√d"]["0.01"]["400"][1]
     assert scale.final_loss(losses, 400) == pytest.approx(wanted, rel=0.05)
     losses = scale.train_scale("1", 16, scale.START_RATE, seed=2, on_scores=True)
-    wanted = scale.recorded()["start"]["16"]["loss on the scores"][2]
+    wanted = scale.recorded()["start"]["16"]["1, on scores"][2]
     assert scale.final_loss(losses, 400) == pytest.approx(wanted, rel=0.05)
 
 
@@ -95,17 +100,15 @@ def test_a_scale_is_a_learning_rate_and_an_initialisation(d):
 def test_a_question_asks_for_the_nearest_key_in_the_order_of_the_query():
     for order, components in scores.ORDERS.items():
         query, key, right = scores.questions(4000, order, generator(2))
-        assert query.shape == (4000, 1, 5) and key.shape == (4000, 6, 5)
-        assert (key[..., -1] == 1).all()
+        assert query.shape == (4000, 1, 4) and key.shape == (4000, 6, 4)
+        assert key.std().item() == pytest.approx(1, rel=0.05)
         distance = (query - key[..., list(components)]).square().sum(-1)  # (count, 6)
         assert (distance.argmin(-1) == right).float().mean() > 0.95
         assert right.bincount(minlength=6).min() > 550
-    _, key, _ = scores.questions(4000, "same", generator(2), constant=False)
-    assert key[..., -1].std().item() == pytest.approx(1, rel=0.05)
 
 
 def test_cosine_is_the_score_of_normalised_vectors():
-    query, key = torch.randn(2, 3, 5), torch.randn(2, 4, 5)
+    query, key = torch.randn(2, 3, 4), torch.randn(2, 5, 4)
     theirs = torch.cosine_similarity(query[:, :, None], key[:, None], dim=-1)
     assert torch.allclose(scores.SCORES["cosine"]()(query, key), theirs, atol=1e-6)
 
@@ -118,11 +121,19 @@ def test_a_score_with_parameters_learns_the_other_order_and_one_without_does_not
 
 def test_the_recorded_comparison_is_complete_and_can_be_repeated():
     record = scores.recorded()
-    assert list(record) == ["same", "other", "no constant"]
+    assert list(record) == ["same", "other"]
     for case in record.values():
         assert list(case) == list(scores.SCORES)
-        assert {len(rates) for rates in case.values()} == {1, 5}
+        assert {len(rates) for rates in case.values()} == {1, 7}
     again = scores.accuracy("general", "other", 0.01, seed=2, budgets=(500,))
     assert again == pytest.approx([record["other"]["general"]["0.01"]["500"][2]], abs=0.01)
     sums = [sum(found["500"]) for found in record["other"]["additive"].values()]
     assert sum(scores.best("other", "additive", 500)[1]) == max(sums)
+
+
+def test_an_additive_score_without_a_bias_is_odd_and_with_one_is_not():
+    query, key = torch.randn(2, 3, 4), torch.randn(2, 5, 4)
+    for bias in (False, True):
+        score = scores.additive(bias=bias)
+        odd = torch.allclose(score(-query, -key), -score(query, key), atol=1e-6)
+        assert odd is not bias

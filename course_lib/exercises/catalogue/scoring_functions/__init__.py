@@ -3,9 +3,8 @@
 EXERCISES = (
     "hunt_width",
     "hunt_alike",
-    "gaussian_scores",
-    "additive_scores",
     "masked_attention",
     "causal",
+    "additive_scores",
     "projected_scores",
 )

@@ -1,4 +1,4 @@
-"""Exercise `gaussian_scores` of notebook 02."""
+"""Exercise `gaussian_scores` of study 02b."""
 
 import torch
 

@@ -1,0 +1,3 @@
+"""The exercise of study 02a."""
+
+EXERCISES = ("without_scale",)

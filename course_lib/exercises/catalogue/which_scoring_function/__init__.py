@@ -1,0 +1,3 @@
+"""The exercise of study 02b."""
+
+EXERCISES = ("gaussian_scores",)
