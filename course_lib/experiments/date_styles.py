@@ -20,8 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.data import HELD_OUT_STYLE, date_vocabularies, pad, write_date
-from course_lib.data.dates import DATE_STYLES, FIRST_DAY, LAST_DAY, WrittenDate, is_held_out
+from course_lib.data import DATE_STYLES, HELD_OUT_STYLE, date_vocabularies, pad, write_date
+from course_lib.data.dates import FIRST_DAY, LAST_DAY, WrittenDate, is_held_out
 from course_lib.experiments.bottleneck import (
     FIELDS,
     SEEDS,

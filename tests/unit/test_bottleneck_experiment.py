@@ -1,4 +1,4 @@
-"""The experiment behind notebook 03's bottleneck: what is trained, how it is evaluated, and what was recorded."""
+"""The experiment of studies 03b and 03c, the bottleneck: what is trained, how it is evaluated, and what was recorded."""
 
 import pytest
 import torch
