@@ -55,7 +55,7 @@ def test_a_model_is_evaluated_after_each_budget_and_a_seed_repeats_it():
     ("arguments", "says"),
     [
         ({"cell": "LSTM", "lr": 0.01}, "cell='LSTM' is unknown"),
-        ({"cell": "GRU", "lr": 0.0}, "lr=0.0"),
+        ({"cell": "GRU", "lr": 0.0}, "lr=0 is not"),
         ({"cell": "GRU", "lr": 0.01, "budgets": (0, 5)}, "budget=0"),
     ],
 )
