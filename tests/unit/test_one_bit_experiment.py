@@ -75,9 +75,6 @@ def test_every_arm_is_recorded_with_its_sweep_and_its_seeds():
                 for case in ("anywhere", "first"):
                     found = one_bit.runs(cell, budget, lr, case)
                     assert {len(run) for run in found} == {len(one_bit.TESTED)}
-        for budget in one_bit.BUDGETS:
-            most = max(sum(one_bit.learned(cell, budget, lr)) for lr in rates)
-            assert sum(one_bit.learned(cell, budget, one_bit.best_rate(cell, budget))) == most
 
 
 def test_a_recorded_run_can_be_repeated():
