@@ -1,7 +1,6 @@
 """How much does a fixed context vector cost, and what does the training budget change?
 
-Encoder-decoders with and without attention learn to copy digits and to rewrite dates; the one without gets two
-training budgets::
+Encoder-decoders with and without attention learn to copy digits and to rewrite dates, with two training budgets::
 
     python -m course_lib.experiments.bottleneck
 
@@ -23,8 +22,10 @@ from course_lib.data import PairBatch, PairBatches, date_vocabularies, written_d
 from course_lib.experiments.record import read, rounded, write
 from course_lib.recurrent import (
     BahdanauDecoder,
+    EncoderOutput,
     FixedContextDecoder,
     GRUEncoder,
+    LuongDecoder,
     Seq2Seq,
 )
 from course_lib.training import fit, linear_schedule_with_warmup, next_token_loss
@@ -36,10 +37,13 @@ TASKS = ("copying", "dates")
 RATES = {
     ("copying", "fixed context", 700): (0.003, 0.01, 0.02, 0.04),
     ("copying", "Bahdanau", 700): (0.003, 0.01, 0.02),
-    ("copying", "fixed context", 4000): (0.003, 0.01, 0.02),
+    ("copying", "Luong", 700): (0.003, 0.01, 0.02, 0.04),
+    ("copying", "fixed context", 4000): (0.003, 0.01, 0.02, 0.04),
+    ("copying", "Bahdanau", 4000): (0.003, 0.01, 0.02),
+    ("copying", "Luong", 4000): (0.003, 0.01, 0.02),
     ("dates", "fixed context", 750): (0.003, 0.01, 0.02, 0.04, 0.08),
     ("dates", "Bahdanau", 750): (0.003, 0.01, 0.02),
-    ("dates", "fixed context", 3000): (0.01, 0.02),
+    ("dates", "fixed context", 3000): (0.01, 0.02, 0.04),
 }
 #: Further learning rates of an arm for every seed: the best one of Bahdanau's decoder, and one as good as the best.
 FURTHER = {("dates", "fixed context", 750): (0.01, 0.04)}
@@ -56,6 +60,7 @@ LENGTHS = ((6, 12), (12, 18), (18, 24), (24, 40))
 DECODERS: dict[str, Callable[[int], nn.Module]] = {
     "fixed context": lambda vocabulary: FixedContextDecoder(vocabulary, 16, 32, 32),
     "Bahdanau": lambda vocabulary: BahdanauDecoder(vocabulary, 16, 32, 32),
+    "Luong": lambda vocabulary: LuongDecoder(vocabulary, 16, 32, 32),
 }
 
 
@@ -152,27 +157,51 @@ def date_attention(model: Seq2Seq, count: int = 1000) -> dict:
     return {"share": share, "masked": masked}
 
 
-def fixed_context_logits(model: Seq2Seq, batch: PairBatch) -> Tensor:
-    """Return what `model(source, target)` returns for a `FixedContextDecoder`, with one call of PyTorch's GRU."""
-    decoder, encoded = model.decoder, model.encoder(batch.source)
-    word = decoder.embedding(batch.target[:, :-1])  # (batch, target, embedding_size)
-    context = encoded.final_state[:, None].expand(-1, word.shape[1], -1)
+def _states(decoder: nn.Module, inputs: Tensor, encoded: EncoderOutput) -> Tensor:
+    """Return the hidden states of a decoder whose inputs are known in advance, with one call of PyTorch's GRU."""
     W, U = decoder.cell.W, decoder.cell.U
     weights = [W.weight, U.weight, W.bias, U.bias]
     start = decoder.initial_state(encoded)[None]
-    inputs = torch.cat([word, context], dim=-1)
-    states, _ = torch.gru(inputs, start, weights, True, 1, 0.0, True, False, True)
+    return torch.gru(inputs, start, weights, True, 1, 0.0, True, False, True)[0]
+
+
+def fixed_context_logits(model: Seq2Seq, batch: PairBatch) -> Tensor:
+    """Return what `model(source, target)` returns for a `FixedContextDecoder`, all steps at once."""
+    decoder, encoded = model.decoder, model.encoder(batch.source)
+    word = decoder.embedding(batch.target[:, :-1])  # (batch, target, embedding_size)
+    context = encoded.final_state[:, None].expand(-1, word.shape[1], -1)
+    states = _states(decoder, torch.cat([word, context], dim=-1), encoded)
     return decoder.readout(states, word, context)
+
+
+def luong_logits(model: Seq2Seq, batch: PairBatch) -> Tensor:
+    """Return what `model(source, target)` returns for a `LuongDecoder` without input feeding, all steps at once."""
+    decoder, encoded = model.decoder, model.encoder(batch.source)
+    states = _states(decoder, decoder.embedding(batch.target[:, :-1]), encoded)
+    context, _ = decoder.attention(states, encoded.memory, encoded.memory, encoded.mask)
+    return decoder.readout(torch.tanh(decoder.combine(torch.cat([context, states], dim=-1))))
 
 
 def teacher_forcing_loss(model: Seq2Seq, batch: PairBatch) -> Tensor:
     """Mean cross-entropy of each label, given the correct tokens before it."""
     if isinstance(model.decoder, FixedContextDecoder):
-        return next_token_loss(fixed_context_logits(model, batch), batch.target)
-    return next_token_loss(model(batch.source, batch.target[:, :-1]).logits, batch.target)
+        logits = fixed_context_logits(model, batch)
+    elif isinstance(model.decoder, LuongDecoder):
+        logits = luong_logits(model, batch)
+    else:  # Bahdanau's hidden states need the context vectors, step by step
+        logits = model(batch.source, batch.target[:, :-1]).logits
+    return next_token_loss(logits, batch.target)
 
 
-def train_model(task: str, decoder: str, *, steps: int, lr: float, seed: int = 0) -> Seq2Seq:
+def train_model(
+    task: str,
+    decoder: str,
+    *,
+    steps: int,
+    lr: float,
+    seed: int = 0,
+    pairs: tuple[list[Tensor], list[Tensor]] | None = None,
+) -> Seq2Seq:
     """Train an encoder-decoder by teacher forcing, in batches of 64.
 
     Args:
@@ -181,6 +210,7 @@ def train_model(task: str, decoder: str, *, steps: int, lr: float, seed: int = 0
         steps: number of training steps.
         lr: the peak learning rate; linear warm-up over a tenth of the steps, then linear decay to 0.
         seed: of the initialisation and the batches.
+        pairs: sources and targets; those of the task where left out.
 
     Raises:
         ValueError: for an unknown task or decoder, and steps that are not a whole number above 0.
@@ -190,9 +220,10 @@ def train_model(task: str, decoder: str, *, steps: int, lr: float, seed: int = 0
     require_whole(steps=steps)
     torch.manual_seed(seed)
     if task == "copying":
-        pairs, sizes, vocabularies = copy_pairs(64 * steps, seed), (16, 16), (13, 13)
+        pairs, sizes = pairs or copy_pairs(64 * steps, seed), (16, 16)
+        vocabularies = (13, 13)
     else:
-        pairs, sizes = date_pairs("train", 20_000), (32, 16)
+        pairs, sizes = pairs or date_pairs("train", 20_000), (32, 16)
         vocabularies = tuple(map(len, date_vocabularies()))
     model = Seq2Seq(GRUEncoder(vocabularies[0], *sizes), DECODERS[decoder](vocabularies[1]))
     fit(

@@ -1,4 +1,4 @@
-"""Exercise `attention_share` of notebook 03."""
+"""Exercise `attention_share` of study 03c."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Exercise `final_states` of notebook 03."""
+"""Exercise `final_states` of study 03a."""
 
 import torch
 

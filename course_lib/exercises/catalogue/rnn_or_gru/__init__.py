@@ -1,0 +1,3 @@
+"""The exercise of study 03a."""
+
+EXERCISES = ("final_states",)

@@ -1,0 +1,3 @@
+"""The exercise of study 03c."""
+
+EXERCISES = ("attention_share",)

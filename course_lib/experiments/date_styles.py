@@ -1,0 +1,148 @@
+"""Which written dates does an encoder-decoder get wrong, and what happens after its first mistake?
+
+Models with and without attention are trained on dates as in `bottleneck`, each arm at its best learning rate there::
+
+    python -m course_lib.experiments.date_styles
+
+trains each arm of `ARMS` from three seeds, evaluates it on held-out days in every format of training, and records the
+result beside this file. One arm gets additional Swedish dates in training, the only format that starts with the year.
+"""
+
+import random
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from course_lib.data import DATE_STYLES, HELD_OUT_STYLE, date_vocabularies, pad, write_date
+from course_lib.data.dates import FIRST_DAY, LAST_DAY, WrittenDate, is_held_out
+from course_lib.experiments.bottleneck import (
+    FIELDS,
+    SEEDS,
+    date_pairs,
+    right_tokens,
+    train_model,
+)
+from course_lib.experiments.record import read, rounded, write
+from course_lib.recurrent import Seq2Seq
+
+RECORD = Path(__file__).with_suffix(".json")
+#: The format that is ISO 8601 already.
+ISO_STYLE = ("sv", "short")
+#: Held-out days in every format of the test, and further Swedish dates in training.
+DAYS, FURTHER = 150, 1650
+
+
+class Arm(NamedTuple):
+    """What is trained: a decoder, its budget and learning rate, and how many Swedish dates are added."""
+
+    decoder: str
+    steps: int
+    lr: float
+    further: int = 0
+
+
+ARMS = {
+    "fixed context, 750 steps": Arm("fixed context", 750, 0.02),
+    "fixed context, 3000 steps": Arm("fixed context", 3000, 0.02),
+    "fixed context, 750 steps, more Swedish": Arm("fixed context", 750, 0.02, FURTHER),
+    "Bahdanau, 220 steps": Arm("Bahdanau", 220, 0.01),
+    "Bahdanau, 750 steps": Arm("Bahdanau", 750, 0.01),
+}
+
+
+def days(held_out: bool, count: int, seed: int = 0) -> list:
+    """Sample days that training has, or has not, seen."""
+    every = (FIRST_DAY + timedelta(n) for n in range((LAST_DAY - FIRST_DAY).days + 1))
+    return random.Random(seed).sample([day for day in every if is_held_out(day) == held_out], count)
+
+
+def encoded(dates: Sequence[WrittenDate]) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the tokens of the texts, and of their ISO 8601 form with a start and an end token."""
+    source, target = date_vocabularies()
+    texts = [source.encode(one.text) for one in dates]
+    return texts, [target.encode(one.iso, bos=True, eos=True) for one in dates]
+
+
+def training_pairs(further: int) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the 20,000 pairs of training, and so many further Swedish dates."""
+    pairs = date_pairs("train", 20_000)
+    added = encoded([write_date(day, *ISO_STYLE) for day in days(False, further)])
+    return tuple([*old, *new] for old, new in zip(pairs, added, strict=True))
+
+
+@cache
+def tests() -> dict[str, list[WrittenDate]]:
+    """Return the test: "language style" → the same held-out days in each format of training."""
+    held_out = days(True, DAYS)
+    styles = [style for style in DATE_STYLES if style != HELD_OUT_STYLE]
+    return {" ".join(style): [write_date(day, *style) for day in held_out] for style in styles}
+
+
+def by_style(model: Seq2Seq) -> dict[str, float]:
+    """Return the exact-match accuracy of each format, "language style" → a share."""
+    found = {name: right_tokens(model, *encoded(dates)) for name, dates in tests().items()}
+    return {name: right.all(dim=1).float().mean().item() for name, right in found.items()}
+
+
+@torch.no_grad()
+def exposure(model: Seq2Seq) -> dict[str, list[float]]:
+    """Return three accuracies by teacher forcing, and the same by autoregressive decoding.
+
+    They are those of the characters after the first mistake (None without one), of all characters, and of whole dates.
+    The first mistake is the same in both.
+    """
+    sources, targets = encoded(list(chain(*tests().values()))[::7])
+    source, labels = pad(sources), pad(targets)[:, 1:]
+    forced = model(source, pad(targets)[:, :-1]).logits.argmax(dim=-1) == labels
+    free = model.generate(source, labels.shape[1]).tokens
+    free = F.pad(free, (0, labels.shape[1] - free.shape[1])) == labels
+    wrong = (~forced).long()
+    after = wrong.cumsum(dim=1) - wrong > 0  # (date, character)
+    parts = {}
+    for name, right in {"teacher forcing": forced, "autoregressive": free}.items():
+        later = right[after].float().mean().item() if after.any() else None
+        parts[name] = [later, right.float().mean().item(), right.all(dim=1).float().mean().item()]
+    return parts
+
+
+def run(name: str, seed: int) -> dict:
+    """Train and evaluate one model; return its entry of the record."""
+    decoder, steps, lr, further = ARMS[name]
+    pairs = training_pairs(further) if further else None
+    model = train_model("dates", decoder, steps=steps, lr=lr, seed=seed, pairs=pairs)
+    dates = tests()[" ".join(ISO_STYLE)]
+    right = right_tokens(model, *encoded(dates))
+    wrong = [(~right[:, digits].all(dim=1)).float().mean().item() for digits in FIELDS.values()]
+    return {"styles": by_style(model), "Swedish fields wrong": wrong, "exposure": exposure(model)}
+
+
+@cache
+def recorded() -> dict[str, list[dict]]:
+    """Return the recorded result: a key of `ARMS` → a run per seed."""
+    return read(RECORD)
+
+
+def main() -> None:
+    """Train what the record does not hold yet."""
+    torch.set_num_threads(1)
+    record = read(RECORD)
+    for seed in SEEDS:
+        for name in ARMS:
+            done = record.setdefault(name, [])
+            if len(done) == seed:
+                done.append(rounded(run(name, seed), ".4f"))
+                write(RECORD, record, indent=None)
+                styles = done[-1]["styles"]
+                mean = sum(styles.values()) / len(styles)
+                print(name, seed, mean, styles[" ".join(ISO_STYLE)], flush=True)
+
+
+if __name__ == "__main__":
+    main()
