@@ -13,6 +13,8 @@ NOTEBOOKS = (
     "02_scoring_functions",
     "03_seq2seq_with_attention",
     "04_self_and_cross_attention",
+    "04a_cost_of_attention",
+    "04b_do_weights_explain",
     "05_multi_head_attention",
     "06_positional_encodings",
     "07_transformer_blocks",

@@ -38,7 +38,7 @@ progress_file = sys.modules["course_lib.exercises.progress"]  # the package's is
 def test_every_file_and_every_folder_of_the_catalogue_is_listed_in_the_order_of_the_course():
     root = Path(catalogue.__file__).parent
     folders = [path.name for path in root.iterdir() if (path / "__init__.py").is_file()]
-    assert sorted(folders) == sorted(stem[3:] for stem in catalogue.NOTEBOOKS)
+    assert sorted(folders) == sorted(stem.partition("_")[2] for stem in catalogue.NOTEBOOKS)
     for folder in folders:
         files = [path.stem for path in root.joinpath(folder).glob("[!_]*.py")]
         listed = importlib.import_module(f"{catalogue.__name__}.{folder}").EXERCISES
