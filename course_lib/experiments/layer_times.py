@@ -72,11 +72,10 @@ def steps(n: int) -> dict[str, Callable[[], Tensor]]:
     projection, x = nn.Linear(D, D), torch.randn(1, n, D)
     q, k, v = torch.randn(3, 1, n, D)
     scores = q @ k.mT  # (batch, query, key)
-    weights, memory = torch.softmax(scores, dim=-1), torch.empty_like(scores)  # (batch, query, key)
+    weights = torch.softmax(scores, dim=-1)  # (batch, query, key)
     return {
         "four projections": lambda: [projection(x) for _ in range(4)][-1],
         "scores": lambda: q @ k.mT,
-        "scores, memory reused": lambda: torch.matmul(q, k.mT, out=memory),
         "softmax": lambda: torch.softmax(scores, dim=-1),
         "weighted sum": lambda: weights @ v,
     }
