@@ -14,14 +14,14 @@ def layers_needed(n, width, dilated):
         reach += (width - 1) * dilation
         dilation *= width if dilated else 1
         layers += 1
-    return layers
+    return torch.tensor(layers)
 
 
 MISTAKES = """
 reach, dilation, layers = 1, -> reach, dilation, layers = 0,
-    You count from a reach of 0. Without any layer, an output depends on the input at its own position: the reach is 1.
 reach < n -> reach <= n
-    You go on until the reach is larger than n. The last output depends on the first of n inputs as soon as it is n.
+    You ask for a reach of n + 1, or count it from 0. Without any layer an output depends on the input at its own
+    position, a reach of 1; the last output depends on the first of n inputs as soon as the reach is n.
 reach < n -> reach < n - 1
     You stop one input too early: the last output depends on the first of n inputs if it reaches n positions, its own
     included.
@@ -44,27 +44,26 @@ width if dilated else 1 -> (dilation + 1) / dilation if dilated else 1
     Your dilation grows by 1 from layer to layer. Here it grows by the factor width.
 width if dilated else 1 -> width - 1 if dilated else 1
     Your dilation grows by the factor width - 1. It is width, so that no input is skipped and none counted twice.
-return layers -> return layers + 1
+tensor(layers) -> tensor(layers + 1)
     You count one layer too many.
-return layers -> return layers - 1
+tensor(layers) -> tensor(layers - 1)
     You count one layer too few.
-return layers -> return reach
+tensor(layers) -> tensor(reach)
     You return the number of inputs that are reached. Return the number of layers.
-return layers -> return math.ceil(math.log(n) / math.log(width)) if dilated else layers
-return layers -> return math.ceil(math.log(n, width)) if dilated else layers
+tensor(layers) -> tensor(math.ceil(math.log(n) / math.log(width)) if dilated else layers)
+tensor(layers) -> tensor(math.ceil(math.log(n, width)) if dilated else layers)
     The quotient of two logarithms is rounded, and ceil makes a whole layer of it: log(125) / log(5) is a little more
     than 3. Compare powers of width with n.
-return layers -> return math.floor(math.log(n) / math.log(width)) if dilated else (n - 1) // (width - 1)
-return layers -> return layers if dilated else (n - 1) // (width - 1)
+tensor(layers) -> tensor(math.floor(math.log(n) / math.log(width)) if dilated else (n - 1) // (width - 1))
+tensor(layers) -> tensor(layers if dilated else (n - 1) // (width - 1))
     You round down. A part of a layer is a whole layer: round up.
-return layers -> return layers if dilated else math.ceil(n / width)
+tensor(layers) -> tensor(layers if dilated else math.ceil(n / width))
     Without dilation each layer adds width - 1 positions to the first one: it takes (n - 1) / (width - 1) layers,
     rounded up.
 """
 
 EXERCISE = Exercise(
     title="Layers from the first input to the last output",
-    reference=lambda n, width, dilated: torch.tensor(layers_needed(n, width, dilated)),
     solution=layers_needed,
     cases=(
         Case(n=1, width=3, dilated=False),
