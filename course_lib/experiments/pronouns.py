@@ -6,7 +6,7 @@ adjective or of "it"::
     python -m course_lib.experiments.pronouns
 
 trains readers from five seeds with every learning rate and budget of `ARMS`, measures them on held-out sentences and
-records the result beside this file (MINUTES minutes on one CPU core). With the names of arms, it trains these.
+records the result beside this file (5 to 6 minutes on one CPU core). With the names of arms, it trains these.
 """
 
 import sys
