@@ -87,24 +87,24 @@ def least_times(calls: dict, repetitions: int = REPETITIONS) -> dict:
     counts, least = {name: _calls_in(call) for name, call in calls.items()}, {}
     for _ in range(repetitions):
         for name, call in calls.items():
-            started = time.process_time()
-            for _ in range(counts[name]):
-                call()
-            spent = 1000 * (time.process_time() - started) / counts[name]
+            spent = 1000 * _seconds(call, counts[name]) / counts[name]
             least[name] = min(spent, least.get(name, math.inf))
     return least
 
 
 def _calls_in(call: Callable[[], Tensor]) -> int:
-    """How many calls take at least `LEAST_SECONDS`."""
+    """How many calls take at least `LEAST_SECONDS`, also without a disturbance."""
     count = 1
-    while True:
-        started = time.process_time()
-        for _ in range(count):
-            call()
-        if time.process_time() - started >= LEAST_SECONDS:
-            return count
+    while min(_seconds(call, count) for _ in range(3)) < LEAST_SECONDS:
         count *= 2
+    return count
+
+
+def _seconds(call: Callable[[], Tensor], count: int) -> float:
+    started = time.process_time()
+    for _ in range(count):
+        call()
+    return time.process_time() - started
 
 
 @cache
