@@ -19,6 +19,8 @@ NOTEBOOKS = (
     "03b_where_the_bottleneck_begins",
     "03c_which_dates_go_wrong",
     "04_self_and_cross_attention",
+    "04a_cost_of_attention",
+    "04b_do_weights_explain",
     "05_multi_head_attention",
     "06_positional_encodings",
     "07_transformer_blocks",

@@ -1,25 +1,24 @@
-"""What do the attention weights of a model say about its answers? Readers of notebook 04, over seeds.
+"""What do the attention weights of a model say about its answers? Readers of study 4b, over seeds.
 
 A reader is one layer of self-attention that predicts the noun that an adjective describes, at the position of the
 adjective or of "it"::
 
     python -m course_lib.experiments.pronouns
 
-trains readers from five seeds with every learning rate and budget, measures them on held-out sentences and
-records the result beside this file (3 to 4 minutes on one CPU core).
+trains readers from five seeds with every learning rate and budget of `ARMS`, measures them on held-out sentences and
+records the result beside this file (5 to 6 minutes on one CPU core). With the names of arms, it trains these.
 """
 
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.func import stack_module_state
 
 from course_lib.checkpoints.pronouns import PronounModel
 from course_lib.data import pronoun_sentences, pronoun_vocabulary
@@ -28,53 +27,104 @@ from course_lib.inspection import record_attention
 from course_lib.validation import require_one_of
 
 RECORD = Path(__file__).with_suffix(".json")
-LEARNING_RATES = {"adjective": (3e-3,), "it": (1e-3, 3e-3, 1e-2)}
-ASKED = tuple(LEARNING_RATES)
-BUDGETS = (600, 1800)
+ASKED, PROJECTIONS = ("adjective", "it"), ("three", "shared", "none")
 SEEDS = range(5)
 
 
+class Arm(NamedTuple):
+    """Readers that are compared: where they answer, how they are trained, with which learning rates and budgets."""
+
+    asked: str
+    rates: tuple[float, ...]
+    budgets: tuple[int, ...]
+    projections: str = "three"
+    removed: float = 0.0
+
+
+ARMS = {
+    "adjective": Arm("adjective", (3e-4, 1e-3, 3e-3), (600, 1800)),
+    "it": Arm("it", (3e-4, 1e-3, 3e-3), (1800, 5400)),
+    "nouns removed": Arm("adjective", (1e-3,), (1800,), removed=0.25),
+    "shared": Arm("adjective", (3e-4, 1e-3, 3e-3), (1800,), projections="shared"),
+    "none": Arm("adjective", (3e-4, 1e-3, 3e-3), (1800,), projections="none"),
+}
+
+
 def train_readers(
-    asked: str, *, seeds: Iterable[int], lr: float, budgets: Sequence[int]
+    asked: str,
+    *,
+    seeds: Iterable[int],
+    lr: float,
+    budgets: Sequence[int],
+    projections: str = "three",
+    removed: float = 0.0,
 ) -> dict[int, list[PronounModel]]:
     """Train with Adam on batches of 64 sentences, cross-entropy at the position asked, gradients clipped at norm 1.
 
-    The models are independent and trained side by side, which takes a fraction of the time.
+    Args:
+        asked: one of `ASKED`.
+        seeds, lr, budgets: of the training.
+        projections: "three"; "shared", where queries and keys have one projection; or "none", where the embeddings
+            themselves are queries, keys and values.
+        removed: the share of training sentences in which "the" stands in place of the noun, and is the label.
 
     Returns:
         Steps → one model per seed. The models of a smaller budget are those of the larger, earlier.
 
     Raises:
-        ValueError: for an unknown position.
+        ValueError: for an unknown position, and unknown projections.
     """
     require_one_of(ASKED, asked=asked)
+    require_one_of(PROJECTIONS, projections=projections)
     tokens, at, answers = _tensors("train", asked)
-    labels, most = tokens[range(len(tokens)), answers], max(budgets)
-    starts, batches, trained = [], [], {}
+    labels, (the,) = tokens[range(len(tokens)), answers], pronoun_vocabulary().encode(["the"])
+    noun = F.one_hot(answers, tokens.shape[-1]).bool()  # (count, length)
+    trained: dict[int, list[PronounModel]] = {steps: [] for steps in sorted(budgets)}
     for seed in seeds:
         torch.manual_seed(seed)
-        starts.append(PronounModel(len(pronoun_vocabulary())))  # d_model = 64
-        batches.append(torch.randint(len(tokens), (most, 64)))
-    parameters, _ = stack_module_state(starts)  # name → (seed, …)
-    optimizer = torch.optim.Adam(parameters.values(), lr=lr, fused=True)
-    for step, batch in enumerate(torch.stack(batches, dim=1), start=1):  # (seed, 64)
-        logits = torch.vmap(_logits)(parameters, tokens[batch], at[batch])
-        loss = F.cross_entropy(logits.flatten(0, 1), labels[batch].flatten(), reduction="sum")
-        optimizer.zero_grad()
-        (loss / 64).backward()
-        _clip_each(parameters)
-        optimizer.step()
-        if step in budgets:
-            trained[step] = [deepcopy(start).eval() for start in starts]
-            for n, model in enumerate(trained[step]):
-                model.load_state_dict({name: p.detach()[n] for name, p in parameters.items()})
+        model = PronounModel(len(pronoun_vocabulary()))  # d_model = 64
+        batches = torch.randint(len(tokens), (max(budgets), 64))
+        removals = torch.rand(max(budgets), 64) < removed
+        parameters = dict(model.named_parameters())
+        optimizer = torch.optim.Adam(model.parameters(), lr=lr, fused=True)
+        for step, (batch, remove) in enumerate(zip(batches, removals, strict=True), start=1):
+            read = tokens[batch].masked_fill(noun[batch] & remove[:, None], the)
+            logits = _logits(projections, parameters, read, at[batch])
+            loss = F.cross_entropy(logits, labels[batch].masked_fill(remove, the))
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            if step in trained:
+                reader = PronounModel(len(pronoun_vocabulary()))
+                reader.load_state_dict(_spelled_out(projections, model.state_dict()))
+                trained[step].append(reader.eval())
     return trained
 
 
-def _logits(parameters: dict[str, Tensor], tokens: Tensor, at: Tensor) -> Tensor:
+def _spelled_out(projections: str, parameters: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The parameters of a model with three projections that computes the same."""
+    if projections == "three":
+        return parameters
+    spelled = dict(parameters)
+    for name in ("q", "k", "v") if projections == "none" else ("k",):
+        weight, bias = f"attention.{name}_proj.weight", f"attention.{name}_proj.bias"
+        if projections == "none":
+            spelled[weight], spelled[bias] = torch.eye(64), torch.zeros(64)
+        else:
+            spelled[weight] = parameters["attention.q_proj.weight"]
+            spelled[bias] = parameters["attention.q_proj.bias"]
+    return spelled
+
+
+def _logits(projections: str, parameters: dict[str, Tensor], tokens: Tensor, at: Tensor) -> Tensor:
     """One `PronounModel` at the positions `at` only, (batch, vocabulary)."""
 
     def linear(name: str, x: Tensor) -> Tensor:
+        if projections == "none" and name != "out":
+            return x
+        if projections == "shared" and name == "attention.k_proj":
+            name = "attention.q_proj"
         return F.linear(x, parameters[f"{name}.weight"], parameters[f"{name}.bias"])
 
     x = F.embedding(tokens, parameters["embedding.weight"])  # (batch, length, d_model)
@@ -86,27 +136,18 @@ def _logits(parameters: dict[str, Tensor], tokens: Tensor, at: Tensor) -> Tensor
 
 
 @torch.no_grad()
-def _clip_each(parameters: dict[str, Tensor]) -> None:
-    """Clip the gradient of each model at norm 1."""
-    grads = [parameter.grad for parameter in parameters.values()]
-    norm = torch.stack([grad.flatten(1).norm(dim=1) for grad in grads]).norm(dim=0)  # (seed,)
-    factor = (1 / (norm + 1e-6)).clamp(max=1)
-    for grad in grads:
-        grad.mul_(factor.view(-1, *[1] * (grad.dim() - 1)))
-
-
-@torch.no_grad()
 def measure_reader(model: PronounModel, asked: str) -> dict:
     """Measure a reader on the held-out sentences.
 
     Returns:
         "accuracy"; "on noun": mean weight on the noun that is meant; "ignored": noun → mean weight on it, how
         often it is predicted, and how often it is predicted after it was replaced by "the", for nouns with a mean
-        weight below 0.1; "guess": what is predicted most often, after the noun was replaced, for adjectives of
+        weight below 0.1; "never": the nouns that are never predicted; "guess": what is predicted most often, after the noun was replaced, for adjectives of
         animals and of places, with its share. For sentences with an adjective of animals and of places, in this
         order: "on adjective": mean weight on it; "weights exchanged" and "values exchanged": how often the other
         noun is predicted if the weights, or the values, are those of the sentence with an adjective of the other
-        kind ("wide" or "tired").
+        kind ("wide" or "tired"); "adjective's part": the mean logit of animals minus that of places in what the
+        adjective's token adds to the logits.
 
     Raises:
         ValueError: for an unknown position.
@@ -138,9 +179,18 @@ def measure_reader(model: PronounModel, asked: str) -> dict:
         values = model.attention.v_proj(model.embedding(tokens))
         return by_kind(model.out(weights @ values)[every, at].argmax(-1) == others)
 
-    ignored = {}
+    parts = mine[every, three[:, 2], None] * model.attention.v_proj(
+        model.embedding(tokens[every, three[:, 2]])
+    )  # (count, d_model)
+    animals, places = (tokens[every, three[:, n]].unique() for n in (0, 1))
+    added = parts @ model.out.weight.T  # (count, vocabulary)
+    gap = added[:, animals].mean(dim=1) - added[:, places].mean(dim=1)
+
+    ignored, never = {}, []
     for noun in labels.unique():
         group = labels == noun
+        if not (predicted[group] == noun).any():
+            never.append(word(noun))
         if on_noun[group].mean() < 0.1:
             ignored[word(noun)] = [
                 on_noun[group].mean().item(),
@@ -155,16 +205,18 @@ def measure_reader(model: PronounModel, asked: str) -> dict:
         "accuracy": _share(predicted == labels),
         "on noun": on_noun.mean().item(),
         "ignored": ignored,
+        "never": never,
         "guess": guess,
         "on adjective": by_kind(mine[every, three[:, 2]]),
         "weights exchanged": other_predicted(_weights(model, exchanged), tokens),
         "values exchanged": other_predicted(weights, exchanged),
+        "adjective's part": [gap[group].mean().item() for group in (of_animal, ~of_animal)],
     }
 
 
-def name_of(asked: str, lr: float, steps: int) -> str:
-    """Return the key of a reader in the record."""
-    return f"{asked} {lr:g} {steps}"
+def name_of(arm: str, lr: float, steps: int) -> str:
+    """Return the key of the readers of an arm in the record."""
+    return f"{arm} {lr:g} {steps}"
 
 
 @cache
@@ -192,20 +244,22 @@ def _share(hits: Tensor) -> float:
 
 
 def main() -> None:
-    """Run the long version, or the positions given as arguments, and record it."""
+    """Run the long version, or the arms given as arguments, and record it."""
     torch.set_num_threads(1)
-    for asked in sys.argv[1:] or ASKED:
-        for lr in LEARNING_RATES[asked]:
-            readers = train_readers(asked, seeds=SEEDS, lr=lr, budgets=BUDGETS)
+    for name in sys.argv[1:] or ARMS:
+        asked, rates, budgets, projections, removed = ARMS[name]
+        how = {"projections": projections, "removed": removed}
+        for lr in rates:
+            readers = train_readers(asked, seeds=SEEDS, lr=lr, budgets=budgets, **how)
             for steps, models in readers.items():
                 measured = [measure_reader(model, asked) for model in models]
-                _record(name_of(asked, lr, steps), measured)
+                _record(name_of(name, lr, steps), measured)
 
 
 def _record(name: str, measured: list[dict]) -> None:
     """Add to the record at once, so that parts of the long version can run side by side."""
     kept = rounded(measured, ".3g")
-    write(RECORD, dict(sorted((read(RECORD) | {name: kept}).items())))
+    write(RECORD, dict(sorted((read(RECORD) | {name: kept}).items())), indent=None)
     print(name, [one["accuracy"] for one in kept], flush=True)
 
 

@@ -85,7 +85,7 @@ def exact_sentences(translator: PhraseTranslator, pairs: list[Phrase]) -> float:
 
 
 def train_on_pronouns(reader: PronounReader, *, steps: int = 600, seed: int = 0) -> History:
-    """Train as notebook 04 does: batches of 64 sentences, cross-entropy at the adjective."""
+    """Train as study 4b does, for 600 steps: batches of 64 sentences, cross-entropy at the adjective."""
     sentences = pronoun_sentences("train")
     tokens = torch.stack([reader.vocabulary.encode(one.words) for one in sentences])
     adjectives = torch.tensor([one.adjective for one in sentences])

@@ -25,7 +25,7 @@ def named(paths):
 def shown():
     """(file, text alternative) of every picture in the README and the Markdown of the notebooks."""
     texts = [(ROOT, (ROOT / "README.md").read_text(encoding="utf-8"))]
-    for path in (ROOT / "notebooks").glob("*.ipynb"):
+    for path in (ROOT / "notebooks").rglob("*.ipynb"):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         texts += [
             (path.parent, "".join(c["source"])) for c in cells if c["cell_type"] == "markdown"

@@ -75,7 +75,7 @@ def trained_alone(asked, seed, lr, steps):
 
 
 @pytest.mark.parametrize("asked", readers.ASKED)
-def test_readers_trained_side_by_side_are_those_trained_alone(asked):
+def test_readers_are_those_of_the_training_loop(asked):
     together = readers.train_readers(asked, seeds=(0, 1), lr=3e-3, budgets=(2, 5))
     for steps, models in together.items():
         for seed, model in enumerate(models):
@@ -85,11 +85,42 @@ def test_readers_trained_side_by_side_are_those_trained_alone(asked):
             torch.testing.assert_close(ours, alone, rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("projections", readers.PROJECTIONS)
+def test_projections_are_shared_or_left_out(projections):
+    ((model,),) = readers.train_readers(
+        "adjective", seeds=(0,), lr=3e-3, budgets=(3,), projections=projections
+    ).values()
+    query, key, value = (getattr(model.attention, f"{name}_proj").weight for name in "qkv")
+    assert torch.equal(query, key) == (projections != "three")
+    assert torch.equal(value, torch.eye(64)) == (projections == "none")
+
+
+def test_without_projections_it_is_plain_attention_over_embeddings():
+    (model,) = readers.train_readers(
+        "adjective", seeds=(0,), lr=3e-3, budgets=(3,), projections="none"
+    )[3]
+    one = HELD_OUT[0]
+    x = model.embedding(pronoun_vocabulary().encode(one.words))
+    weights = torch.softmax(x @ x.mT / 8, dim=-1)
+    ours, _ = weights_and_answer(model, one.words, one.adjective)
+    torch.testing.assert_close(ours, weights[one.adjective])
+
+
+def test_removed_nouns_change_the_training():
+    how = {"seeds": (0,), "lr": 3e-3, "budgets": (300,)}
+    for removed, word in ((0.0, "a noun"), (1.0, "the")):
+        (model,) = readers.train_readers("adjective", removed=removed, **how)[300]
+        one = HELD_OUT[0]
+        words = [*one.words[: one.answer], "the", *one.words[one.answer + 1 :]]
+        _, named = weights_and_answer(model, words, one.adjective)
+        assert (named == "the") == (word == "the")
+
+
 def test_the_record_holds_every_arm():
     names = {
-        readers.name_of(asked, lr, steps)
-        for asked, rates in readers.LEARNING_RATES.items()
-        for lr, steps in product(rates, readers.BUDGETS)
+        readers.name_of(name, lr, steps)
+        for name, arm in readers.ARMS.items()
+        for lr, steps in product(arm.rates, arm.budgets)
     }
     assert set(readers.recorded()) == names
     assert {len(runs) for runs in readers.recorded().values()} == {5}
@@ -100,3 +131,5 @@ def test_unknown_positions_are_refused():
         readers.train_readers("noun", seeds=(0,), lr=1e-3, budgets=(1,))
     with pytest.raises(ValueError, match="asked='noun' is unknown"):
         readers.measure_reader(pronoun_reader().model, "noun")
+    with pytest.raises(ValueError, match="projections='two' is unknown"):
+        readers.train_readers("it", seeds=(0,), lr=1e-3, budgets=(1,), projections="two")

@@ -3,7 +3,6 @@
 EXERCISES = (
     "hunt_dropout",
     "hunt_sentences",
-    "hunt_effect",
     "attention_from_scratch",
     "decoder_mask",
     "from_torch_masks",

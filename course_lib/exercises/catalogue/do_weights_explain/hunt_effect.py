@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_effect` of notebook 04."""
+"""Bug hunt `hunt_effect` of study 04b."""
 
 import torch
 

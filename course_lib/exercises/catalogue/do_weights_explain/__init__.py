@@ -1,0 +1,3 @@
+"""The exercises of study 04b, in the order in which it sets them."""
+
+EXERCISES = ("hunt_effect",)

@@ -1,0 +1,138 @@
+"""How long do self-attention, a GRU and a convolution take, by the length of the sequence?
+
+::
+
+    python -m course_lib.experiments.layer_times
+
+measures processor time on one thread, for the layers and for the steps of self-attention, and records it beside this
+file (about a minute). Other programs lengthen a measurement and never shorten it, through the caches that they share:
+run it on a quiet machine. Each time is the least of `REPETITIONS`, which alternate between all that is measured.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from course_lib.experiments.record import read, rounded, write
+
+RECORD = Path(__file__).with_suffix(".json")
+LENGTHS, BATCHES = (16, 32, 64, 128, 256, 512, 1024, 2048), (1, 64)
+#: Dimension of the vectors; the length at which batches are compared.
+D, LENGTH_OF_BATCHES, WIDTH = 64, 64, 3
+REPETITIONS, LEAST_SECONDS = 40, 0.002
+
+
+class CausalConvolution(nn.Module):
+    """Combine each vector with the `WIDTH` - 1 before it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv1d(D, D, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return as many vectors as `x` has, (batch, length, d)."""
+        return self.convolution(F.pad(x.mT, (WIDTH - 1, 0))).mT
+
+
+class SelfAttentionLayer(nn.Module):
+    """One head with an output projection, as in the Transformer."""
+
+    def __init__(self, *, fused: bool = False) -> None:
+        super().__init__()
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(D, D) for _ in range(4))
+        self.fused = fused
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the output, (batch, length, d)."""
+        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        if self.fused:
+            return self.out_proj(F.scaled_dot_product_attention(q, k, v))
+        weights = torch.softmax(q @ k.mT / math.sqrt(D), dim=-1)  # (batch, query, key)
+        return self.out_proj(weights @ v)
+
+
+def layers() -> dict[str, nn.Module]:
+    """Return the layers, name → module."""
+    return {
+        "self-attention": SelfAttentionLayer(),
+        "self-attention, fused": SelfAttentionLayer(fused=True),
+        "GRU": nn.GRU(D, D, batch_first=True),
+        "convolution": CausalConvolution(),
+    }
+
+
+def steps(n: int) -> dict[str, Callable[[], Tensor]]:
+    """Return the steps of self-attention over `n` vectors, name → a call."""
+    projection, x = nn.Linear(D, D), torch.randn(1, n, D)
+    q, k, v = torch.randn(3, 1, n, D)
+    scores = q @ k.mT  # (batch, query, key)
+    weights = torch.softmax(scores, dim=-1)  # (batch, query, key)
+    return {
+        "four projections": lambda: [projection(x) for _ in range(4)][-1],
+        "scores": lambda: q @ k.mT,
+        "softmax": lambda: torch.softmax(scores, dim=-1),
+        "weighted sum": lambda: weights @ v,
+    }
+
+
+@torch.inference_mode()
+def least_times(calls: dict, repetitions: int = REPETITIONS) -> dict:
+    """Return name → the least processor time of one call, in milliseconds."""
+    counts, least = {name: _calls_in(call) for name, call in calls.items()}, {}
+    for _ in range(repetitions):
+        for name, call in calls.items():
+            spent = 1000 * _seconds(call, counts[name]) / counts[name]
+            least[name] = min(spent, least.get(name, math.inf))
+    return least
+
+
+def _calls_in(call: Callable[[], Tensor]) -> int:
+    """How many calls take at least `LEAST_SECONDS`, also without a disturbance."""
+    count = 1
+    while min(_seconds(call, count) for _ in range(3)) < LEAST_SECONDS:
+        count *= 2
+    return count
+
+
+def _seconds(call: Callable[[], Tensor], count: int) -> float:
+    started = time.process_time()
+    for _ in range(count):
+        call()
+    return time.process_time() - started
+
+
+@cache
+def recorded() -> dict[str, dict[str, list[float]]]:
+    """Return the record: "layers", "steps" → name → times for `LENGTHS`; "batches" → layer → for `BATCHES`."""
+    return read(RECORD)
+
+
+def main() -> None:
+    """Measure, and record it."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    modules, calls = layers(), {}
+    for n in LENGTHS:
+        x = torch.randn(1, n, D)
+        for name, layer in modules.items():
+            calls["layers", name, n] = lambda layer=layer, x=x: layer(x)
+        for name, call in steps(n).items():
+            calls["steps", name, n] = call
+    for batch in BATCHES:
+        x = torch.randn(batch, LENGTH_OF_BATCHES, D)
+        for name, layer in modules.items():
+            calls["batches", name, batch] = lambda layer=layer, x=x: layer(x)
+    record: dict = {"layers": {}, "steps": {}, "batches": {}}
+    for (group, name, _), spent in least_times(calls).items():
+        record[group].setdefault(name, []).append(spent)
+    write(RECORD, rounded(record, ".4g"))
+
+
+if __name__ == "__main__":
+    main()
