@@ -59,6 +59,11 @@ def moved(explorer, control: str, positions: Iterable) -> list[float]:
     return seconds_of(lambda at: setattr(explorer.controls[control], "value", at), positions)
 
 
+def options(menu) -> list:
+    """The values of a menu; a slider of a few values has pairs of name and value."""
+    return [one[1] if isinstance(one, tuple) else one for one in menu.options]
+
+
 def random_maps(words: list[str]) -> dict[str, widgets.AttentionMap]:
     draw = torch.Generator().manual_seed(len(words))
     weights = torch.randn(LAYERS, HEADS, len(words), len(words), generator=draw)
@@ -81,7 +86,7 @@ def explorers() -> Iterator[Measured]:
     yield "kernel regression", nile, {"query": np.linspace(1872, 1969, STEPS).tolist(),
                                       "bandwidth": np.geomspace(0.6, 90, STEPS).tolist()}  # fmt: skip
     scores = widgets.score_explorer()
-    sizes = np.random.default_rng(0).choice(scores.controls["d"].options, STEPS).tolist()
+    sizes = np.random.default_rng(0).choice(options(scores.controls["d"]), STEPS).tolist()
     yield "scores", scores, {"d": sizes}
     yield "plane", widgets.similarity_explorer(), {"direction": turns(range(0, 360, 5))}
     yield (
@@ -120,7 +125,7 @@ def explorers() -> Iterator[Measured]:
     yield "biases", widgets.bias_explorer(added), {"head": turns(range(8)), "encoding": turns(added),
                                            "query": [n % 24 for n in places]}  # fmt: skip
     depth = widgets.depth_explorer(depth=2, norm="pre")
-    yield "depth", depth, {name: turns(one.options) for name, one in depth.controls.items()}
+    yield "depth", depth, {name: turns(options(one)) for name, one in depth.controls.items()}
     yield from translator_explorers()
     if is_installed():
         yield from language_model_explorers()
