@@ -106,8 +106,8 @@ torch.softmax(scores, dim=-1) -> scores.exp() / scores.exp().amax(dim=-1, keepdi
 .sum(dim=-1) / 2 -> .sum() / 2
     You sum over all axes, which leaves a single number. Sum over the components alone: dim=-1.
 / bandwidth -> / bandwidth[:, None]
-    bandwidth[:, None] has the shape (d, 1), so its d meets the key axis. The shape (d,) broadcasts along the last
-    axis, the components: leave it as it is.
+    The d of your bandwidth meets another axis than the components. Leave it in the shape (d,), and divide while the last
+    axis is that of the components: before the sum, and before torch.cdist, which sums as well.
 (queries[:, None, :] - keys[None, :, :]) -> queries[:, None, :] - keys[None, :, :]
     Only the keys are divided by the bandwidth. Put the difference in parentheses, or divide both.
 (queries[:, None, :] - keys[None, :, :]) / bandwidth -> queries[:, None, :] / bandwidth - keys[None, :, :]
