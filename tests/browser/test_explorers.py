@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.helpers.gestures import ask, settled
-from tests.helpers.lab import Explorer, running_lab, write_notebook
+from tests.helpers.gestures import ask, point_at, says, settled
+from tests.helpers.lab import Explorer, write_notebook
 
 NOTEBOOK = "explorers.ipynb"
 CELLS = (
@@ -19,7 +19,9 @@ import torch
 from course_lib.data import wave_series
 from course_lib.inspection import AttentionMap
 from course_lib.notebook import show_lines, show_table
-from course_lib.widgets import attention_explorer, kernel_regression_explorer, mask_explorer
+from course_lib.widgets import (
+    attention_explorer, kernel_regression_explorer, mask_explorer, pattern_explorer
+)
 
 KNOWN = "the a old red fox dog runs sleeps fast well".split()
 
@@ -38,24 +40,19 @@ def read(text):
     "fit = kernel_regression_explorer(wave_series())\nfit",
     'show_lines([0, 1, 2], {"a": [0, 1, 4]}, "Squares: 0, 1, 4")',
     'show_table(["model", "score"], [["mine", 0.93]], "Scores of one model.")',
+    """
+torch.manual_seed(0)
+weights = torch.randn(16, 16).softmax(-1)
+pattern = pattern_explorer(weights, window=2)
+pattern
+""",
 )
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("lab")
-
-
-@pytest.fixture(scope="module")
-def lab(folder):
-    with running_lab(folder) as address:
-        write_notebook(folder, NOTEBOOK, CELLS)
-        yield address
-
-
-@pytest.fixture(scope="module")
-def opened(lab, screen):
+def opened(lab, screen, folder):
     """The notebook after Run All."""
+    write_notebook(folder, NOTEBOOK, CELLS)
     screen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     screen.open(lab, NOTEBOOK)
     screen.run_all()
@@ -200,6 +197,36 @@ def test_a_problem_stands_beside_the_box_and_the_picture_is_dimmed(reader):
     reader.type("text", "a red dog")
     assert alert.count() == 0 and box.get_attribute("aria-invalid") == "false"
     assert float(strips.evaluate(opacity)) == 1
+
+
+# --- the pointer ------------------------------------------------------------------------------
+
+
+def test_the_pointer_reads_the_numbers_and_the_texts_of_cells(opened):
+    pattern = Explorer(opened.page, "Sparse pattern")
+    which, kept = ask(
+        opened, "[{k: one[k] for k in ('box', 'shape')} for one in pattern.picture.hover[:2]]"
+    )
+    weights = ask(opened, "weights.tolist()")
+    for row, column in ((0, 0), (5, 7), (15, 2), (9, 6)):
+        sign, cell = 1 if abs(row - column) <= 2 else -1, f"query {row}, key {column}"
+        assert says(point_at(pattern, which, row, column), cell, sign)
+        tip, side = point_at(pattern, kept, row, column).split(" (")
+        assert says(tip, cell, weights[row][column])
+        assert side == f"weight {'kept' if sign > 0 else 'lost'})"
+
+
+def test_the_pointer_reads_a_logarithmic_axis_in_whole_numbers(opened):
+    pattern = Explorer(opened.page, "Sparse pattern")
+    cost = ask(opened, "pattern.picture.hover[2]")
+    (left, top, right, bottom), limits = cost["box"], np.log(cost["limits"])
+    picture = pattern.image.bounding_box()
+    for length in (2048, 8192, 65536):
+        share = (np.log(length) - limits[0]) / (limits[1] - limits[0])
+        x = picture["x"] + (left + share * (right - left)) * picture["width"]
+        opened.page.mouse.move(x, picture["y"] + (top + bottom) / 2 * picture["height"])
+        assert pattern.tip().startswith(f"length of the sequence {length}: ")
+    opened.page.mouse.move(1, 1)
 
 
 # --- narrow windows ---------------------------------------------------------------------------
@@ -375,7 +402,6 @@ def test_a_line_of_code_is_copied_and_recreates_the_state(opened, masks):
 # --- saved, and opened again ------------------------------------------------------------------
 
 SHUT_DOWN = "() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()"
-FIRST_LINES = """() => [...document.querySelectorAll('.jp-Cell .jp-OutputArea')].map((area) => area.innerText)"""
 
 
 def outputs_of(path):
@@ -397,7 +423,7 @@ def test_a_saved_notebook_shows_its_pictures_as_last_seen(lab, opened, masks, fo
     saved = outputs_of(path)
     assert not any("application/vnd.jupyter.widget-view+json" in one for one in saved)
     pictures = [one for one in saved if "image/png" in one]
-    assert len(pictures) == 4
+    assert len(pictures) == 5
     mine = next(one for one in pictures if one["text/plain"][0].startswith("Masks"))
     stored, shown = (
         np.asarray(Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB"))
@@ -414,7 +440,7 @@ def test_a_saved_notebook_shows_its_pictures_as_last_seen(lab, opened, masks, fo
     opened.page.wait_for_timeout(1000)
     assert "Error displaying widget" not in opened.page.content()
     images = opened.page.locator(".jp-OutputArea-output img")
-    assert images.count() == 4
+    assert images.count() == 5
     for image in images.all():
         image.scroll_into_view_if_needed()
         assert image.evaluate("(image) => image.complete && image.naturalWidth > 600")
