@@ -1,7 +1,5 @@
 """The experiment on readers: their training, what is measured of them, and what was recorded."""
 
-from itertools import product
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -83,20 +81,3 @@ def test_readers_trained_side_by_side_are_those_trained_alone(asked):
             del alone["attention.k_proj.bias"]  # its gradient is rounding, which Adam scales up
             ours = {name: model.state_dict()[name] for name in alone}
             torch.testing.assert_close(ours, alone, rtol=0, atol=1e-4)
-
-
-def test_the_record_holds_every_arm():
-    names = {
-        readers.name_of(asked, lr, steps)
-        for asked, rates in readers.LEARNING_RATES.items()
-        for lr, steps in product(rates, readers.BUDGETS)
-    }
-    assert set(readers.recorded()) == names
-    assert {len(runs) for runs in readers.recorded().values()} == {5}
-
-
-def test_unknown_positions_are_refused():
-    with pytest.raises(ValueError, match="asked='noun' is unknown"):
-        readers.train_readers("noun", seeds=(0,), lr=1e-3, budgets=(1,))
-    with pytest.raises(ValueError, match="asked='noun' is unknown"):
-        readers.measure_reader(pronoun_reader().model, "noun")
