@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from course_lib.efficient import (
     LinearAttentionState,
@@ -272,26 +271,3 @@ def test_linformer_attends_to_mixtures_of_tokens(ledger, bias, shared, padded):
     ledger.compare(ours.output, theirs, within=1e-10)
     weights = dense(heads("q_proj"), k, torch.eye(RANK).double().expand(2, NUM_HEADS, -1, -1))
     ledger.compare(ours.weights, weights, within=1e-10)
-
-
-@pytest.mark.verifies(
-    "course_lib.efficient.LinformerAttention",
-    against="PyTorch `nn.MultiheadAttention`, with the identity as projection",
-)
-def test_linformer_of_full_rank_equals_pytorch(ledger):
-    layer = LinformerAttention(D_MODEL, NUM_HEADS, 7, 7).double()
-    theirs = nn.MultiheadAttention(D_MODEL, NUM_HEADS, batch_first=True).double()
-    with torch.no_grad():
-        for one in (layer.key_length_proj, layer.value_length_proj):
-            one.copy_(torch.eye(7))
-        parts = (layer.q_proj, layer.k_proj, layer.v_proj)
-        theirs.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
-        theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
-    theirs.out_proj.load_state_dict(layer.out_proj.state_dict())
-    x = torch.randn(2, 7, D_MODEL, dtype=torch.float64, requires_grad=True)
-    for need_weights in (False, True):
-        ours, wanted = layer(x, need_weights=need_weights).output, theirs(x, x, x)[0]
-        ledger.compare(ours, wanted, within=1e-10)
-        mix = torch.randn_like(wanted)
-        slopes = [torch.autograd.grad((one * mix).sum(), x)[0] for one in (ours, wanted)]
-        ledger.compare(*slopes, within=1e-10, backward=True)

@@ -10,7 +10,6 @@ from course_lib.attention import AttentionOutput, scaled_dot_product_attention
 from course_lib.convert import to_torch
 from course_lib.multihead import MultiHeadAttention
 from tests.helpers.multihead import (
-    COLLECTS,
     FULLY_MASKED,
     KEY_SIZE,
     KEYS,
@@ -123,7 +122,6 @@ def layers(draw):
     against="PyTorch `F.scaled_dot_product_attention(enable_gqa=True)`",
 )
 @pytest.mark.parametrize("need_weights", [True, False])
-@COLLECTS
 @given(case=layers())
 def test_gqa_layers_of_any_size_equal_pytorch(ledger, need_weights, case):
     layer, inputs, mask, heads, kv_heads = case

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -128,13 +127,6 @@ def test_resume_with_more_steps_continues_from_the_last_weights(saved):
     assert same(weights(ours), weights(wanted))
 
 
-def test_resume_adds_up_the_seconds(saved):
-    before, seen = holds(f"{saved}.float32")["history"]["seconds"], []
-    _, history = train(saved, "float32", callback=seen.append)
-    assert 0 < before < seen[0].seconds <= seen[-1].seconds == history.seconds
-    assert [progress.step for progress in seen] == [7, 8, 9, 10, 11, 12, 13, 14]
-
-
 def test_checkpoints_do_not_change_training(tmp_path):
     ours, history = train(tmp_path / "run", "float32", checkpoint_every=1)
     again, anew = train(tmp_path / "run", "float32", resume=False)
@@ -149,21 +141,6 @@ def test_resume_restores_the_global_random_state(tmp_path):
         config = TrainingConfig(checkpoint_path=tmp_path / "run", resume=steps == 4)
         fit(model, Batches(), loss, steps=steps, config=config)
     assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_a_checkpoint_is_written_every_100_steps_where_left_out(tmp_path):
-    path, written = tmp_path / "run", []
-    config = TrainingConfig(checkpoint_path=path)
-    note = {"callback": lambda _: written.append(path.exists())}
-    fit(Tied(), Batches(), loss, steps=101, config=config, **note)
-    assert written.index(True) == 100  # the callback of step 100 comes before its checkpoint
-
-
-@pytest.mark.usefixtures("without_annotations")
-def test_settings_may_be_numpys_when_training_resumes(saved):
-    settings = {"seed": np.int64(3), "max_grad_norm": np.float64(0.5), "every": np.int64(2)}
-    _, history = train(saved, "float32", **settings)
-    assert history.losses == train(f"{saved}-anew", "float32")[1].losses
 
 
 # --- the file --------------------------------------------------------------------------------
@@ -338,15 +315,3 @@ def test_a_file_that_is_no_checkpoint_is_not_overwritten(tmp_path, resume):
         lambda: saved_to(notes, resume=resume), "is no checkpoint of fit, or is damaged; delete"
     )
     assert notes.read_text() == "mine"
-
-
-def test_files_beside_a_checkpoint_stay_and_a_symbolic_link_stays_one(tmp_path):
-    (tmp_path / "disk").mkdir()
-    (tmp_path / "disk" / "run.part").write_text("mine")
-    link = tmp_path / "run"
-    link.symlink_to(tmp_path / "disk" / "run")
-    for _ in range(2):  # the second time the file is there
-        saved_to(link)
-    assert link.is_symlink() and holds(tmp_path / "disk" / "run")["history"]["losses"]
-    assert {file.name for file in (tmp_path / "disk").iterdir()} == {"run", "run.part"}
-    assert (tmp_path / "disk" / "run.part").read_text() == "mine"
