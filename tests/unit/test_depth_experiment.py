@@ -7,7 +7,6 @@ import torch
 
 from course_lib.experiments import depth as deep
 
-
 NORMS = ("pre", "post")
 
 
