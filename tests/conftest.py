@@ -53,6 +53,14 @@ def without_annotations():
 
 
 @pytest.fixture
+def displayed(monkeypatch):
+    """What `show` and its like display."""
+    things = []
+    monkeypatch.setattr("course_lib.notebook.display", things.append)
+    return things
+
+
+@pytest.fixture
 def as_one_graph(without_annotations):
     """Return what compiles a function or a module as one graph; a checker of annotations cannot be compiled."""
     torch.compiler.reset()  # annotated functions share one code object, and so one limit of compilations

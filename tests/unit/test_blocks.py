@@ -38,13 +38,15 @@ def vectors(*shape, dtype=torch.float64):
 @pytest.mark.parametrize("p", [0.05, 0.5, 0.9])
 def test_dropout_zeroes_a_fraction_and_scales_the_rest(ledger, p):
     count = 1_000_000
-    x = torch.randn(count, dtype=torch.float64)
+    x = vectors(count)
     out = Dropout(p)(x)
     dropped = out == 0
     bound = 5 * math.sqrt(count * p * (1 - p))
     assert abs(dropped.sum().item() - count * p) < bound
     assert abs((dropped[1:] & dropped[:-1]).sum().item() - count * p * p) < 2 * bound  # one by one
     ledger.compare(out[~dropped], x[~dropped] / (1 - p), within=5e-14)
+    (slope,) = torch.autograd.grad(out.sum(), x)
+    ledger.compare(slope, (~dropped).double() / (1 - p), within=5e-14, backward=True)
 
 
 @pytest.mark.parametrize("dtype", HALVES)

@@ -324,7 +324,6 @@ ENGLISH_ADJECTIVES = set(
 ENGLISH_VERBS = set(
     "look wait see like find hear call wash draw eat drink read write begin open buy sleep work sing".split()
 )
-PRONOUNS = "i you he she we they".split()
 ENGLISH_NOUNS = {noun.name for noun in NOUNS.values()}
 ONE_OF = {
     "men": "man", "women": "woman", "children": "child", "mice": "mouse", "geese": "goose", "foxes": "fox",

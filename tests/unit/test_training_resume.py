@@ -256,9 +256,17 @@ class Burglar:
         return break_in, ()
 
 
+def flip_a_bit(whole):
+    """Of a weight: `torch.load` alone does not look at checksums."""
+    first, *_ = torch.load(io.BytesIO(whole), weights_only=True)["weights"].values()
+    place = whole.index(first.numpy().tobytes())
+    return whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+
+
 @pytest.mark.parametrize(
     "damage",
     [
+        flip_a_bit,
         lambda whole: b"",
         lambda whole: whole[:-1],
         lambda whole: saving({"weights": torch.ones(3)}),
@@ -277,23 +285,6 @@ def test_damaged_checkpoint_raises_value_error_and_runs_no_code(saved, damage):
     file.unlink()
     _, history = train(saved, "float32", resume=False)
     assert history.stopped == "steps"
-
-
-def test_flipped_bit_in_a_checkpoint_is_detected(saved):
-    """Or lies in the padding of the file, and does no harm."""
-    file, noticed = Path(f"{saved}.float32"), 0
-    whole, wanted = file.read_bytes(), train(saved, "float32", steps=6)[1]
-    places = range(0, len(whole), len(whole) // 20)
-    for place in places:
-        turned = bytearray(whole)
-        turned[place] ^= 1
-        file.write_bytes(turned)
-        try:
-            assert train(saved, "float32", steps=6)[1] == wanted
-        except ValueError as error:
-            assert "is damaged" in str(error)
-            noticed += 1
-    assert noticed > 5
 
 
 @pytest.mark.parametrize("place", ["", "missing/run"])

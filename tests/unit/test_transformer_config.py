@@ -5,25 +5,8 @@ import math
 import pytest
 from torch import nn
 
-from course_lib.positions import ENCODINGS
 from course_lib.transformer import DecoderOnly, Transformer
-from tests.helpers.encodings import IN_EMBEDDING, ROWS
-from tests.helpers.ids import encoding_id
-from tests.helpers.transformer import D_MODEL, DECODER, ENCODER, HEADS, sized
-
-
-def count(model):
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
-@pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
-def test_parameter_count_of_each_encoding(positions):
-    config, plain, row = sized(positions=positions), sized(positions="none"), ROWS[positions]
-    each = row.count(D_MODEL, HEADS, config.max_length)
-    # one for each sequence, or one for each self-attention layer
-    model, decoder = (2, 1) if positions in IN_EMBEDDING else (ENCODER + DECODER, DECODER)
-    assert count(Transformer(config)) - count(Transformer(plain)) == model * each
-    assert count(DecoderOnly(config)) - count(DecoderOnly(plain)) == decoder * each
+from tests.helpers.transformer import DECODER, HEADS, sized
 
 
 @pytest.mark.parametrize(
