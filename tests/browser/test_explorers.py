@@ -280,47 +280,6 @@ def test_in_a_wide_window_the_panels_stand_side_by_side(opened):
         assert one["x"] + one["width"] == pytest.approx(other["x"], abs=0.5)
 
 
-# --- dark theme -------------------------------------------------------------------------------
-
-CONTRASTS = """(root) => {
-    const parse = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
-    const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
-        .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-        .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-    const behind = (node) => {
-        for (; node; node = node.parentElement) {
-            const colour = parse(getComputedStyle(node).backgroundColor);
-            if (colour.length === 3 || colour[3] > 0) return colour;
-        }
-        return [255, 255, 255];
-    };
-    return [...root.querySelectorAll('*')]
-        .filter((node) => node.getClientRects().length && !node.closest('[disabled]') &&
-            ([...node.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || node.matches('input')))
-        .map((node) => {
-            const [a, b] = [light(parse(getComputedStyle(node).color)), light(behind(node))];
-            return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), node.textContent.slice(0, 40)];
-        });
-}"""
-
-
-@pytest.mark.parametrize("theme", ["JupyterLab Dark", "JupyterLab Light"])
-def test_every_word_stands_out_from_what_is_behind_it(opened, reader, theme):
-    change = "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
-    try:
-        opened.page.evaluate(change, theme)
-        light = str(theme.endswith("Light")).lower()
-        opened.page.wait_for_selector(f'body[data-jp-theme-light="{light}"]', state="attached")
-        opened.page.wait_for_timeout(500)
-        reader.root.get_by_role("button", name="Copy code").click()
-        contrasts = reader.root.evaluate(CONTRASTS)
-        assert len(contrasts) > 10
-        assert [one for one in contrasts if one[0] < 4.5] == []
-    finally:
-        opened.page.evaluate(change, "JupyterLab Light")
-        opened.page.wait_for_selector('body[data-jp-theme-light="true"]', state="attached")
-
-
 # --- play, compare, code ----------------------------------------------------------------------
 
 
