@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from course_lib.experiments import positions
 from course_lib.experiments.positions import (
     SYMBOLS,
     TASKS,
@@ -53,6 +54,21 @@ def test_the_second_half_of_fresh_sequences_is_counted():
     assert accuracies(Knows("none"), "three back", count=400) == pytest.approx(
         [1 / 16] * 4, abs=0.05
     )
+
+
+def test_an_arm_keeps_the_learning_rate_with_the_lowest_loss(monkeypatch, without_annotations):
+    made, better = [], {1e-3: 0.3, 3e-3: 0.1, 1e-2: 0.2}
+
+    def trained(encoding, task, *, seed, steps, lr, causal):
+        made.append((seed, lr))
+        return seed, lr
+
+    monkeypatch.setattr(positions, "trained", trained)
+    monkeypatch.setattr(positions, "held_out_loss", lambda model, task: better[model[1]])
+    monkeypatch.setattr(positions, "accuracies", lambda model, task, count: list(model))
+    arm = positions._arm("t5", "the first", True)
+    assert arm == {"lr": 3e-3, "accuracy": [[0, 3e-3], [1, 3e-3], [2, 3e-3]]}
+    assert made == [(0, 1e-3), (0, 3e-3), (0, 1e-2), (1, 3e-3), (2, 3e-3)]
 
 
 def test_an_encoding_of_a_learner_can_be_tried():
