@@ -35,13 +35,13 @@ def failed(cells, path):
 
 
 def test_a_changed_number_is_noticed(tmp_path):
-    lesson = nbformat.read(LESSON, as_version=4).cells
-    kept, changed = [], []
-    for words, before, old, new in CELLS:
+    lesson, kept, changed = nbformat.read(LESSON, as_version=4).cells, [], []
+    for number, (words, before, old, new) in enumerate(CELLS):
         (cell,) = (copy.deepcopy(cell) for cell in lesson if words in cell.source)
-        cell.source = before + cell.source
+        cell.id, cell.source = f"code-{number}", before + cell.source
         assert cell.source.count(old) == 1
         kept.append(cell)
-        changed.append(copy.deepcopy(cell) | {"source": cell.source.replace(old, new)})
+        changed.append(copy.deepcopy(cell))
+        changed[-1].source = cell.source.replace(old, new)
     assert failed(kept, tmp_path / "kept.ipynb") == []
     assert failed(changed, tmp_path / "changed.ipynb") == [1, 2, 3, 4]
