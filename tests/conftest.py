@@ -4,6 +4,7 @@ import functools
 import sys
 
 import jaxtyping
+from hypothesis import HealthCheck, settings
 
 from course_lib import MODULES  # loads none of them
 
@@ -14,6 +15,15 @@ HOOKED = [f"course_lib.{name}" for name in MODULES if name != "exercises"]
 jaxtyping.install_import_hook(
     HOOKED, "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
 )
+
+# Every example is quick, and fixtures such as the ledger collect over all of them.
+settings.register_profile(
+    "course",
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("course")
 
 import pytest  # noqa: E402  (no module of course_lib may be imported before the hook)
 import torch  # noqa: E402
@@ -40,6 +50,14 @@ def without_annotations():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def displayed(monkeypatch):
+    """What `show` and its like display."""
+    things = []
+    monkeypatch.setattr("course_lib.notebook.display", things.append)
+    return things
 
 
 @pytest.fixture

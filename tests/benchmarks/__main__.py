@@ -17,7 +17,6 @@ from course_lib.checkpoints import date_translator, phrase_translator
 from course_lib.data import nile_series, phrases, written_dates
 from course_lib.efficient import PATTERNS
 from course_lib.plots import figure
-from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
 from course_lib.positions import T5RelativeBias, alibi_bias
 from course_lib.pretrained import load_smollm2
 from course_lib.pretrained.weights_file import INSTALL, is_installed
@@ -164,13 +163,11 @@ def language_model_explorers() -> Iterator[Measured]:
 
 
 def in_the_kernel() -> None:
-    """One step of every control of every explorer; beside two of them, what others draw in its place."""
+    """One step of every control of every explorer; beside one, what others draw in its place."""
     others = {
-        ("kernel regression", "query"): {"seaborn, 3 panels drawn anew": (redraw_nile(), 20)},
         ("attention, map", "head"): {
             "matplotlib, the same picture, only its data changed": (kept_figure(), 50),
-            "seaborn, 8 maps with numbers drawn anew": (lambda _: redraw_heads(True), 5),
-            "seaborn, 8 maps without numbers drawn anew": (lambda _: redraw_heads(False), 5),
+            "seaborn, 8 maps drawn anew": (lambda _: redraw_heads(), 5),
         },
     }
     for name, explorer, steps in explorers():
@@ -208,50 +205,18 @@ def kept_figure() -> Callable[[int], None]:
     return step
 
 
-def redraw_heads(numbers: bool) -> None:
-    """Eight heat maps, with or without the number in each cell, as `interact` users draw them: a new figure at every step."""
+def redraw_heads() -> None:
+    """Eight heat maps with the number in each cell, as `interact` users draw them: a new figure at every step."""
     import matplotlib.pyplot as plt
     import seaborn
 
     _, axes = plt.subplots(2, 4, figsize=(20, 10))  # smaller, the numbers cannot be read
     names = {"xticklabels": WORDS, "yticklabels": WORDS}
     for number, weights in enumerate(random_maps(WORDS)["layers.0"].weights.numpy()):
-        seaborn.heatmap(weights, annot=numbers, fmt=".2f", ax=axes.flat[number], **names)
+        seaborn.heatmap(weights, annot=True, fmt=".2f", ax=axes.flat[number], **names)
         axes.flat[number].set_title(f"head {number}")
     plt.savefig(io.BytesIO(), format="png")
     plt.close()
-
-
-def redraw_nile() -> Callable[[float], None]:
-    """The three panels of the kernel regression as `interact` users draw them."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt
-    import seaborn
-
-    nile, grid, widths = nile_series(), torch.linspace(1871, 1970, 200), np.geomspace(0.5, 99, 60)
-    keys, values = nile.keys, nile.values
-
-    def error(kernel: str, h: float) -> float:
-        return leave_one_out_error(keys, values, kernel=kernel, bandwidth=h).item()
-
-    errors = {name: [error(name, h) for h in widths] for name in KERNELS}
-
-    def step(query: float) -> None:
-        _, (left, middle, right) = plt.subplots(1, 3, figsize=(10.4, 3.4), dpi=150)
-        at = torch.tensor([query])
-        weights = attention_pooling(at, keys, values, bandwidth=5.0).weights[0]
-        fit = attention_pooling(grid, keys, values, bandwidth=5.0).output
-        seaborn.scatterplot(x=keys, y=values, size=weights, ax=left, legend=False)
-        seaborn.lineplot(x=grid, y=fit, ax=left, errorbar=None)
-        seaborn.barplot(x=keys.int(), y=weights, ax=middle, errorbar=None)
-        for name, each in errors.items():
-            seaborn.lineplot(x=widths, y=each, ax=right, label=name, errorbar=None)
-        plt.savefig(io.BytesIO(), format="png")
-        plt.close()
-
-    return step
 
 
 #: Notebook, the cell that shows an explorer, its title, the slider to move, its steps if there are fewer than seven.

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.helpers.gestures import ask, settled
-from tests.helpers.lab import Explorer, running_lab, write_notebook
+from tests.helpers.gestures import ask, point_at, says, settled
+from tests.helpers.lab import Explorer, write_notebook
 
 NOTEBOOK = "explorers.ipynb"
 CELLS = (
@@ -19,7 +19,9 @@ import torch
 from course_lib.data import wave_series
 from course_lib.inspection import AttentionMap
 from course_lib.notebook import show_lines, show_table
-from course_lib.widgets import attention_explorer, kernel_regression_explorer, mask_explorer
+from course_lib.widgets import (
+    attention_explorer, kernel_regression_explorer, mask_explorer, pattern_explorer
+)
 
 KNOWN = "the a old red fox dog runs sleeps fast well".split()
 
@@ -38,24 +40,19 @@ def read(text):
     "fit = kernel_regression_explorer(wave_series())\nfit",
     'show_lines([0, 1, 2], {"a": [0, 1, 4]}, "Squares: 0, 1, 4")',
     'show_table(["model", "score"], [["mine", 0.93]], "Scores of one model.")',
+    """
+torch.manual_seed(0)
+weights = torch.randn(16, 16).softmax(-1)
+pattern = pattern_explorer(weights, window=2)
+pattern
+""",
 )
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("lab")
-
-
-@pytest.fixture(scope="module")
-def lab(folder):
-    with running_lab(folder) as address:
-        write_notebook(folder, NOTEBOOK, CELLS)
-        yield address
-
-
-@pytest.fixture(scope="module")
-def opened(lab, screen):
+def opened(lab, screen, folder):
     """The notebook after Run All."""
+    write_notebook(folder, NOTEBOOK, CELLS)
     screen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     screen.open(lab, NOTEBOOK)
     screen.run_all()
@@ -202,6 +199,36 @@ def test_a_problem_stands_beside_the_box_and_the_picture_is_dimmed(reader):
     assert float(strips.evaluate(opacity)) == 1
 
 
+# --- the pointer ------------------------------------------------------------------------------
+
+
+def test_the_pointer_reads_the_numbers_and_the_texts_of_cells(opened):
+    pattern = Explorer(opened.page, "Sparse pattern")
+    which, kept = ask(
+        opened, "[{k: one[k] for k in ('box', 'shape')} for one in pattern.picture.hover[:2]]"
+    )
+    weights = ask(opened, "weights.tolist()")
+    for row, column in ((0, 0), (5, 7), (15, 2), (9, 6)):
+        sign, cell = 1 if abs(row - column) <= 2 else -1, f"query {row}, key {column}"
+        assert says(point_at(pattern, which, row, column), cell, sign)
+        tip, side = point_at(pattern, kept, row, column).split(" (")
+        assert says(tip, cell, weights[row][column])
+        assert side == f"weight {'kept' if sign > 0 else 'lost'})"
+
+
+def test_the_pointer_reads_a_logarithmic_axis_in_whole_numbers(opened):
+    pattern = Explorer(opened.page, "Sparse pattern")
+    cost = ask(opened, "pattern.picture.hover[2]")
+    (left, top, right, bottom), limits = cost["box"], np.log(cost["limits"])
+    picture = pattern.image.bounding_box()
+    for length in (2048, 8192, 65536):
+        share = (np.log(length) - limits[0]) / (limits[1] - limits[0])
+        x = picture["x"] + (left + share * (right - left)) * picture["width"]
+        opened.page.mouse.move(x, picture["y"] + (top + bottom) / 2 * picture["height"])
+        assert pattern.tip().startswith(f"length of the sequence {length}: ")
+    opened.page.mouse.move(1, 1)
+
+
 # --- narrow windows ---------------------------------------------------------------------------
 
 
@@ -251,47 +278,6 @@ def test_in_a_wide_window_the_panels_stand_side_by_side(opened):
     assert len({round(one["y"]) for one in strips}) == 1
     for one, other in zip(strips, strips[1:], strict=False):
         assert one["x"] + one["width"] == pytest.approx(other["x"], abs=0.5)
-
-
-# --- dark theme -------------------------------------------------------------------------------
-
-CONTRASTS = """(root) => {
-    const parse = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
-    const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
-        .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
-        .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-    const behind = (node) => {
-        for (; node; node = node.parentElement) {
-            const colour = parse(getComputedStyle(node).backgroundColor);
-            if (colour.length === 3 || colour[3] > 0) return colour;
-        }
-        return [255, 255, 255];
-    };
-    return [...root.querySelectorAll('*')]
-        .filter((node) => node.getClientRects().length && !node.closest('[disabled]') &&
-            ([...node.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || node.matches('input')))
-        .map((node) => {
-            const [a, b] = [light(parse(getComputedStyle(node).color)), light(behind(node))];
-            return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), node.textContent.slice(0, 40)];
-        });
-}"""
-
-
-@pytest.mark.parametrize("theme", ["JupyterLab Dark", "JupyterLab Light"])
-def test_every_word_stands_out_from_what_is_behind_it(opened, reader, theme):
-    change = "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
-    try:
-        opened.page.evaluate(change, theme)
-        light = str(theme.endswith("Light")).lower()
-        opened.page.wait_for_selector(f'body[data-jp-theme-light="{light}"]', state="attached")
-        opened.page.wait_for_timeout(500)
-        reader.root.get_by_role("button", name="Copy code").click()
-        contrasts = reader.root.evaluate(CONTRASTS)
-        assert len(contrasts) > 10
-        assert [one for one in contrasts if one[0] < 4.5] == []
-    finally:
-        opened.page.evaluate(change, "JupyterLab Light")
-        opened.page.wait_for_selector('body[data-jp-theme-light="true"]', state="attached")
 
 
 # --- play, compare, code ----------------------------------------------------------------------
@@ -375,7 +361,6 @@ def test_a_line_of_code_is_copied_and_recreates_the_state(opened, masks):
 # --- saved, and opened again ------------------------------------------------------------------
 
 SHUT_DOWN = "() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()"
-FIRST_LINES = """() => [...document.querySelectorAll('.jp-Cell .jp-OutputArea')].map((area) => area.innerText)"""
 
 
 def outputs_of(path):
@@ -397,7 +382,7 @@ def test_a_saved_notebook_shows_its_pictures_as_last_seen(lab, opened, masks, fo
     saved = outputs_of(path)
     assert not any("application/vnd.jupyter.widget-view+json" in one for one in saved)
     pictures = [one for one in saved if "image/png" in one]
-    assert len(pictures) == 4
+    assert len(pictures) == 5
     mine = next(one for one in pictures if one["text/plain"][0].startswith("Masks"))
     stored, shown = (
         np.asarray(Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB"))
@@ -414,7 +399,7 @@ def test_a_saved_notebook_shows_its_pictures_as_last_seen(lab, opened, masks, fo
     opened.page.wait_for_timeout(1000)
     assert "Error displaying widget" not in opened.page.content()
     images = opened.page.locator(".jp-OutputArea-output img")
-    assert images.count() == 4
+    assert images.count() == 5
     for image in images.all():
         image.scroll_into_view_if_needed()
         assert image.evaluate("(image) => image.complete && image.naturalWidth > 600")

@@ -8,7 +8,6 @@ from course_lib.tools.site.__main__ import write_site
 from tests.helpers.lab import CHROMIUM, CHROMIUM_ARGUMENTS
 
 NAMES = ["index", *(path.stem for path in normal_form.paths())]
-WIDTHS = (1500, 900, 400)
 #: What a page holds, once its fonts are there.
 FACTS = """() => ({
     images: document.querySelectorAll('main img').length,

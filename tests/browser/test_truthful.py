@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from tests.helpers.gestures import ask
-from tests.helpers.lab import Explorer, running_lab, write_notebook
+from tests.helpers.lab import Explorer, write_notebook
 
 NOTEBOOK = "truthful.ipynb"
 CELLS = (
@@ -32,16 +32,9 @@ masks
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("lab")
-    with running_lab(folder) as address:
-        write_notebook(folder, NOTEBOOK, CELLS)
-        yield address
-
-
-@pytest.fixture(scope="module")
-def opened(lab, screen):
+def opened(lab, screen, folder):
     """The notebook after Run All."""
+    write_notebook(folder, NOTEBOOK, CELLS)
     screen.open(lab, NOTEBOOK)
     screen.run_all()
     return screen

@@ -69,6 +69,8 @@ VERDICT = re.compile(r"\bat (?:least|most) [^:;()]+: (?:yes|no)\b")
 TIME = re.compile(
     r"\b(?:times?|[mnµ]s|(?:milli|micro)?seconds?|minutes?|hours?|faster|slower|speed\w*)\b|\d s\b"
 )
+#: A measured number, not whether it keeps a threshold.
+BOOLEAN = re.compile(r"(?:at least|above|below|more than|less than)[^\n]{0,50}: (?:True|False)\b")
 CLOCK = re.compile(r"\b(?:milliseconds|seconds|\w+_time|perf_counter)\(|\btimes\[")
 
 
@@ -84,6 +86,7 @@ def test_no_verdict_on_a_time_is_compared(path):
         for line in said.splitlines():
             assert not (VERDICT.search(line) and TIME.search(line)), f"cell {number}: {line}"
         assert not (VERDICT.search(said) and CLOCK.search(cell.source)), f"cell {number} takes time"
+        assert not BOOLEAN.search(said), f"print the number after ≈, in cell {number}"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS)

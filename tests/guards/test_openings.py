@@ -1,35 +1,34 @@
 """A notebook's first picture comes quickly: what takes a second or more to import comes after it."""
 
 import ast
-import json
 import subprocess
 import sys
-from pathlib import Path
 
-import pytest
+import nbformat
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").rglob("*.ipynb"))
+from course_lib.tools import normal_form
+
 #: Each takes 0.5 to 2 seconds to import, and no first picture needs it.
 SLOW = {"matplotlib.pyplot", "pandas", "scipy", "seaborn", "sklearn", "statsmodels", "transformers"}
 
 
-def imports_before_the_first_picture(path: Path) -> str:
+def imports_before_the_first_picture(path):
     """The import statements of all code cells up to the first one that shows a picture."""
-    found = []
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] != "code":
-            continue
-        nodes = ast.walk(ast.parse("".join(cell["source"])))
-        found += [
-            ast.unparse(node) for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)
-        ]
-        if any("image/png" in output.get("data", {}) for output in cell["outputs"]):
-            return "\n".join(found)
-    pytest.fail(f"{path.name} shows no picture")
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            nodes = ast.walk(ast.parse(cell.source))
+            yield from (ast.unparse(n) for n in nodes if isinstance(n, ast.Import | ast.ImportFrom))
+            if any("image/png" in output.get("data", {}) for output in cell.outputs):
+                return
+    raise AssertionError(f"{path.name} shows no picture")
 
 
 def test_slow_imports_come_after_the_first_picture():
-    imports = map(imports_before_the_first_picture, NOTEBOOKS)
-    code = f"{chr(10).join(imports)}\nimport sys\nprint(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not SLOW & set(done.stdout.split()), "look for the notebook that imports it too early"
+    code = ["import sys"]
+    for path in normal_form.paths():
+        code += [*imports_before_the_first_picture(path), f"print({path.stem!r}, *sys.modules)"]
+    command = [sys.executable, "-c", "\n".join(code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    for line in done.stdout.splitlines():
+        stem, *loaded = line.split()
+        assert not SLOW & set(loaded), stem

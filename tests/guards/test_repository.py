@@ -157,11 +157,6 @@ def test_tests_share_code_through_helpers_only():
             assert shared, f"{path.name}: {full}"
 
 
-def test_no_test_file_is_longer_than_900_lines():
-    long = [path.name for path in TESTS if len(path.read_text(encoding="utf-8").splitlines()) > 900]
-    assert not long, f"split by subject: {long}"
-
-
 def test_plots_import_only_what_draws():
     for path in (ROOT / "course_lib/plots").glob("*.py"):
         outside = {module.split(".")[0] for module, _ in imports(path)} - {"course_lib"}

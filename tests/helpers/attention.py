@@ -5,15 +5,9 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
-from hypothesis import HealthCheck, settings
 
 from course_lib.attention import AttentionOutput
 from tests.helpers.tensors import ROUNDING, all_true, gradients, random_mask, without_second_query
-
-# The ledger collects over all examples, and every example is quick.
-COLLECTS = settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 # No two axes are equally long, so that none can be taken for another.
 BATCH, HEADS, QUERIES, KEYS, SIZE, VALUE_SIZE = 2, 3, 4, 5, 6, 7

@@ -1,5 +1,7 @@
 """Small models with random weights that decode, and what they must generate."""
 
+import itertools
+
 import torch
 
 from course_lib.transformer import Transformer, TransformerConfig
@@ -60,6 +62,16 @@ def rectangle(lines, max_length, pad=PAD):
     lines = [line[:max_length] for line in lines]
     longest = max(map(len, lines))
     return torch.tensor([line + [pad] * (longest - len(line)) for line in lines])
+
+
+def every_line(tokens, max_length, eos=EOS):
+    """All that can be generated: with an end, or as long as allowed."""
+    others = [token for token in tokens if token != eos]
+    for length in range(1, max_length + 1):
+        for line in itertools.product(others, repeat=length - 1):
+            yield [*line, eos]
+            if length == max_length:
+                yield from ([*line, token] for token in others)
 
 
 def always(*tokens, made=Transformer, **choices):

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from tests.helpers.tensors import ROUNDING, gradients
+from tests.helpers.tensors import ROUNDING, gradients, in_float64
 
 BATCH, HEADS, SIZE, VALUE_SIZE = 2, 3, 5, 6
 
@@ -27,10 +27,6 @@ def pairs(length, allowed):
     return torch.tensor([[allowed(i, j) for j in range(length)] for i in range(length)])
 
 
-def in_float64(leaves):
-    return [leaf.detach().double().requires_grad_() for leaf in leaves]
-
-
 def compare(ledger, ours, oracle, leaves):
     """Compare the output and the gradient of every leaf; the oracle is computed in float64.
 
@@ -39,7 +35,7 @@ def compare(ledger, ours, oracle, leaves):
         ours, oracle: from the leaves to an output.
         leaves: tensors of one dtype that require gradients.
     """
-    dtype, copies = leaves[0].dtype, in_float64(leaves)
+    dtype, copies = leaves[0].dtype, in_float64(*leaves)
     within = {"within": ROUNDING[dtype]}
     mine, theirs = ours(*leaves), oracle(*copies)
     assert mine.dtype == dtype and mine.shape == theirs.shape

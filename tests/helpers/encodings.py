@@ -3,7 +3,7 @@
 The tests of layers, models, caches and decoding take the encodings from here. A new encoding needs one row.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -19,7 +19,7 @@ from course_lib.positions import (
     SinusoidalPositions,
     T5RelativeBias,
 )
-from tests.helpers.multihead import D_HEAD, HEADS
+from tests.helpers.multihead import D_HEAD
 
 FAR = 3  # offsets beyond it are alike for Shaw and T5, so that short sequences have them
 
@@ -46,7 +46,6 @@ class Row(NamedTuple):
         kind: its class.
         layer: number of heads → the encoding of a small layer with heads of dimension `D_HEAD`; None where it
             is added to the embeddings.
-        learned: the shapes of what `layer(HEADS)` learns.
         count: (d_model, num_heads, max_length) → how many parameters `make_positions` gives an encoding.
         score, bias, value: of one pair of tokens, the key `offset` positions after the query.
         verifies: what the loop over pairs of tokens is an oracle of.
@@ -54,7 +53,6 @@ class Row(NamedTuple):
 
     kind: type
     layer: Callable[[int], AttentionPositions | None] | None = None
-    learned: Mapping[str, tuple[int, ...]] = {}
     count: Callable[[int, int, int], int] = lambda d_model, num_heads, max_length: 0
     score: Callable = dot_product
     bias: Callable = no_bias
@@ -102,7 +100,6 @@ def alibi_bias(positions, head, offset):
 T5 = Row(
     T5RelativeBias,
     layer=lambda heads: T5RelativeBias(heads, num_buckets=8, max_distance=4),
-    learned={"table": (8, HEADS)},
     count=lambda d_model, num_heads, max_length: 32 * num_heads,
     bias=t5_bias,
     verifies=pytest.mark.verifies(
@@ -133,7 +130,6 @@ ROWS = {
     "shaw": Row(
         ShawRelativePositions,
         layer=lambda heads: ShawRelativePositions(D_HEAD, FAR),
-        learned={"key": (2 * FAR + 1, D_HEAD), "value": (2 * FAR + 1, D_HEAD)},
         count=lambda d_model, num_heads, max_length: 2 * 33 * (d_model // num_heads),
         score=shaw_score,
         value=shaw_value,
@@ -159,7 +155,6 @@ CASES = ROWS | {
         layer=lambda heads: T5RelativeBias(
             heads, bidirectional=False, num_buckets=4, max_distance=5
         ),
-        learned={"table": (4, HEADS)},
     ),
     "rotary, half": ROTARY._replace(layer=lambda heads: RotaryPositions(D_HEAD, layout="half")),
 }

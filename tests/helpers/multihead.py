@@ -1,25 +1,16 @@
 """Masks, inputs and comparisons for the tests of multi-head attention."""
 
 import torch
-from hypothesis import HealthCheck, settings
 from torch import nn
 
 from course_lib.attention import AttentionOutput, SingleHeadAttention
+from tests.helpers.attention import causal
 from tests.helpers.tensors import all_true, random_mask, without_second_query
-
-# The ledger collects over all examples, and every example is quick.
-COLLECTS = settings(
-    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 # No two axes are equally long, so that none can be taken for another.
 BATCH, HEADS, QUERIES, KEYS, D_HEAD, KEY_SIZE, VALUE_SIZE = 2, 3, 4, 5, 6, 7, 8
 D_MODEL = HEADS * D_HEAD
 SHARING = 12  # heads where several share their keys: in groups of 12, 6, 4, 3, 2 and 1
-
-
-def causal():
-    return torch.tensor([[k <= q + KEYS - QUERIES for k in range(KEYS)] for q in range(QUERIES)])
 
 
 def padding():

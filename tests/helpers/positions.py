@@ -3,13 +3,8 @@
 import math
 
 import torch
-from hypothesis import HealthCheck, settings
 
 BASES = [10000.0, 100, 500_000.0, 0.5]
-# The ledger collects over all examples, and every example is quick.
-COLLECTS = settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 # No two axes are equally long, so that none can be taken for another.
 BATCH, HEADS, LENGTH, D_HEAD = 2, 3, 5, 8

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from course_lib.attention import AttentionOutput, scaled_dot_product_attention
 from tests.helpers.attention import (
     BATCH,
-    COLLECTS,
     HEADS,
     KEYS,
     MASKS,
@@ -114,7 +113,6 @@ def cases(draw):
     "course_lib.attention.scaled_dot_product_attention", against="an explicit double loop"
 )
 @BOTH_PATHS
-@COLLECTS
 @given(case=cases())
 def test_attention_broadcasts_like_a_double_loop(ledger, need_weights, case):
     tensors, mask, scale, bias = case
@@ -187,6 +185,14 @@ def test_fully_masked_row_is_zero_with_zero_gradient(dtype, need_weights, bias):
     for tensor in (ours.output, leaves[0].grad, *(leaf.grad for leaf in leaves[3:])):
         assert tensor.isfinite().all() and (tensor[..., 1, :] == 0).all()
         assert (tensor[..., 2, :] != 0).any()
+
+
+@BOTH_PATHS
+def test_a_bias_of_minus_infinity_gives_the_zero_vector(need_weights):
+    bias = torch.zeros(QUERIES, 1).masked_fill(torch.arange(QUERIES)[:, None] == 1, -torch.inf)
+    options = {"bias": bias.expand(-1, KEYS), "need_weights": need_weights}
+    output = scaled_dot_product_attention(*triple(torch.float32), **options).output
+    assert (output[..., 1, :] == 0).all() and output.isfinite().all()
 
 
 @pytest.mark.parametrize("mask", ["none", "both", "a fully masked row", "all rows masked"])

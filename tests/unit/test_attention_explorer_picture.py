@@ -14,7 +14,7 @@ from PIL import Image
 from course_lib.plots.tokens import pooled, shortened
 from course_lib.plots.words import _outline
 from course_lib.widgets import AttentionMap, attention_explorer
-from tests.helpers.attention_explorers import WORDS, random_weights, two_layers, viridis_of
+from tests.helpers.attention_explorers import WORDS, random_weights, viridis_of
 from tests.helpers.explorers import (
     BLUE,
     ORANGE,
@@ -146,22 +146,6 @@ def test_only_the_strongest_of_many_lines_are_drawn():
     assert {i for i, _ in ends_of(panel._own, 40, 40)} == {3}
 
 
-def test_the_weights_of_the_query_are_read_off_at_the_names_of_the_keys():
-    weights = random_weights(2, 12, 9)
-    explorer = attention_explorer(weights, WORDS, list("abcdefghi"), view="lines", query=2, head=1)
-    region = explorer.picture.hover[1]
-    assert np.array_equal(values_of(region), weights[1, 2, :, None].numpy())
-    assert region["rows"] == [f"{n} {letter}" for n, letter in enumerate("abcdefghi")]
-    assert (region["columns"], region["row_name"], region["column_name"]) == (["2 did"], "key", "query")  # fmt: skip
-    left, top, right, bottom = region["box"]
-    for key in range(9):
-        x0, y0, x1, y1 = box_of_word(
-            panels(explorer)[1]._right, key, explorer.picture.figure.figure
-        )
-        assert left < x0 < x1 < right
-        assert (y0 + y1) / 2 == pytest.approx(top + (key + 0.5) / 9 * (bottom - top), abs=0.01)
-
-
 # --- all heads -------------------------------------------------------------------------------
 
 
@@ -271,12 +255,3 @@ def test_a_saved_svg_omits_the_hidden_view_and_is_small(tmp_path):
     assert as_lines.count(b"<image ") == 1 and as_lines.count(b"LineCollection") == 2
     move(explorer, view="map")
     assert live.svg() == as_map
-
-
-def test_a_new_background_is_drawn_when_announced():
-    live = two_layers()[1].picture.figure
-    before = live.png()
-    live.panels[2].axes.set_title("another title")
-    assert live.png() == before, "the background is kept until it is said to have changed"
-    live.redraw_background()
-    assert live.png() != before

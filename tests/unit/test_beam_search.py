@@ -4,12 +4,10 @@ import itertools
 
 import pytest
 import torch
-import torch.nn.functional as F
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.decoding import Beams, beam_search, greedy
-from course_lib.positions import ENCODINGS
 from course_lib.transformer import DecoderOnly, Transformer
 from tests.helpers.decoding import (
     BOS,
@@ -20,17 +18,15 @@ from tests.helpers.decoding import (
     TARGETS,
     always,
     competing,
+    every_line,
     leaning,
     model,
     words,
 )
 from tests.helpers.generate import beams_of, wrapper
-from tests.helpers.ids import encoding_id
 
 INF = float("inf")
-drawn = settings(
-    deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+drawn = settings(max_examples=8)
 
 
 def source_for(made, *padded, vocabulary=20):
@@ -59,16 +55,6 @@ def log_p(one, source, lines, bos=BOS):
 def rescored(one, source, lines, penalty, bos=BOS):
     sums = log_p(one, source, lines, bos)
     return [total / len(line) ** penalty for line, total in zip(lines, sums, strict=True)]
-
-
-def every_line(tokens, max_length, eos=EOS):
-    """All that can be written: with an end, or as long as allowed."""
-    others = [token for token in tokens if token != eos]
-    for length in range(1, max_length + 1):
-        for line in itertools.product(others, repeat=length - 1):
-            yield [*line, eos]
-            if length == max_length:
-                yield from ([*line, token] for token in others)
 
 
 def lines_of(found, row, max_length, eos=EOS):
@@ -155,36 +141,6 @@ def test_beam_search_of_size_one_is_greedy(ledger, made, penalty):
         ends |= {line.index(EOS) if EOS in line else -1 for line in found[:, 0].tolist()}
     assert len(ends) > 2
     ledger.holds()
-
-
-@pytest.mark.verifies(
-    "course_lib.decoding.beam_search", against="the whole sequences anew, without cache"
-)
-@pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
-@pytest.mark.parametrize("made", [Transformer, DecoderOnly])
-def test_beam_search_scores_equal_the_full_pass(ledger, made, positions):
-    one = leaning(model(made, positions=positions, target_vocabulary=20), 0.25, eos=2.0)
-    source = source_for(made, 0, 0)
-    found = beam_search(one, source, 4, -0.5, max_length=7)
-    assert (found.scores.diff(dim=1) <= 0).all()
-    for row in range(2):
-        anew = rescored(one, source[row], lines_of(found, row, 7), -0.5)
-        ledger.compare(found.scores[row], torch.tensor(anew), within=1e-4)
-
-
-@pytest.mark.verifies("course_lib.decoding.beam_search", against="each source alone")
-@pytest.mark.parametrize("made", [Transformer, DecoderOnly])
-@pytest.mark.parametrize("beam", [1, 2, 4])
-def test_batched_beam_search_equals_each_source_alone(ledger, made, beam):
-    for penalty in (-1.0, 1.0):
-        one, source = competing(made, 1), source_for(made, *[0] * 4)
-        together = beam_search(one, source, beam, penalty, max_length=9)
-        alone = [beam_search(one, row[None], beam, penalty, max_length=9) for row in source]
-        longest = max(one.tokens.shape[-1] for one in alone)
-        assert together.tokens.shape[-1] == longest
-        padded = [F.pad(a.tokens, (0, longest - a.tokens.shape[-1]), value=PAD) for a in alone]
-        assert torch.equal(together.tokens, torch.cat(padded))
-        ledger.compare(together.scores, torch.cat([a.scores for a in alone]), within=1e-4)
 
 
 @pytest.mark.parametrize("max_length", [1, 6])

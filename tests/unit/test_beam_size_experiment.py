@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course_lib.bleu import bleu
-from course_lib.checkpoints import phrase_translator, untrained_phrase_translator
+from course_lib.checkpoints import untrained_phrase_translator
 from course_lib.experiments import beam_size
 
 TEXTS = [["le", "chien", "dort", "."], [], ["les", "chats"]]
@@ -42,44 +42,3 @@ def test_the_interval_is_that_of_resampled_corpora():
         expected.tolist(), abs=2e-4
     )
     assert beam_size.paired_interval(first, first, right) == [0.0, 0.0]
-
-
-def test_the_trained_translator_searches_without_errors_here():
-    translator = phrase_translator()
-    source, right = beam_size.held_out(translator)
-    assert source.shape[0] == len(right) == beam_size.TESTED
-    assert beam_size.search(translator, source[:5], 2, 1.0) == right[:5]
-
-
-def test_training_is_reproducible(monkeypatch):
-    monkeypatch.setattr(beam_size, "SENTENCES", 80)
-    monkeypatch.setattr(beam_size, "WARMUP", 1)
-    monkeypatch.setattr(beam_size, "batches", beam_size.batches.__wrapped__)
-    one, same, other = (beam_size.trained(0.1, seed=seed, steps=2) for seed in (0, 0, 1))
-    weights = [next(iter(each.model.parameters())) for each in (one, same, other)]
-    assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
-
-
-def test_every_arm_is_recorded_and_its_learning_rate_was_swept():
-    record = beam_size.recorded()
-    assert list(record) == list(beam_size.ARMS)
-    for arm, (smoothing, steps) in beam_size.ARMS.items():
-        found = record[arm]
-        swept = {float(lr): sum(scores) for lr, scores in found["validation"].items()}
-        if arm.endswith("notebook 09"):
-            assert tuple(swept) == (beam_size.LIVE_RATE,) and found["lr"] == beam_size.LIVE_RATE
-        elif steps == 300:
-            assert (
-                tuple(swept) == beam_size.RATES
-                and beam_size.RATES[0] < found["lr"] < beam_size.RATES[-1]
-            )
-            assert found["lr"] == max(swept, key=swept.get)
-        else:
-            assert found["lr"] == record[f"smoothing {smoothing:g}, 300 steps"]["lr"]
-        assert len(found["runs"]) == len(beam_size.SEEDS) + (
-            len(beam_size.MORE_SEEDS) if len(swept) > 1 else 0
-        )
-        lengths = {
-            len(run[f"{alpha:g}"]["bleu"]) for run in found["runs"] for alpha in beam_size.ALPHAS
-        }
-        assert lengths == {len(beam_size.BEAMS)}

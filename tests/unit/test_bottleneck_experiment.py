@@ -110,32 +110,3 @@ def test_attention_to_dates_is_that_of_one_date_at_a_time():
         assert found["share"][n] == pytest.approx(sum(shares) / len(shares), abs=1e-6)
         expected = [sum(each) / len(each) for each in right.values()]
         assert found["masked"][n] == pytest.approx(expected, abs=1e-6)
-
-
-def test_training_again_is_the_same_and_another_seed_is_not():
-    def weights(seed):
-        model = bottleneck.train_model("copying", "fixed context", steps=10, lr=0.01, seed=seed)
-        return torch.cat([parameter.flatten() for parameter in model.parameters()])
-
-    assert torch.equal(weights(0), weights(0)) and not torch.equal(weights(0), weights(1))
-
-
-def test_what_cannot_be_trained_is_refused_by_name():
-    with pytest.raises(ValueError, match="task='sorting' is unknown"):
-        bottleneck.train_model("sorting", "Bahdanau", steps=10, lr=0.01)
-    with pytest.raises(ValueError, match="decoder='Graves' is unknown"):
-        bottleneck.train_model("copying", "Graves", steps=10, lr=0.01)
-
-
-def test_every_arm_is_recorded_with_its_sweep_and_three_seeds():
-    assert set(bottleneck.recorded()) == {bottleneck.name_of(*arm) for arm in bottleneck.RATES}
-    for what, tried in bottleneck.RATES.items():
-        arm = bottleneck.recorded()[bottleneck.name_of(*what)]
-        assert [float(lr) for lr in arm] == list(tried)
-        for lr in bottleneck.FURTHER.get(what, ()):
-            assert len(bottleneck.tested(*what, lr)) == 3
-        most = max(runs[0]["validation"] for runs in arm.values())
-        assert arm[bottleneck.best_rate(arm)][0]["validation"] == most
-        results = bottleneck.tested(*what)
-        lengths = {len(result) if what[0] == "copying" else 1 for result in results}
-        assert len(results) == 3 and lengths == {14 if what[0] == "copying" else 1}

@@ -85,19 +85,6 @@ def test_cross_attention_cache_equals_the_layer_without_cache(ledger, kv_heads):
 # --- contents of the cache -------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.cache.KeyValueCache", against="an explicit loop over tokens")
-def test_kv_cache_holds_the_projected_keys_and_values(ledger):
-    layer, x = layer_and_tokens(kv_heads=2)
-    _, cache = in_steps(layer, x, (1, 3, 1), causal())
-    for kept, project in ((cache.key, layer.k_proj), (cache.value, layer.v_proj)):
-        theirs = torch.empty(BATCH, 2, LENGTH, D_HEAD, dtype=torch.float64)
-        for b in range(BATCH):
-            for place in range(LENGTH):
-                vector = project.weight @ x[b, place] + project.bias
-                theirs[b, 0, place], theirs[b, 1, place] = vector[:D_HEAD], vector[D_HEAD:]
-        ledger.compare(kept, theirs, within=1e-12)
-
-
 @pytest.mark.verifies("course_lib.cache.KeyValueCache", against="Hugging Face `DynamicCache`")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_kv_cache_equals_hugging_face(ledger, dtype):

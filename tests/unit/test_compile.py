@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from torch import nn
 
 from course_lib.cache import KeyValueCache
 from course_lib.masks import causal_mask
@@ -11,18 +10,7 @@ from course_lib.positions import ENCODINGS, RotaryPositions, make_positions
 from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
 from tests.helpers.ids import encoding_id
 
-pytestmark = pytest.mark.usefixtures("without_annotations")
 SIZES = {"d_model": 24, "num_heads": 4, "d_ff": 32, "encoder_layers": 2, "decoder_layers": 2}
-
-
-@pytest.fixture(autouse=True)
-def _fresh_compiler():
-    torch.compiler.reset()
-
-
-def compiled(module: nn.Module):
-    """The module in one graph; `eager` records it as every backend does, and needs no C++ compiler."""
-    return torch.compile(module.eval(), fullgraph=True, backend="eager")
 
 
 def config(**choices) -> TransformerConfig:
@@ -31,27 +19,28 @@ def config(**choices) -> TransformerConfig:
 
 @pytest.mark.parametrize("num_kv_heads", [4, 2], ids=["mha", "gqa"])
 @pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
-def test_compile_multi_head_attention(positions, num_kv_heads):
+def test_compile_multi_head_attention(as_one_graph, positions, num_kv_heads):
     inside = make_positions(positions, 24, 4, max_length=32).attention
     layer = MultiHeadAttention(24, 4, num_kv_heads=num_kv_heads, positions=inside)
     x, options = torch.randn(2, 7, 24), {"mask": causal_mask(7), "need_weights": True}
-    torch.testing.assert_close(compiled(layer)(x, **options), layer(x, **options))
+    torch.testing.assert_close(as_one_graph(layer.eval())(x, **options), layer(x, **options))
 
 
 @pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
-def test_compile_transformer(positions):
-    model = Transformer(config(positions=positions, max_length=16))
+def test_compile_transformer(as_one_graph, positions):
+    model = Transformer(config(positions=positions, max_length=16)).eval()
     source, target = torch.randint(0, 11, (3, 8)), torch.randint(0, 13, (3, 6))
-    torch.testing.assert_close(compiled(model)(source, target), model(source, target))
+    torch.testing.assert_close(as_one_graph(model)(source, target), model(source, target))
 
 
-def test_compile_decoder_only():
-    model = DecoderOnly(config(positions="rotary", norm="pre"))
+def test_compile_decoder_only(as_one_graph):
+    model = DecoderOnly(config(positions="rotary", norm="pre")).eval()
     tokens = torch.randint(0, 13, (3, 9))
-    torch.testing.assert_close(compiled(model)(tokens), model(tokens))
+    torch.testing.assert_close(as_one_graph(model)(tokens), model(tokens))
 
 
-def test_compile_in_training_gives_the_same_gradients():
+def test_compile_in_training_gives_the_same_gradients(without_annotations):
+    torch.compiler.reset()
     model = Transformer(config(dropout=0.0))
     source, target = torch.randint(1, 11, (3, 8)), torch.randint(1, 13, (3, 6))
     parameters = list(model.parameters())
@@ -61,11 +50,11 @@ def test_compile_in_training_gives_the_same_gradients():
     torch.testing.assert_close(ours, plain)
 
 
-def test_compile_a_cached_step():
+def test_compile_a_cached_step(as_one_graph):
     layer = MultiHeadAttention(24, 4, positions=RotaryPositions(6))
     cache, plain = KeyValueCache(), KeyValueCache()
     x = torch.randn(2, 5, 24)
-    run = compiled(layer)
+    run = as_one_graph(layer.eval())
     with torch.no_grad():
         for token in x.split(1, dim=1):
             torch.testing.assert_close(

@@ -5,17 +5,13 @@ import math
 import pytest
 import torch
 
-from course_lib.experiments import context_length
 from course_lib.experiments.context_length import (
-    ENCODINGS,
     EXTENSIONS,
     LENGTHS,
-    SEEDS,
     extended,
     losses,
     make_model,
     ntk_base,
-    recorded,
     repaired,
     text,
     train,
@@ -79,8 +75,6 @@ def test_an_extension_changes_the_angles_and_nothing_else():
             torch.testing.assert_close(key, rotated)
         for one, same in zip(model.parameters(), other.parameters(), strict=True):
             assert torch.equal(one, same) and one is not same
-    with pytest.raises(ValueError, match="extension="):
-        extended(model, "YaRN")
 
 
 def test_the_larger_base_slows_the_slowest_pair_by_the_scale():
@@ -98,15 +92,3 @@ def test_the_repair_gives_far_keys_the_last_trained_bias():
         assert torch.equal(biases[0][:, :64], biases[1][:, :64])
         assert not torch.equal(biases[0], biases[1])
         assert (biases[1][:, 64:] == biases[1][:, [63]]).all()
-
-
-def test_every_run_is_recorded():
-    encodings, extensions = recorded()["encodings"], recorded()["extensions"]
-    assert list(encodings) == list(ENCODINGS) and list(extensions) == list(EXTENSIONS)
-    runs = [encodings["t5"]["repaired"], *(arm["loss"] for arm in encodings.values())]
-    runs += [arm[when] for arm in extensions.values() for when in ("before", "after")]
-    assert all([len(run) for run in arm] == [len(LENGTHS)] * len(SEEDS) for arm in runs)
-    assert {arm["lr"] for arm in encodings.values()} <= set(context_length.LEARNING_RATES)
-    assert {arm["lr"] for arm in extensions.values()} <= set(context_length.FINE_TUNING_RATES)
-    same = extensions["unchanged"]["before"], encodings["rotary"]["loss"]
-    assert torch.allclose(*map(torch.tensor, same), atol=1e-3), "the same models"

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.decoding import DecodingSession, beam_search, greedy, sample, stream
@@ -16,6 +16,7 @@ from tests.helpers.decoding import (
     SOURCES,
     TARGETS,
     always,
+    leaning,
     model,
     one_by_one,
     rectangle,
@@ -62,9 +63,7 @@ def test_greedy_continues_prompts_that_may_be_padded_on_the_left(ledger, positio
 @pytest.mark.verifies(
     "course_lib.decoding.greedy", against="a loop without cache, sequence by sequence"
 )
-@settings(
-    deadline=None, max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=8)
 @given(
     seed=st.integers(0, 10_000),
     tokens=st.permutations(range(TARGETS)),
@@ -158,3 +157,9 @@ S = torch.tensor([[3, 4, 5, 0], [6, 7, 8, 9]])
 def test_invalid_input_raises_value_error(call, says):
     with pytest.raises(ValueError, match=says):
         call()
+
+
+@pytest.mark.parametrize("decode", [greedy, sample, beam_search])
+def test_logits_that_are_nan_are_refused(decode):
+    with pytest.raises(ValueError, match="logits holds NaN"):
+        decode(leaning(model(), torch.nan), S)

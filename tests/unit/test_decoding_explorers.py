@@ -13,7 +13,6 @@ from course_lib.bleu import bleu
 from course_lib.checkpoints import phrase_translator
 from course_lib.data import phrases
 from course_lib.decoding import beam_search, table_model
-from course_lib.plots.ngrams import KINDS
 from course_lib.widgets import (
     NextTokens,
     beam_explorer,
@@ -344,25 +343,6 @@ def test_bleu_is_drawn_as_the_library_and_a_count_by_hand_have_it(candidate, ref
     assert score == pytest.approx(brevity * np.prod(bars.values[:4]) ** 0.25)
     np.testing.assert_allclose(values_of(bars.hover())[:, 0], bars.values, rtol=1e-6)
     np.testing.assert_array_equal(values_of(top.hover()), top.counts)
-
-
-def test_lines_and_links_are_where_the_words_are():
-    explorer = bleu_explorer("a b x b", "b c", n=1)
-    top, _ = panels(explorer)
-    places = dict(zip(range(8), top._words.get_offsets()[2:], strict=False))  # behind two names
-    under = top._lines.get_segments()
-    assert [KINDS[n] for n in top.data()["kind"]] == ["missing", "counted", "missing", "clipped"]
-    for word, line in zip(places.values(), under[:4], strict=False):
-        assert line[:, 0].mean() == pytest.approx(word[0]) and line[0, 1] > word[1]
-    assert len(under) == 5 and under[4][:, 0].mean() == pytest.approx(places[4][0])
-    assert under[4][0, 1] < places[4][1]
-    (link,) = top._links.get_segments()
-    np.testing.assert_allclose(link, [under[1].mean(axis=0), under[4].mean(axis=0)])
-    colours = [tuple(one) for one in top._words.get_facecolor()[2:]]
-    grey, blue, _, orange, there, _ = colours
-    assert len({grey, blue, orange}) == 3 and colours[2] == colours[5] == grey and there == blue
-    dashes = [dash for _, dash in top._lines.get_linestyle()]
-    assert dashes[1] is None and dashes[0] != dashes[3] and None not in (dashes[0], dashes[3])
 
 
 def test_tokens_are_made_by_the_function_handed_in():

@@ -21,6 +21,7 @@ from course_lib.recurrent import (
 )
 from course_lib.transformer import DecoderOnly, TransformerConfig
 from course_lib.validation import require_tokens
+from tests.helpers.decoding import every_line
 
 PAD, BOS, EOS = 0, 1, 2
 TOKENS = 6
@@ -62,15 +63,6 @@ class Bigram:
         return sum(table[last, token].item() for last, token in pairs)
 
 
-def every_line(max_length):
-    """All that can be generated: with an end, or as long as allowed."""
-    for length in range(1, max_length + 1):
-        for line in itertools.product(range(3, TOKENS), repeat=length - 1):
-            yield (*line, EOS)
-            if length == max_length:
-                yield from ((*line, token) for token in range(3, TOKENS))
-
-
 def lines(tokens):
     return [
         tuple(row[: row.index(EOS) + 1]) if EOS in row else tuple(row) for row in tokens.tolist()
@@ -96,7 +88,7 @@ def test_a_model_needs_the_protocol_and_nothing_else(ledger):
     for alpha in (0.0, 1.0):
         found = beam_search(model, PROMPT, TOKENS, alpha, max_length=2)  # drops nothing
         for row, prompt in enumerate(PROMPT):
-            every = list(every_line(2))
+            every = list(map(tuple, every_line([EOS, *range(3, TOKENS)], 2)))
             scores = {line: model.log_p(prompt, line) / len(line) ** alpha for line in every}
             best = sorted(scores, key=scores.get, reverse=True)[:TOKENS]
             assert lines(found.tokens[row]) == best

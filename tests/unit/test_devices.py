@@ -1,33 +1,117 @@
-"""Results live where the arguments do, whatever the default device is."""
+"""Results live where the arguments do, whatever the default device is; models run on the meta device."""
+
+import functools
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
-from tests.helpers.callables import CALLS, leaves
+from course_lib import decoding, efficient, masks, pooling, positions
+from course_lib.attention import Attention, scaled_dot_product_attention
+from course_lib.blocks import Dropout
+from course_lib.data import strongest_links
+from course_lib.inspection import entropy, mean_distance
+from course_lib.interpretability import induction_score, logit_lens, surprisal
+from course_lib.recurrent import BahdanauDecoder, FixedContextDecoder, GRUEncoder, LuongDecoder
+from course_lib.recurrent import Seq2Seq as Recurrent
+from course_lib.scoring import GaussianScore
+from course_lib.training import next_token_loss, train_step
+from course_lib.transformer import DecoderOnly, Transformer
+from tests.helpers.decoding import SOURCE, SOURCES, TARGETS, model, words
 
-# Under another default device, a tensor that is made without `device=` does not fit the arguments, as with CUDA.
-TENSORS = (Tensor, nn.Module)
+Q, K, X = torch.randn(2, 3, 4, 6), torch.randn(2, 3, 5, 6), torch.randn(2, 3, 5, 6)
+REAL = masks.padding_mask(torch.tensor([3, 5]))  # (batch, 1, key)
+WEIGHTS = torch.randn(2, 4, 4).softmax(-1)
+TOKENS = words(TARGETS, SOURCE, 0, 0)
+BATCHES = [torch.randn(2, 3)]
 
 
-def takes_tensors(name):
-    call = CALLS[name]()
-    owner = getattr(call.function, "__self__", None)
-    return any(isinstance(one, TENSORS) for one in (call.function, owner, *call.arguments.values()))
+def recurrent(kind):
+    return Recurrent(GRUEncoder(SOURCES, 3, 4), kind(TARGETS, 3, 8, 8)).eval()
 
 
-def result(name, default_device):
-    torch.manual_seed(0)
-    function, arguments = CALLS[name]()
-    torch.manual_seed(1)
-    with torch.device(default_device):
-        return function(**arguments)
+def step():
+    layer = nn.Linear(3, 1)
+    optimizer = torch.optim.Adam(layer.parameters())
+    return train_step, layer, optimizer, lambda model, x: model(x).square().mean(), BATCHES
 
 
-@pytest.mark.parametrize("name", [name for name in CALLS if takes_tensors(name)])
-def test_no_tensor_is_made_on_the_default_device(name):
-    expected, found = result(name, "cpu"), result(name, "meta")
-    for ours, wanted in zip(leaves(found), leaves(expected), strict=True):
+#: Name → what makes a function and its arguments, on the CPU.
+CALLS = {
+    **{
+        f"greedy, {made.__name__}, {name}": lambda made=made, name=name: (
+            functools.partial(decoding.greedy, max_length=4), model(made, positions=name), TOKENS,
+        )
+        for made in (Transformer, DecoderOnly)
+        for name in positions.ENCODINGS
+    },
+    **{
+        f"generate, {kind.__name__}": lambda kind=kind: (recurrent(kind).generate, TOKENS, 3)
+        for kind in (FixedContextDecoder, BahdanauDecoder, LuongDecoder)
+    },
+    "beam search": lambda: (decoding.beam_search, model(), TOKENS),
+    "sample": lambda: (functools.partial(decoding.sample, seed=0), model(), TOKENS),
+    "stream": lambda: (lambda *given: list(decoding.stream(*given)), model(), TOKENS),
+    "top_p": lambda: (decoding.top_p, Q, 0.8),
+    "train_step": step,
+    "next_token_loss": lambda: (next_token_loss, torch.randn(2, 4, TARGETS), TOKENS),
+    "dropout": lambda: (Dropout(0.3), Q),
+    "logit_lens": lambda: (logit_lens, model(DecoderOnly), TOKENS),
+    "surprisal": lambda: (surprisal, model(DecoderOnly), TOKENS),
+    "induction_score": lambda: (induction_score, WEIGHTS, 3),
+    "entropy": lambda: (entropy, WEIGHTS),
+    "mean_distance": lambda: (mean_distance, WEIGHTS),
+    "strongest_links": lambda: (strongest_links, WEIGHTS[0]),
+    "padding_mask": lambda: (masks.padding_mask, torch.tensor([3, 5])),
+    "masked_softmax": lambda: (masks.masked_softmax, Q @ K.mT, REAL[:, None]),
+    "additive masks": lambda: (lambda mask: masks.from_additive(masks.to_additive(mask)), REAL),
+    "is_causal": lambda: (
+        functools.partial(scaled_dot_product_attention, is_causal=True), Q, K, K,
+    ),
+    "Gaussian score": lambda: (Attention(GaussianScore(0.7)), Q, K, K),
+    "attention_pooling": lambda: (pooling.attention_pooling, Q[0, 0, 0], Q[0, 0, 1], Q[0, 0, 2]),
+    "leave_one_out_error": lambda: (pooling.leave_one_out_error, Q[0, 0, 0], Q[0, 0, 1]),
+    "rotary": lambda: (positions.rotary, X, torch.arange(5)),
+    "t5_bucket": lambda: (positions.t5_bucket, torch.arange(-30, 30)),
+    "flash": lambda: (
+        functools.partial(efficient.flash_attention, causal=True, block_size=2), Q, K, K,
+    ),
+    "window": lambda: (
+        functools.partial(efficient.sliding_window_attention, window=2, causal=True), X, K, K,
+    ),
+    "block": lambda: (
+        functools.partial(efficient.block_attention, block_size=2, causal=True), X, K, K,
+    ),
+    "longformer": lambda: (
+        functools.partial(efficient.longformer_attention, window=1, global_positions=[0, 3]), X, K, K,
+    ),
+    "linear": lambda: (functools.partial(efficient.linear_attention, causal=True), X, K, K),
+    "state": lambda: (efficient.linear_attention_state, K, K),
+    "linformer": lambda: (efficient.LinformerAttention(6, 3, 5, 2), X[0], REAL[:1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_no_tensor_is_made_on_the_default_device(name, without_annotations):
+    """Under another default device, a tensor made without `device=` does not fit the arguments, as with CUDA."""
+    results = []
+    for default in ("cpu", "meta"):
+        torch.manual_seed(0)
+        function, *arguments = CALLS[name]()
+        torch.manual_seed(1)
+        with torch.device(default):
+            results.append(tree_leaves(function(*arguments)))
+    for wanted, ours in zip(*results, strict=True):
         if isinstance(ours, Tensor):
             assert ours.device.type == "cpu"
-            assert torch.equal(ours.nan_to_num(), wanted.nan_to_num())
+            torch.testing.assert_close(ours, wanted, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("made", [Transformer, DecoderOnly])
+def test_models_run_on_the_meta_device(made):
+    tokens = [TOKENS.to("meta")] * (2 if made is Transformer else 1)
+    logits = model(made).to("meta")(*tokens)
+    assert logits.is_meta and logits.shape == (2, SOURCE, TARGETS)
+    assert masks.causal_mask(3, device="meta").is_meta
+    assert positions.relative_positions(3, 4, "meta").is_meta

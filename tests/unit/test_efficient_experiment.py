@@ -86,35 +86,3 @@ def test_the_maps_are_those_of_the_model():
         maps.sum(dim=-1), torch.ones(2, efficient.NUM_HEADS, efficient.LENGTH)
     )
     assert not any(one._forward_pre_hooks for one in model.attention)
-
-
-def test_unknown_tasks_and_arms_are_refused():
-    with pytest.raises(ValueError, match="task='two facts' is unknown"):
-        efficient.trained("two facts", "dense")
-    with pytest.raises(ValueError, match="arm='sparse' is unknown"):
-        efficient.train("one fact", "sparse", (1e-3,))
-
-
-@pytest.mark.parametrize("task", efficient.TASKS)
-def test_every_arm_is_recorded_at_every_learning_rate(task):
-    assert list(efficient.recorded()) == list(efficient.TASKS) and list(
-        efficient.recorded()[task]
-    ) == list(efficient.ARMS)
-    for arm, found in efficient.recorded()[task].items():
-        assert list(found) == [*map(str, efficient.BUDGETS), "by distance"]
-        assert list(found["by distance"]) == list(efficient.DISTANCES)
-        for budget in efficient.BUDGETS:
-            by_rate = found[str(budget)]
-            assert [float(rate) for rate in by_rate] == list(efficient.RATES)
-            assert all(len(runs) == len(efficient.SEEDS) for runs in by_rate.values())
-            assert sum(efficient.best(task, arm, budget)) == max(map(sum, by_rate.values()))
-
-
-def test_a_window_answers_within_its_reach_and_guesses_beyond():
-    """Two layers of a window of 4 reach 8 positions; a question is answered within 4."""
-    one, own = (efficient.recorded()[task]["window"]["by distance"] for task in efficient.TASKS)
-    for group in ("0 to 4", "5 to 8"):
-        assert min(one[group]) > 0.99
-    assert max(one["9 to 16"] + one["17 to 31"]) < 0.15
-    assert min(own["0 to 4"]) > 0.99
-    assert max(own["5 to 8"] + own["9 to 16"]) < 0.15

@@ -15,7 +15,6 @@ from course_lib.efficient import (
     pattern_cost,
     sliding_window_attention,
 )
-from tests.helpers.attention import COLLECTS
 from tests.helpers.efficient import BATCH, compare, dense, padding, pairs, triple
 
 WINDOW = pytest.mark.verifies(
@@ -86,7 +85,6 @@ def test_sparse_attention_equals_dense_attention(ledger, attention, given, rule,
 
 @WINDOW
 @given(st.integers(1, 150), st.integers(1, 90), st.booleans())
-@COLLECTS
 def test_sliding_window_for_any_length(ledger, length, window, causal):
     mask = pairs(length, in_window(window, causal))
     compare(

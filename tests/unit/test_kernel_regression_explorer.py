@@ -54,7 +54,7 @@ def test_without_the_error_the_fit_and_the_weights_are_the_same(explorer):
     plain = kernel_regression_explorer(wave_series(), bandwidth=0.3, query=3.5, error=False)
     assert list(plain.controls) == ["bandwidth", "query"] and len(panels(plain)) == 2
     for one, other in zip(panels(plain), panels(explorer), strict=False):
-        assert one.data() == other.data()
+        assert one.describe() == other.describe()
     assert "error" not in plain.summary
     assert fact(plain, "output") == fact(explorer, "output")
 

@@ -328,12 +328,3 @@ def test_tokens_that_cannot_be_drawn_are_told_apart(pair):
             return {3: "\ufffd", 4: "東", 5: " x"}[ids[0]]
 
     assert token_names(Bytes(), [3, 4, 5]) == ["\ufffd3", "□4", "␣x"]
-
-
-def test_a_long_text_is_quoted_without_its_middle(pair):
-    text = "a cat. " * 8 + "the dog"
-    for make in FACTORIES:
-        assert repr(text) in fact(make(*pair, text), "text")
-    quoted = fact(heads_explorer(*pair, "a cat. " * 20 + "the dog"), "text")
-    assert len(quoted) < 110 and quoted.startswith("'a cat. a cat. ")
-    assert "… cat. a cat. " in quoted and "the dog'" in quoted

@@ -8,15 +8,12 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.exercises import EXERCISES
-from course_lib.experiments import long_context
 from course_lib.experiments.long_context import (
-    BUCKET,
     LENGTH,
     PARTS,
     THETAS,
     documentation_parts,
     loss_by_position,
-    recorded,
     set_theta,
 )
 from course_lib.positions import rotary
@@ -121,29 +118,8 @@ def test_the_scaled_theta_doubles_the_longest_wavelength():
     assert THETAS[1] == 100_000.0
 
 
-def test_the_record_is_complete():
-    assert list(recorded()) == [f"{scale}" for scale in THETAS]
-    for runs in recorded().values():
-        assert [len(run) for run in runs] == [LENGTH // BUCKET] * PARTS
-
-
 @needs_model
 def test_the_parts_are_disjoint_and_long_enough():
     parts = documentation_parts(smollm2()[1])
     assert parts.shape == (PARTS, LENGTH + 1)
     assert len({tuple(part[:50].tolist()) for part in parts}) == PARTS
-
-
-def test_what_is_recorded_already_is_not_run_again(monkeypatch, tmp_path):
-    runs = []
-    for name, stand_in in {
-        "RECORD": tmp_path / "record.json",
-        "load_smollm2": lambda: (small_model(), None),
-        "documentation_parts": lambda tokenizer: torch.randint(22, (2, 11)),
-        "set_theta": lambda model, theta: None,
-        "loss_by_position": lambda *given: runs.append(given) or torch.tensor([1.23456]),
-    }.items():
-        monkeypatch.setattr(long_context, name, stand_in)
-    long_context.main()
-    long_context.main()
-    assert len(runs) == 4 and recorded() == {"1": [[1.235]] * 2, "2": [[1.235]] * 2}

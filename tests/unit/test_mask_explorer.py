@@ -2,7 +2,6 @@
 
 import math
 
-import matplotlib
 import numpy as np
 import pytest
 import torch
@@ -91,16 +90,3 @@ def test_conventions_and_weights(masks, kind, length, queries):
         colours = cells_of(masks.picture.figure.png(), box, (5, 5), (0.12, 0.12))
         assert np.abs(colours[-queries:] - wanted).max() < 0.02
         assert (colours[: 5 - queries] == 1).all()
-
-
-def test_scores_are_orange_above_zero_and_blue_below():
-    explorer = mask_explorer(seed=3)
-    scores = torch.randn(5, 5, generator=torch.Generator().manual_seed(3)).numpy()
-    png, region = explorer.picture.figure.png(), explorer.picture.hover[0]
-    colours = cells_of(png, region["box"], (5, 5), (0.12, 0.12))
-    full = np.where(scores[..., None] > 0, ORANGE, BLUE)
-    share = np.clip(np.abs(scores) / 3, 0, 1)[..., None]
-    assert np.abs(colours - (1 - share * (1 - full))).max() < 0.02
-    words = panels(explorer)[2]._words
-    dark = {word: colour for word, colour in zip(words.words, words.get_facecolor(), strict=True)}
-    assert matplotlib.colors.to_hex(dark["0.00"]) == "#ffffff" != matplotlib.colors.to_hex(dark["1.00"])  # fmt: skip

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.special
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -22,10 +22,6 @@ from course_lib.scoring import AdditiveScore, ScaledDotScore
 from tests.helpers.tensors import DTYPES, all_true
 
 ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-5}
-# The ledger collects over all examples, and every example is quick.
-COLLECTS = settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 
 # --- masked_softmax --------------------------------------------------------------------------
@@ -65,7 +61,7 @@ def cases(draw):
     "course_lib.masks.masked_softmax", against="SciPy `softmax` of the visible entries"
 )
 @pytest.mark.parametrize("dtype", DTYPES)
-@COLLECTS
+@settings(max_examples=60)
 @given(case=cases(), offset=st.sampled_from([0.0, 1000.0, -1000.0]))
 def test_masked_softmax_equals_scipy(ledger, dtype, case, offset):
     scores, mask, dim, upstream = case
@@ -94,6 +90,16 @@ def test_masked_softmax_of_a_fully_masked_row_is_zero(dtype, dim):
         assert tensor.isfinite().all()
         assert (tensor.select(rows, 2) == 0).all()
         assert (tensor.select(rows, 1) != 0).any()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_row_of_minus_infinity_counts_as_fully_masked(masked):
+    scores = torch.tensor([[-torch.inf, -torch.inf], [0.0, -torch.inf]], requires_grad=True)
+    mask = torch.tensor([[True, False], [True, True]]) if masked else None
+    weights = masked_softmax(scores, mask)
+    assert weights.tolist() == [[0, 0], [1, 0]]
+    weights.sum().backward()
+    assert scores.grad.tolist() == [[0, 0], [0, 0]]
 
 
 def test_masked_softmax_of_no_keys_and_of_one_masked_key():
@@ -128,7 +134,7 @@ def test_masked_softmax_passes_on_nan():
 
 
 @pytest.mark.verifies("course_lib.masks.padding_mask", against="an explicit double loop")
-@COLLECTS
+@settings(max_examples=60)
 @given(
     lengths=st.lists(st.integers(0, 6), min_size=1, max_size=5),
     extra=st.none() | st.integers(0, 3),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course_lib.positions import ENCODINGS
-from course_lib.transformer import DecoderOnly, Memory, Transformer, TransformerConfig
+from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
 from tests.helpers.ids import encoding_id
 from tests.helpers.transformer import randomized, words
 
@@ -41,15 +41,13 @@ def in_chunks(tokens, chunks, read):
     )
 
 
-def written(model, target, memory, chunks=None, cache=None):
-    cache = model.new_cache() if cache is None else cache
-    chunks = [1] * target.shape[1] if chunks is None else chunks
+def written(model, target, memory, chunks):
+    cache = model.new_cache()
     return in_chunks(target, chunks, lambda new: model.decode(new, memory, cache=cache))
 
 
-def continued(model, tokens, chunks=None, cache=None):
-    cache = model.new_cache() if cache is None else cache
-    chunks = [1] * tokens.shape[1] if chunks is None else chunks
+def continued(model, tokens, chunks):
+    cache = model.new_cache()
     return in_chunks(tokens, chunks, lambda new: model(new, cache=cache))
 
 
@@ -64,38 +62,21 @@ CASES = [
 # --- cached = uncached -----------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.cache.ModelCache", against="the whole target at once")
-@pytest.mark.verifies("course_lib.cache.BlockCache", against="the whole target at once")
+@pytest.mark.verifies("course_lib.cache.ModelCache", against="the whole sequence at once")
+@pytest.mark.verifies("course_lib.cache.BlockCache", against="the whole sequence at once")
+@pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 @pytest.mark.parametrize(("positions", "norm", "kv_heads"), CASES)
-def test_kv_cache_of_a_transformer_equals_the_full_pass(ledger, positions, norm, kv_heads):
-    model = randomized(Transformer(sized(positions=positions, norm=norm, num_kv_heads=kv_heads)))
+def test_kv_cache_of_a_model_equals_the_full_pass(ledger, positions, norm, kv_heads, made):
+    model = randomized(made(sized(positions=positions, norm=norm, num_kv_heads=kv_heads)))
     source, target = source_and_target()
-    memory, whole = model.encode(source), model(source, target)
+    read = (source,) if made is Transformer else ()
+    whole = model(*read, target)
     for chunks in CHUNKS:
-        ledger.compare(written(model, target, memory, chunks), whole, within=1e-10)
-
-
-@pytest.mark.verifies(
-    "course_lib.cache.ModelCache", against="the whole sequence at once, decoder-only"
-)
-@pytest.mark.parametrize(("positions", "norm", "kv_heads"), CASES)
-def test_kv_cache_of_decoder_only_equals_the_full_pass(ledger, positions, norm, kv_heads):
-    model = randomized(DecoderOnly(sized(positions=positions, norm=norm, num_kv_heads=kv_heads)))
-    _, tokens = source_and_target()
-    whole = model(tokens)
-    for chunks in CHUNKS:
-        ledger.compare(continued(model, tokens, chunks), whole, within=1e-10)
-
-
-@pytest.mark.verifies("course_lib.cache.ModelCache", against="the whole target at once")
-def test_gradients_flow_through_the_kv_cache(ledger):
-    model, (source, target) = randomized(Transformer(sized(positions="t5"))), source_and_target()
-    whole, ours = model(source, target), written(model, target, model.encode(source), (2, 1, 4))
-    mix, leaves = torch.randn(whole.shape).double(), list(model.parameters())
-    slopes, mine = (torch.autograd.grad(one, leaves, mix) for one in (whole, ours))
-    for one, slope in zip(mine, slopes, strict=True):
-        scale = max(1.0, slope.abs().max().item())
-        ledger.compare(one / scale, slope / scale, within=1e-10, backward=True)
+        if made is Transformer:
+            ours = written(model, target, model.encode(source), chunks)
+        else:
+            ours = continued(model, target, chunks)
+        ledger.compare(ours, whole, within=1e-10)
 
 
 # --- projections and contents ----------------------------------------------------------------
@@ -144,33 +125,6 @@ def test_kv_cache_says_its_length_and_bytes():
 
 
 # --- reordering ------------------------------------------------------------------------------
-
-
-@pytest.mark.verifies("course_lib.cache.ModelCache", against="the chosen sequences written anew")
-@pytest.mark.verifies("course_lib.cache.KeyValueCache", against="the chosen sequences written anew")
-@pytest.mark.verifies(
-    "course_lib.cache.CrossAttentionCache", against="the chosen sequences written anew"
-)
-@pytest.mark.parametrize("rows", [[2, 0], [1, 1, 0, 2, 1]])
-@pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
-def test_reordered_kv_cache_equals_decoding_from_the_start(ledger, positions, rows):
-    rows, (source, target) = torch.tensor(rows), source_and_target()
-    model, alone = (
-        randomized(made(sized(positions=positions))) for made in (Transformer, DecoderOnly)
-    )
-    memory, later = model.encode(source), words(TARGETS, 3, *[0] * len(rows))
-    anew = torch.cat([target[rows], later], 1)
-    cache = model.new_cache()
-    written(model, target, memory, (4, 3), cache)
-    cache.reorder(rows)
-    assert cache.length == TARGET and torch.equal(cache.padding_mask, (target != PAD)[rows, None])
-    ours = written(model, later, Memory(*(part[rows] for part in memory)), (1, 2), cache)
-    ledger.compare(ours, model(source[rows], anew)[:, TARGET:], within=1e-10)
-    cache = alone.new_cache()
-    continued(alone, target, (4, 3), cache)
-    cache.reorder(rows)
-    ours = continued(alone, later, (2, 1), cache)
-    ledger.compare(ours, alone(anew)[:, TARGET:], within=1e-10)
 
 
 def test_a_state_reorders_the_memory_too_unless_the_sources_are_the_same():

@@ -3,14 +3,11 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
-from hypothesis import strategies as st
 
 from course_lib.attention import AttentionOutput, scaled_dot_product_attention
 from course_lib.convert import to_torch
 from course_lib.multihead import MultiHeadAttention
 from tests.helpers.multihead import (
-    COLLECTS,
     FULLY_MASKED,
     KEY_SIZE,
     KEYS,
@@ -21,7 +18,6 @@ from tests.helpers.multihead import (
     compare_all,
     cut,
     mixes_for,
-    randomized,
     sequences,
 )
 from tests.helpers.tensors import (
@@ -97,42 +93,6 @@ def test_to_torch_repeats_the_kv_heads_of_gqa(ledger, kv_heads):
     layer, inputs = shared(kv_heads)
     output, weights = to_torch(layer)(*inputs, average_attn_weights=False)
     compare_all(ledger, layer(*inputs, need_weights=True), (output, weights), 1e-10)
-
-
-@st.composite
-def layers(draw):
-    """A layer of any sizes, inputs of any lengths, and a mask of any shape that fits."""
-    heads, d_head = draw(st.sampled_from([1, 2, 3, 4, 6])), draw(st.integers(1, 3))
-    kv_heads = draw(st.sampled_from([n for n in range(1, heads + 1) if heads % n == 0]))
-    batch, queries, keys = (draw(st.integers(1, 4)) for _ in range(3))
-    kdim, vdim = (draw(st.integers(1, 4)) for _ in range(2))
-    bias = draw(st.booleans())
-    torch.manual_seed(draw(st.integers(0, 1000)))
-    sizes = {"kdim": kdim, "vdim": vdim, "bias": bias}
-    layer = randomized(MultiHeadAttention(heads * d_head, heads, num_kv_heads=kv_heads, **sizes))
-    shapes = (queries, heads * d_head), (keys, kdim), (keys, vdim)
-    inputs = [torch.randn(batch, *shape, dtype=torch.float64) for shape in shapes]
-    full = draw(st.sampled_from([(batch, heads), (batch,), ()]))
-    wanted = [draw(st.sampled_from([n, n, 1])) for n in (*full, queries, keys)]
-    mask = torch.rand(wanted) < draw(st.sampled_from([0.3, 0.6, 0.9]))
-    return layer, inputs, draw(st.sampled_from([None, mask])), heads, kv_heads
-
-
-@pytest.mark.verifies(
-    "course_lib.multihead.MultiHeadAttention",
-    against="PyTorch `F.scaled_dot_product_attention(enable_gqa=True)`",
-)
-@pytest.mark.parametrize("need_weights", [True, False])
-@COLLECTS
-@given(case=layers())
-def test_gqa_layers_of_any_size_equal_pytorch(ledger, need_weights, case):
-    layer, inputs, mask, heads, kv_heads = case
-    theirs = by_pytorch(layer, *inputs, mask, heads, kv_heads)
-    ours = layer(*inputs, mask, need_weights=need_weights)
-    ledger.compare(ours.output, theirs.output, within=1e-10)
-    if need_weights:
-        totals = ours.weights.sum(-1)
-        assert ((totals - 1).abs() < 1e-10).logical_or(totals == 0).all()
 
 
 def test_grouped_heads_where_all_axes_are_equally_long():

@@ -88,27 +88,20 @@ def test_a_source_is_shown_whole_but_for_its_docstrings(capsys):
     compile(shown, "shown", "exec", flags=__import__("__future__").annotations.compiler_flag)
 
 
-@pytest.fixture
-def shown(monkeypatch):
-    displayed = []
-    monkeypatch.setattr("course_lib.notebook.display", displayed.append)
-    return displayed
-
-
 @pytest.mark.parametrize("approximate", [False, True])
-def test_bars_say_their_numbers_unless_these_are_approximate(shown, approximate):
+def test_bars_say_their_numbers_unless_these_are_approximate(displayed, approximate):
     show_bars({"one": 0.25, "two": 1.0}, "Two of 2.", approximate=approximate)
-    said = shown[0]._repr_mimebundle_()[0]["text/plain"]
+    said = displayed[0]._repr_mimebundle_()[0]["text/plain"]
     assert "Two of 2." in said and ("value 0.25 to 1, mean 0.625" in said) is not approximate
 
 
 @pytest.mark.parametrize(("shared", "pieces"), [(True, 1), (False, 3)])
-def test_panels_that_share_an_axis_stay_in_one_piece(shown, shared, pieces):
+def test_panels_that_share_an_axis_stay_in_one_piece(displayed, shared, pieces):
     drawn, panels = figure(9, 3, columns=3, sharey=shared)
     for axes in panels:
         axes.plot([0, 1], [0, 1])
     show(drawn, "Three lines.")
-    assert len(shown[0].cuts) + 1 == pieces
+    assert len(displayed[0].cuts) + 1 == pieces
 
 
 def test_the_launcher_opens_the_first_notebook_and_asks_the_network_nothing():

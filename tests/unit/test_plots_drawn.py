@@ -76,20 +76,6 @@ def test_noise_is_not_magnified(y, options, bottom):
     assert axes.get_ylim()[0] == bottom if bottom is not None else axes.get_ylim()[0] != 0
 
 
-@pytest.mark.parametrize("limits", [(0.3, 2.9), (11, 25), (0.02, 4), (1e-5, 1)])
-def test_a_logarithmic_axis_has_at_least_two_numbers(limits):
-    made, axes = figure(6.4, 3.2)
-    line_plot(axes, [1, 2], {"a": list(limits)}, log_y=True, y_limits=limits)
-    made.draw_without_rendering()
-    low, high = axes.get_ylim()
-    seen = [
-        tick.get_text()
-        for tick, at in zip(axes.get_yticklabels(), axes.get_yticks(), strict=True)
-        if low <= at <= high and tick.get_text()
-    ]
-    assert len(seen) >= 2 and not any("e" in one for one in seen)
-
-
 def test_bars_carry_names_numbers_and_intervals():
     panel, axes = drawn(lambda axes: bar_plot(axes, {"p": [0.2, 0.4], "q": 1.0}, x_label="share"))
     data = panel.data()

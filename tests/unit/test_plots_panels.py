@@ -4,8 +4,6 @@ import io
 
 import numpy as np
 import pytest
-from matplotlib.font_manager import FontProperties
-from matplotlib.textpath import TextPath
 
 from course_lib.plots import (
     HistogramPanel,
@@ -15,7 +13,6 @@ from course_lib.plots import (
     figure,
 )
 from course_lib.plots.cells import Cells
-from course_lib.plots.map import attention_map
 from course_lib.plots.words import Words, width
 from tests.helpers.explorers import VIRIDIS, cells_of, pixels
 
@@ -209,22 +206,3 @@ def test_a_logarithmic_axis_has_no_zeros_to_count(limits, said):
     seen = [tick.get_text() for tick in axes.get_yticklabels()]
     assert [one for one in seen if one in said] == said
     assert not any("e" in one for one in seen)
-
-
-def test_words_below_a_map_stand_upright_and_single_letters_do_not():
-    panel = attention_map(figure(3, 3)[1], title="")
-    panel.update([[0.5, 0.3, 0.2]], ["x"], ["cat", ".", "a"])
-
-    def shapes():
-        outlines = [path.get_extents() for path in panel._column_names.get_paths()]
-        return dict(
-            zip(
-                panel._column_names.words, [one.height / one.width for one in outlines], strict=True
-            )
-        )
-
-    upright = TextPath((0, 0), "a", prop=FontProperties(family="DejaVu Sans")).get_extents()
-    assert shapes()["cat"] > 2  # reads upwards
-    assert shapes()["a"] == pytest.approx(upright.height / upright.width, rel=1e-3)
-    panel.update([[0.7, 0.3]], ["x"], ["a", "cat"])
-    assert shapes()["cat"] > 2 and 0.8 < shapes()["a"] < 1.5

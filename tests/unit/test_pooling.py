@@ -7,7 +7,7 @@ import pytest
 import scipy.integrate
 import torch
 import torch.nn.functional as F
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import KernelDensity
 from statsmodels.nonparametric.kernel_regression import KernelReg
@@ -121,11 +121,7 @@ def test_gaussian_pooling_is_fused_attention(ledger, dtype, masked):
 
 
 @pytest.mark.verifies("course_lib.pooling.attention_pooling", against="an explicit double loop")
-@settings(
-    deadline=None,
-    max_examples=60,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],  # the ledger collects over all
-)
+@settings(max_examples=60)
 @given(
     queries=st.integers(1, 6),
     keys=st.integers(1, 9),

@@ -5,18 +5,11 @@ import torch
 
 from course_lib.experiments import positions
 from course_lib.experiments.positions import (
-    ARMS,
-    LABELS,
-    LEARNING_RATES,
-    LENGTHS,
-    MASKS,
-    SEEDS,
     SYMBOLS,
     TASKS,
     TRAINED,
     SmallModel,
     accuracies,
-    recorded,
     trained,
 )
 from course_lib.positions import ENCODINGS, AlibiBias
@@ -63,21 +56,6 @@ def test_the_second_half_of_fresh_sequences_is_counted():
     )
 
 
-def test_every_run_is_recorded():
-    record = recorded()
-    assert set(ENCODINGS) - set(ARMS) == {"learned"} and list(LABELS) == list(ENCODINGS)
-    assert list(record) == list(MASKS)
-    for tasks in record.values():
-        assert list(tasks) == list(TASKS)
-        for arms in tasks.values():
-            assert list(arms) == list(ARMS), "run: python -m course_lib.experiments.positions"
-            for arm in arms.values():
-                assert arm["lr"] in LEARNING_RATES
-                shares = torch.tensor(arm["accuracy"])
-                assert shares.shape == (len(SEEDS), len(LENGTHS))
-                assert ((0 <= shares) & (shares <= 1)).all()
-
-
 def test_an_arm_keeps_the_learning_rate_with_the_lowest_loss(monkeypatch, without_annotations):
     made, better = [], {1e-3: 0.3, 3e-3: 0.1, 1e-2: 0.2}
 
@@ -122,15 +100,3 @@ def test_rotary_soon_finds_three_back_and_nothing_does_not(without_annotations):
     assert one[0] > 0.95 and one[1] > 0.95
     none = accuracies(trained("none", "three back", steps=100), "three back")
     assert max(none) < 0.4
-
-
-def test_training_again_gives_the_same_and_refuses_what_there_is_not(without_annotations):
-    first, again = (trained("t5", "the first", seed=3, steps=2) for _ in range(2))
-    for one, other in zip(first.parameters(), again.parameters(), strict=True):
-        assert torch.equal(one, other)
-    for encoding, task, words in (
-        ("rotary", "four back", "task="),
-        ("rotor", "three back", "rotor"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            trained(encoding, task)

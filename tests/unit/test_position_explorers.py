@@ -7,23 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.plots.map import SIGNED
-from course_lib.plots.style import COLOURS
 from course_lib.positions import alibi_bias
 from course_lib.widgets import bias_explorer, rotary_explorer, sinusoid_explorer
-from tests.helpers.explorers import fact, move, panels, pixels, values_of
-
-
-def at(explorer, axes, x, y):
-    """The colours of the picture at places in the data of an Axes."""
-    image = pixels(explorer.picture.figure.png())
-    across, up = axes.transData.transform(np.stack([x, y], axis=-1)).T
-    return image[np.floor(image.shape[0] - up).astype(int), np.floor(across).astype(int)]
-
-
-def colour(name):
-    return np.asarray([int(COLOURS[name][i : i + 2], 16) / 255 for i in (1, 3, 5)])
-
+from tests.helpers.explorers import fact, move, panels, values_of
 
 # --- the sinusoidal table --------------------------------------------------------------------
 
@@ -93,12 +79,6 @@ def test_a_position_beyond_the_table_is_its_last_row_until_the_table_is_longer()
     assert fact(explorer, "position") == "300", "the slider has kept its place"
 
 
-def test_a_frame_marks_the_row():
-    explorer = sinusoid_explorer(length=16, d_model=8, base=10, position=5)
-    line = at(explorer, panels(explorer)[0].axes, np.linspace(0.05, 0.95, 9), np.full(9, 5 / 16))
-    np.testing.assert_allclose(line, np.tile(colour("ink"), (9, 1)), atol=0.25)
-
-
 @pytest.mark.parametrize("length", [16, 512])
 def test_positions_are_written_as_whole_round_numbers(length):
     explorer = move(sinusoid_explorer(), length=length)
@@ -158,15 +138,6 @@ def test_pairs_rotate_as_complex_numbers_do(query_position, key_position, base, 
     assert drawn["dot product"][distance + 64] == pytest.approx(drawn["height"].item(), abs=1e-5)
 
 
-def test_blue_pairs_are_the_query_and_orange_ones_the_key():
-    explorer = rotary_explorer(query_position=10, key_position=33)
-    axes = panels(explorer)[0].axes
-    centres = 2.4 * np.arange(4)
-    for pairs, name in zip(pairs_of(explorer), ("main", "second"), strict=True):
-        drawn = at(explorer, axes, centres + 0.75 * pairs.real, 0.75 * pairs.imag)
-        np.testing.assert_allclose(drawn, np.tile(colour(name), (4, 1)), atol=0.12)
-
-
 # --- what is added ---------------------------------------------------------------------------
 
 
@@ -216,22 +187,6 @@ def test_other_numbers_are_read_and_left_as_they_are():
     explorer = bias_explorer({"half": bias.half(), "whole": bias.int(), "grad": bias})
     assert np.array_equal(panels(move(explorer, encoding="grad"))[0].values, before[0])
     assert torch.equal(bias, before)
-
-
-def test_the_plane_and_the_thumbnails_are_orange_above_zero_and_blue_below():
-    bias = torch.tensor([[[1.0, -1.0], [-0.5, 0.0]], [[-1.0, 1.0], [0.25, 0.5]]])
-    explorer = bias_explorer({"small": bias}, query=0)
-    plane, heads, _ = panels(explorer)
-    rows, columns = np.divmod(np.arange(4), 2)
-    for head in range(2):
-        move(explorer, head=head)
-        wanted = SIGNED((bias[head].flatten().numpy() + 1) / 2)[:, :3]
-        left, top = heads._corner(head)
-        for panel, x, y in (
-            (plane, (columns + 0.5) / 2, (rows + 0.2) / 2),
-            (heads, left + 36 * columns + 18, top + 36 * rows + 18),
-        ):
-            np.testing.assert_allclose(at(explorer, panel.axes, x, y), wanted, atol=0.02)
 
 
 def test_equal_planes_on_another_scale_are_drawn_anew():

@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from course_lib.masks import causal_mask
 from course_lib.positions import AlibiBias, alibi_bias, alibi_slopes
 from tests.helpers.positions import BATCH, D_HEAD, biases, of_the_authors
-from tests.helpers.tensors import DTYPES, check, in_float64
+from tests.helpers.tensors import DTYPES
 
 HEAD_COUNTS = [*range(1, 18), 31, 33, 64, 112]
 
@@ -52,30 +51,3 @@ def test_alibi_bias_equals_a_loop(ledger, queries, keys, count):
         ours = AlibiBias(count).bias(query, keys)
         assert ours.dtype == dtype
         ledger.compare(ours, theirs, within=1e-6)
-
-
-def causal_weights(scores, bias):
-    mask = causal_mask(*scores.shape[-2:])
-    return (scores + bias).masked_fill(~mask, -torch.inf).softmax(-1)
-
-
-@pytest.mark.verifies(
-    "course_lib.positions.alibi_bias", against="Hugging Face BLOOM and MPT, after the softmax"
-)
-@pytest.mark.verifies(
-    "course_lib.positions.AlibiBias", against="Hugging Face BLOOM and MPT, after the softmax"
-)
-@pytest.mark.parametrize("count", [4, 6])
-def test_alibi_causal_weights_equal_bloom_and_mpt(ledger, count):
-    """Under a causal mask it does not matter that both add the same number to a whole row."""
-    from transformers.models.bloom import modeling_bloom
-    from transformers.models.mpt import modeling_mpt
-
-    length, ones = 9, torch.ones(BATCH, 9)
-    scores = torch.randn(BATCH, count, length, length, dtype=torch.float64, requires_grad=True)
-    bloom = modeling_bloom.build_alibi_tensor(ones, count, torch.float64)
-    mpt = modeling_mpt.build_mpt_alibi_tensor(count, length)[None]
-    for bias in (alibi_bias(count, length).double(), AlibiBias(count).bias(scores, length)):
-        for theirs in (bloom.view(BATCH, count, 1, length), mpt):
-            ours, (copied,) = causal_weights(scores, bias), in_float64(scores)
-            check(ledger, ours, [scores], causal_weights(copied, theirs), [copied], 1e-6)

@@ -23,28 +23,6 @@ def test_learned_positions_equal_pytorch_embedding(ledger, offset, dtype):
     check(ledger, ours, leaves, theirs, oracles, ROUNDING[dtype])
 
 
-@pytest.mark.verifies(
-    "course_lib.positions.LearnedPositions", against="Hugging Face `BertEmbeddings`"
-)
-def test_learned_positions_equal_bert(ledger):
-    from transformers.models.bert import modeling_bert
-
-    config = modeling_bert.BertConfig(
-        vocab_size=2, hidden_size=6, num_attention_heads=1, max_position_embeddings=9
-    )
-    bert = modeling_bert.BertEmbeddings(config).eval().double()
-    bert.LayerNorm = nn.Identity()
-    bert.token_type_embeddings.weight.data.zero_()
-    positions = LearnedPositions(9, 6).double()
-    bert.position_embeddings.load_state_dict({"weight": positions.table})
-    x = heads(LENGTH, 6)
-    (oracle,) = in_float64(x)
-    for offset in (0, 3):
-        theirs = bert(inputs_embeds=oracle, past_key_values_length=offset)
-        leaves, oracles = [x, positions.table], [oracle, bert.position_embeddings.weight]
-        check(ledger, positions(x, offset), leaves, theirs, oracles, 1e-10)
-
-
 def test_learned_positions_initialisation():
     positions = LearnedPositions(400, 30)
     assert learned(positions) == {"table": (400, 30)}

@@ -8,10 +8,7 @@ from hypothesis import strategies as st
 from course_lib.positions import RotaryPositions, rotary
 from tests.helpers.positions import (
     BASES,
-    BATCH,
-    COLLECTS,
     D_HEAD,
-    D_MODEL,
     HEADS,
     LENGTH,
     by_complex_numbers,
@@ -92,7 +89,6 @@ def test_rope_is_exact_at_large_positions():
     "course_lib.positions.rotary", against="only the difference of positions matters"
 )
 @pytest.mark.parametrize("layout", LAYOUTS)
-@COLLECTS
 @given(
     m=st.integers(0, 500),
     n=st.integers(0, 500),
@@ -167,27 +163,6 @@ def test_one_rope_layer_serves_every_dtype():
             near = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 0.02}[dtype]
             torch.testing.assert_close(ours.double(), theirs, rtol=near, atol=near)
     assert not positions.state_dict()
-
-
-@pytest.mark.verifies(
-    "course_lib.positions.RotaryPositions", against="Hugging Face `LlamaRotaryEmbedding`"
-)
-@pytest.mark.parametrize("base", [10000.0, 500_000.0])
-def test_rope_equals_llama_with_its_own_tables(ledger, base):
-    from transformers.models.llama import modeling_llama
-
-    config = modeling_llama.LlamaConfig(
-        hidden_size=D_MODEL,
-        num_attention_heads=HEADS,
-        rope_parameters={"rope_type": "default", "rope_theta": base},
-    )
-    query, key = (torch.randn(BATCH, HEADS, 50, D_HEAD) for _ in range(2))
-    places = torch.arange(7, 57)[None]
-    tables = modeling_llama.LlamaRotaryEmbedding(config)(query, places)
-    theirs = modeling_llama.apply_rotary_pos_emb(query, key, *tables)
-    ours = RotaryPositions(D_HEAD, base, layout="half").rotate(query, key, 7)
-    for mine, oracle in zip(ours, theirs, strict=True):
-        ledger.compare(mine, oracle, within=3e-5)  # their angles are float32
 
 
 def test_rope_first_used_in_inference_mode_backpropagates_later():

@@ -22,17 +22,6 @@ def test_sinusoidal_table_equals_its_formula(ledger):
     assert sinusoidal_table(3, 4, dtype=torch.float16).dtype == torch.float16
 
 
-@pytest.mark.verifies(
-    "course_lib.positions.sinusoidal_table", against="row p + k is row p, rotated"
-)
-def test_sinusoidal_table_shifted_is_rotated(ledger):
-    rows = sinusoidal_table(30, 14, dtype=torch.float64).unflatten(-1, (-1, 2))
-    turns = torch.complex(rows[..., 1], rows[..., 0])  # cosine + i sine
-    for k in (1, 2, 15):
-        pairs = turns[k:], turns[:-k] * turns[k]
-        ledger.compare(*map(torch.view_as_real, pairs), within=1e-12)
-
-
 @pytest.mark.verifies("course_lib.positions.sinusoidal_table", against="mpmath, 40 digits")
 def test_sinusoidal_table_is_exact_at_large_positions(ledger):
     ours = {dtype: sinusoidal_table(100_001, 6, dtype=dtype) for dtype in DTYPES}

@@ -2,11 +2,9 @@
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from course_lib.positions import T5RelativeBias, t5_bucket
-from tests.helpers.positions import BATCH, COLLECTS, D_HEAD, D_MODEL, HEADS, learned
+from tests.helpers.positions import BATCH, D_HEAD, D_MODEL, HEADS, learned
 from tests.helpers.tensors import DTYPES, ROUNDING, check
 
 # With 18 the float32 logarithm of 8 / 4 puts the distance 8 elsewhere than float64 would.
@@ -29,32 +27,6 @@ def test_t5_bucket_equals_hugging_face_at_every_distance(
         theirs = T5Attention._relative_position_bucket(relative, bidirectional, **sizes)
         ledger.compare(ours, theirs, within=0)
         assert ours.dtype == torch.int64 and ours.min() >= 0 and ours.max() < num_buckets
-
-
-@pytest.mark.verifies(
-    "course_lib.positions.t5_bucket", against="Hugging Face `T5Attention._relative_position_bucket`"
-)
-@COLLECTS
-@given(data=st.data())
-def test_t5_bucket_equals_hugging_face_for_any_setting(ledger, data):
-    from transformers.models.t5.modeling_t5 import T5Attention
-
-    bidirectional = data.draw(st.booleans())
-    half = data.draw(st.integers(2, 40))
-    num_buckets = 2 * half if bidirectional else half
-    more = data.draw(st.integers(1, 1000))
-    max_distance = num_buckets // (4 if bidirectional else 2) + more
-    relative = torch.arange(-1100, 1101)
-    ours = t5_bucket(
-        relative,
-        bidirectional=bidirectional,
-        num_buckets=num_buckets,
-        max_distance=max_distance,
-    )
-    theirs = T5Attention._relative_position_bucket(
-        relative, bidirectional, num_buckets, max_distance
-    )
-    ledger.compare(ours, theirs, within=0)
 
 
 @pytest.mark.verifies(
@@ -94,3 +66,8 @@ def test_t5_relative_bias_parameters():
     assert positions.table.std().item() == pytest.approx(0.02, rel=0.05)
     query = torch.zeros(1, 300, 4, D_HEAD, dtype=torch.bfloat16)
     assert positions.bias(query, 9).dtype == torch.bfloat16
+
+
+def test_t5_buckets_of_the_farthest_whole_numbers():
+    far = torch.tensor([-(2**63), -(2**40), 2**63 - 1])
+    assert t5_bucket(far).tolist() == [15, 15, 31]

@@ -49,39 +49,3 @@ def test_survival_is_a_similarity_that_falls_with_scale_and_depth():
     ]
     assert 0.9 < by_scale[0] > by_scale[1] > by_scale[2] < 0.3
     assert post_norm.survival(made(post_norm.ScaledStack, 2, "post"), TOKENS) > by_scale[2] + 0.3
-
-
-def test_training_comes_again_and_warm_up_starts_slowly():
-    runs = [post_norm.train(2, warmup=w, seed=0, steps=4) for w in (0, 0, 4)]
-    assert runs[0] == runs[1]
-    assert runs[0][0] == runs[2][0] and runs[0][1] != runs[2][1]
-
-
-def test_unknown_variants_and_scales_are_refused():
-    with pytest.raises(ValueError, match="variant='skip' is unknown"):
-        post_norm.ScaledStack(2, "post", variant="skip")
-    with pytest.raises(ValueError, match="scale"):
-        post_norm.ScaledStack(2, "post", scale=0.0)
-
-
-def test_every_arm_is_recorded_with_every_seed_at_the_rates_it_needs():
-    assert set(post_norm.recorded()) == set(post_norm.ARMS)
-    for name, by_steps in post_norm.recorded().items():
-        more = [str(post_norm.LONG)] * (name in post_norm.LONG_ARMS) + [post_norm.MANY] * (
-            name in post_norm.MANY_ARMS
-        )
-        assert set(by_steps) == {str(post_norm.STEPS), *more}
-        for key, by_rate in by_steps.items():
-            count = len(post_norm.MANY_SEEDS if key == post_norm.MANY else post_norm.SEEDS)
-            assert all(len(runs) == count for runs in by_rate.values())
-        rates = set(by_steps[str(post_norm.STEPS)])
-        swept = {
-            f"{rate:g}"
-            for rate in (post_norm.MAP_RATES if name in post_norm.MAP else post_norm.RATES)
-        }
-        assert rates == swept or (
-            name not in post_norm.MAP
-            and max(post_norm.best(name)) < post_norm.LEARNED
-            and rates < swept
-        )
-        assert sum(post_norm.best(name)) == min(map(sum, by_steps[str(post_norm.STEPS)].values()))

@@ -1,7 +1,5 @@
 """The experiment on readers: their training, what is measured of them, and what was recorded."""
 
-from itertools import product
-
 import pytest
 import torch
 import torch.nn.functional as F
@@ -114,22 +112,3 @@ def test_removed_nouns_change_the_training():
         words = [*one.words[: one.answer], "the", *one.words[one.answer + 1 :]]
         _, named = weights_and_answer(model, words, one.adjective)
         assert (named == "the") == (word == "the")
-
-
-def test_the_record_holds_every_arm():
-    names = {
-        readers.name_of(name, lr, steps)
-        for name, arm in readers.ARMS.items()
-        for lr, steps in product(arm.rates, arm.budgets)
-    }
-    assert set(readers.recorded()) == names
-    assert {len(runs) for runs in readers.recorded().values()} == {5}
-
-
-def test_unknown_positions_are_refused():
-    with pytest.raises(ValueError, match="asked='noun' is unknown"):
-        readers.train_readers("noun", seeds=(0,), lr=1e-3, budgets=(1,))
-    with pytest.raises(ValueError, match="asked='noun' is unknown"):
-        readers.measure_reader(pronoun_reader().model, "noun")
-    with pytest.raises(ValueError, match="projections='two' is unknown"):
-        readers.train_readers("it", seeds=(0,), lr=1e-3, budgets=(1,), projections="two")

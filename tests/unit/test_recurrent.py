@@ -456,6 +456,16 @@ def test_translating_leaves_no_gradient():
     assert not seq2seq("general").generate(SOURCE, 3).weights.requires_grad
 
 
+@pytest.mark.parametrize("kind", DECODERS)
+def test_recurrent_models_run_under_autocast(kind):
+    model = Seq2Seq(encoder(torch.float32), DECODERS[kind]())
+    exact = model(SOURCE, TARGET).logits
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        logits = model(SOURCE, TARGET).logits
+        assert model.generate(SOURCE, max_length=3).tokens.shape[1] <= 3
+    torch.testing.assert_close(logits.float(), exact, rtol=0, atol=0.05)
+
+
 def reads(tokens):
     return lambda: encoder()(torch.tensor(tokens))
 

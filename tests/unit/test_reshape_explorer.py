@@ -9,7 +9,7 @@ import pytest
 from course_lib.plots.style import COLOURS
 from course_lib.widgets import reshape_explorer
 from course_lib.widgets.reshape import VARIANTS
-from tests.helpers.explorers import at, fact, move, panels
+from tests.helpers.explorers import fact, move, panels
 
 COLOUR_NAMES = ("main", "second", "third", "truth")
 
@@ -98,12 +98,3 @@ def test_strides_equal_those_of_numpy(reshape, heads):
     for step, array in enumerate([x, tokens, tokens.swapaxes(0, 1), tokens, x]):
         strides = str(tuple(stride // 8 for stride in array.strides))
         assert fact(move(reshape, step=step), "strides") == strides
-
-
-def test_heads_keep_their_colour_in_the_picture(reshape):
-    reshape.choose(heads=4, step=2.0)
-    to_figure = reshape.picture.figure.figure.transFigure.inverted()
-    for number, place in enumerate(where("split and merge", 4, 2)):
-        x, y = to_figure.transform(panels(reshape)[0].axes.transData.transform(place - 0.36))
-        wanted = matplotlib.colors.to_rgb(COLOURS[COLOUR_NAMES[number % 8 // 2]])
-        assert np.abs(at(reshape.picture.figure.png(), x, 1 - y) - wanted).max() < 0.02

@@ -1,7 +1,5 @@
 """The experiments of studies 02a and 02b: the scale of dot products, and scores on one task."""
 
-import math
-
 import pytest
 import torch
 
@@ -35,45 +33,10 @@ def test_training_starts_where_the_derivation_says():
     assert sum(saturated) / 40 > 1.4, "saturated weights on random keys are worse than equal ones"
 
 
-def test_training_learns_and_repeats_itself():
+def test_training_learns():
     losses = scale.train_scale("1/√d", 16, 0.03, seed=3, steps=150)
-    assert losses == scale.train_scale("1/√d", 16, 0.03, seed=3, steps=150)
-    assert losses != scale.train_scale("1/√d", 16, 0.03, seed=4, steps=150)
     assert scale.final_loss(losses, 150) < 0.3 < scale.final_loss(losses, 50)
     assert scale.final_loss(list(range(100)), 80) == pytest.approx(54.5)
-
-
-def test_settings_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match="scale='1/d²' is unknown"):
-        scale.train_scale("1/d²", 16, 0.1)
-    with pytest.raises(ValueError, match="lr"):
-        scale.train_scale("1", 16, 0.0)
-    with pytest.raises(ValueError, match="name='product' is unknown"):
-        scores.accuracy("product", "same")
-    with pytest.raises(ValueError, match="order='reversed' is unknown"):
-        scores.accuracy("dot", "reversed")
-
-
-def test_the_record_is_complete_and_best_finds_its_lowest_mean():
-    record = dict(scale.recorded())
-    starts, on_scores = record.pop("start"), record.pop("scores")
-    assert [int(d) for d in record] == [int(d) for d in starts] == list(scale.DIMENSIONS)
-    assert list(on_scores) == ["64"]
-    for d, arms in record.items():
-        assert list(arms) == ["1", "1/√d", "1/d"]
-        assert list(starts[d]) == [*arms, "1, on scores", "1/√d, on scores"]
-        assert starts[d]["1"] == pytest.approx(arms["1"]["0.001"]["400"], rel=0.05)
-    sweeps = [(d, name, rates, False) for d, arms in record.items() for name, rates in arms.items()]
-    sweeps += [(64, name, rates, True) for name, rates in on_scores["64"].items()]
-    assert len(sweeps) == 9 + 2
-    for d, name, rates, scored in sweeps:
-        assert [float(rate) for rate in rates] == pytest.approx(scale.RATES, rel=0.02)
-        for budget in ("400", "1200"):
-            assert all(len(found[budget]) == 3 for found in rates.values())
-            means = {rate: math.fsum(found[budget]) / 3 for rate, found in rates.items()}
-            best, losses = scale.best(int(d), name, int(budget), on_scores=scored)
-            assert sum(losses) / 3 == pytest.approx(min(means.values()))
-            assert list(rates)[0] != f"{best:.2g}" != list(rates)[-1], "worse rates on both sides"
 
 
 def test_a_recorded_run_can_be_repeated():
@@ -119,16 +82,10 @@ def test_a_score_with_parameters_learns_the_other_order_and_one_without_does_not
     assert guessed < 0.2 < 0.6 < learned
 
 
-def test_the_recorded_comparison_is_complete_and_can_be_repeated():
-    record = scores.recorded()
-    assert list(record) == ["same", "other"]
-    for case in record.values():
-        assert list(case) == list(scores.SCORES)
-        assert {len(rates) for rates in case.values()} == {1, 7}
+def test_a_run_of_the_recorded_comparison_can_be_repeated():
     again = scores.accuracy("general", "other", 0.01, seed=2, budgets=(500,))
-    assert again == pytest.approx([record["other"]["general"]["0.01"]["500"][2]], abs=0.01)
-    sums = [sum(found["500"]) for found in record["other"]["additive"].values()]
-    assert sum(scores.best("other", "additive", 500)[1]) == max(sums)
+    recorded = scores.recorded()["other"]["general"]["0.01"]["500"][2]
+    assert again == pytest.approx([recorded], abs=0.01)
 
 
 def test_an_additive_score_without_a_bias_is_odd_and_with_one_is_not():

@@ -36,17 +36,3 @@ def test_scores_and_weights_are_those_of_the_angles_and_norms(name, direction, n
         weights, abs=0.00051
     )
     assert math.hypot(*vectors.data()["query"]) == pytest.approx(norm, rel=1e-5)
-
-
-def test_what_the_notebook_says_about_it():
-    made, orders = similarity_explorer(), []
-    bars = panels(made)[1]
-    for norm, low, high in ((0.25, 0, 0.35), (4.0, 0.95, 1)):
-        move(made, norm=norm)
-        assert low < bars.values.max() < high
-        orders.append(np.argsort(bars.values).tolist())
-    assert orders[0] == orders[1]
-    made.choose(direction=20, norm=1.0)
-    for name, largest in (("dot", 1), ("cosine", 0), ("Gaussian", 0)):
-        move(made, score=name)
-        assert bars.values.argmax() == largest, "by the dot product, a longer key wins"

@@ -26,13 +26,6 @@ def cells(table):
     return re.findall(r"<t[hd]\b[^>]*>(.*?)</t", table._repr_html_())
 
 
-@pytest.fixture
-def shown(monkeypatch):
-    seen = []
-    monkeypatch.setattr("course_lib.notebook.display", seen.append)
-    return seen
-
-
 @pytest.mark.parametrize(
     ("value", "bounds", "said"),
     [
@@ -61,11 +54,11 @@ def test_numbers_have_three_digits(number, text):
     assert number_text(number) == text
 
 
-def test_a_table_is_stored_with_its_numbers(shown):
+def test_a_table_is_stored_with_its_numbers(displayed):
     header = ("text & name", "BLEU", "count", "good", "made")
     rows = [("<eos>", 0.51234, 3, True, "le chat"), (2.5, torch.tensor(0.25), 4, False, "un chien")]
     show_table(header, rows, "Two texts.", generated=["made"])
-    (table,) = shown
+    (table,) = displayed
     assert repr(table) == "Two texts." and "Two texts.</caption>" in table._repr_html_()
     assert cells(table) == [
         "text &amp; name", "BLEU", "count", "good", "made",
@@ -84,12 +77,12 @@ def test_a_table_of_the_wrong_shape_is_refused():
 
 
 @pytest.mark.parametrize("approximate", [False, True])
-def test_curves_leave_a_few_of_their_points(shown, approximate):
+def test_curves_leave_a_few_of_their_points(displayed, approximate):
     x = torch.linspace(0, 1, 101)
     gap = torch.where(x < 0.6, 1.0, float("nan"))
     lines = {"square": x**2, "gap": gap}
     show_lines(x, lines, "Two.", x_label="u", y_label="K(u)", approximate=approximate)
-    picture, table = shown
+    picture, table = displayed
     sign = "≈ " if approximate else ""
     assert repr(table) == "K(u) at 5 of 101 points"
     assert cells(table)[:6] == ["u", "square", "gap", "0", f"{sign}0", f"{sign}1"]
@@ -103,9 +96,9 @@ def test_the_points_of_curves_can_be_chosen():
     assert repr(curve_table([1, 2], {"a": [10, 20]})) == "Values at every point"
 
 
-def test_bars_leave_their_numbers(shown):
+def test_bars_leave_their_numbers(displayed):
     show_bars({"one": 0.25, "two": 1.0}, "Two.", approximate=True)
-    assert cells(shown[1]) == ["bar", "value", "one", "≈ 0.25", "two", "≈ 1"]
+    assert cells(displayed[1]) == ["bar", "value", "one", "≈ 0.25", "two", "≈ 1"]
 
 
 def test_digits_after_the_sign_and_generated_texts_are_not_compared_and_all_else_is():

@@ -73,21 +73,6 @@ def test_fit_equals_a_loop_with_adam_and_gradient_clipping(ledger, lr, max_grad_
     assert history.losses == pytest.approx(losses, abs=0 if fused else 1e-12)
 
 
-@pytest.mark.verifies("course_lib.training.fit", against="Adam's equations in NumPy")
-def test_fit_equals_adam_in_numpy(ledger):
-    ours = Line()
-    w, mean, square = numbers(ours).numpy(), np.zeros(4), np.zeros(4)
-    trained(ours, steps=30, lr=0.05, config=TrainingConfig(max_grad_norm=2.0))
-    for t, (x, y) in enumerate(points(), 1):
-        x, y = np.concatenate([x.numpy(), np.ones((8, 1))], 1), y.numpy()
-        gradient = 2 * x.T @ (x @ w - y) / 8
-        gradient = gradient * min(1, 2.0 / (np.linalg.norm(gradient) + 1e-6))
-        mean = 0.9 * mean + 0.1 * gradient
-        square = 0.999 * square + 0.001 * gradient**2
-        w = w - 0.05 * mean / (1 - 0.9**t) / (np.sqrt(square / (1 - 0.999**t)) + 1e-8)
-    ledger.compare(numbers(ours), w, within=1e-12)
-
-
 @pytest.mark.parametrize("seed", [None, 7])
 def test_the_seed_is_that_of_pytorch_and_0_where_left_out(seed):
     ours, theirs = Line(dropout=0.5), Line(dropout=0.5)
@@ -266,15 +251,6 @@ def test_fit_takes_no_more_batches_than_it_needs():
     assert sum(1 for _ in batches) == 4
 
 
-def test_a_learning_rate_of_zero_changes_nothing():
-    ours, theirs = Line(), Line()
-    trained(ours, lr=lambda step: 0.1 if step < 5 else 0)
-    trained(theirs, steps=4, lr=0.1)
-    assert torch.equal(numbers(ours), numbers(theirs))
-    trained(theirs, lr=0)
-    assert torch.equal(numbers(ours), numbers(theirs))
-
-
 @pytest.mark.parametrize(
     ("lr", "wanted"),
     [
@@ -293,15 +269,6 @@ def test_the_learning_rates_of_a_given_optimizer_stay_unless_one_is_given(lr, wa
 
     trained(ours, steps=3, lr=lr, optimizer=optimizer, callback=note)
     assert seen == wanted
-
-
-def test_a_given_optimizer_continues_from_where_it_is():
-    ours, theirs, batches = Line(), Line(), list(points(8))
-    optimizer = torch.optim.AdamW(ours.parameters())
-    for half in (batches[:4], batches[4:]):
-        trained(ours, half, steps=4, optimizer=optimizer)
-    by_hand(theirs, zip(batches, strict=True), torch.optim.AdamW(theirs.parameters()))
-    assert torch.equal(numbers(ours), numbers(theirs))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -128,13 +127,6 @@ def test_resume_with_more_steps_continues_from_the_last_weights(saved):
     assert same(weights(ours), weights(wanted))
 
 
-def test_resume_adds_up_the_seconds(saved):
-    before, seen = holds(f"{saved}.float32")["history"]["seconds"], []
-    _, history = train(saved, "float32", callback=seen.append)
-    assert 0 < before < seen[0].seconds <= seen[-1].seconds == history.seconds
-    assert [progress.step for progress in seen] == [7, 8, 9, 10, 11, 12, 13, 14]
-
-
 def test_checkpoints_do_not_change_training(tmp_path):
     ours, history = train(tmp_path / "run", "float32", checkpoint_every=1)
     again, anew = train(tmp_path / "run", "float32", resume=False)
@@ -149,21 +141,6 @@ def test_resume_restores_the_global_random_state(tmp_path):
         config = TrainingConfig(checkpoint_path=tmp_path / "run", resume=steps == 4)
         fit(model, Batches(), loss, steps=steps, config=config)
     assert torch.equal(torch.get_rng_state(), before)
-
-
-def test_a_checkpoint_is_written_every_100_steps_where_left_out(tmp_path):
-    path, written = tmp_path / "run", []
-    config = TrainingConfig(checkpoint_path=path)
-    note = {"callback": lambda _: written.append(path.exists())}
-    fit(Tied(), Batches(), loss, steps=101, config=config, **note)
-    assert written.index(True) == 100  # the callback of step 100 comes before its checkpoint
-
-
-@pytest.mark.usefixtures("without_annotations")
-def test_settings_may_be_numpys_when_training_resumes(saved):
-    settings = {"seed": np.int64(3), "max_grad_norm": np.float64(0.5), "every": np.int64(2)}
-    _, history = train(saved, "float32", **settings)
-    assert history.losses == train(f"{saved}-anew", "float32")[1].losses
 
 
 # --- the file --------------------------------------------------------------------------------
@@ -279,9 +256,17 @@ class Burglar:
         return break_in, ()
 
 
+def flip_a_bit(whole):
+    """Of a weight: `torch.load` alone does not look at checksums."""
+    first, *_ = torch.load(io.BytesIO(whole), weights_only=True)["weights"].values()
+    place = whole.index(first.numpy().tobytes())
+    return whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+
+
 @pytest.mark.parametrize(
     "damage",
     [
+        flip_a_bit,
         lambda whole: b"",
         lambda whole: whole[:-1],
         lambda whole: saving({"weights": torch.ones(3)}),
@@ -300,23 +285,6 @@ def test_damaged_checkpoint_raises_value_error_and_runs_no_code(saved, damage):
     file.unlink()
     _, history = train(saved, "float32", resume=False)
     assert history.stopped == "steps"
-
-
-def test_flipped_bit_in_a_checkpoint_is_detected(saved):
-    """Or lies in the padding of the file, and does no harm."""
-    file, noticed = Path(f"{saved}.float32"), 0
-    whole, wanted = file.read_bytes(), train(saved, "float32", steps=6)[1]
-    places = range(0, len(whole), len(whole) // 20)
-    for place in places:
-        turned = bytearray(whole)
-        turned[place] ^= 1
-        file.write_bytes(turned)
-        try:
-            assert train(saved, "float32", steps=6)[1] == wanted
-        except ValueError as error:
-            assert "is damaged" in str(error)
-            noticed += 1
-    assert noticed > 5
 
 
 @pytest.mark.parametrize("place", ["", "missing/run"])
@@ -338,15 +306,3 @@ def test_a_file_that_is_no_checkpoint_is_not_overwritten(tmp_path, resume):
         lambda: saved_to(notes, resume=resume), "is no checkpoint of fit, or is damaged; delete"
     )
     assert notes.read_text() == "mine"
-
-
-def test_files_beside_a_checkpoint_stay_and_a_symbolic_link_stays_one(tmp_path):
-    (tmp_path / "disk").mkdir()
-    (tmp_path / "disk" / "run.part").write_text("mine")
-    link = tmp_path / "run"
-    link.symlink_to(tmp_path / "disk" / "run")
-    for _ in range(2):  # the second time the file is there
-        saved_to(link)
-    assert link.is_symlink() and holds(tmp_path / "disk" / "run")["history"]["losses"]
-    assert {file.name for file in (tmp_path / "disk").iterdir()} == {"run", "run.part"}
-    assert (tmp_path / "disk" / "run.part").read_text() == "mine"

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -111,9 +111,7 @@ def test_transformer_and_gradients_equal_pytorch(ledger, dtype, first, final, pa
     "course_lib.transformer.TransformerConfig",
     against="PyTorch `nn.Transformer`, over many configurations",
 )
-@settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_transformers_of_any_size_equal_pytorch(ledger, data):
     heads, d_head = data.draw(st.integers(1, 4)), 2 * data.draw(st.integers(1, 3))

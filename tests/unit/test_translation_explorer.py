@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.checkpoints import phrase_translator, untrained_phrase_translator
+from course_lib.checkpoints import phrase_translator
 from course_lib.data import detokenize
 from course_lib.decoding import greedy, sample, temperature
 from course_lib.inspection import record_attention
@@ -17,9 +17,7 @@ from course_lib.widgets import translation_explorer
 from course_lib.widgets.translation import _written
 from tests.helpers.explorers import (
     ORANGE,
-    VIRIDIS,
     at,
-    cells_of,
     fact,
     move,
     panels,
@@ -148,15 +146,6 @@ def test_the_written_words_are_the_translation_and_stay_in_the_picture(translato
     for one, other in zip(boxes, boxes[1:], strict=False):
         assert one[0] < one[2] <= 1 and 0.3 < one[1] < one[3] < 1.15
         assert other[0] >= one[2] or other[1] >= one[3] - 1e-9, "words do not overlap"
-
-
-def test_the_brightest_colour_is_a_weight_of_one():
-    torch.manual_seed(0)
-    explorer = translation_explorer(untrained_phrase_translator(), TEXT, word=2)
-    weights = panels(explorer)[0].values
-    box = explorer.picture.hover[0]["box"]
-    drawn = cells_of(explorer.picture.figure.png(), box, weights.shape, (0.2, 0.3))
-    assert np.allclose(drawn, VIRIDIS(weights**0.5)[..., :3], atol=0.02) and weights.max() < 0.8
 
 
 def test_a_model_that_has_learned_is_asked_anew(translator):

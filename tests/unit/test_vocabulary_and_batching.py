@@ -6,16 +6,14 @@ from itertools import chain, islice
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.data import PairBatch, PairBatches, Vocabulary, pad
 
 ALPHABET = "abcdefgh äß.-7あ"
 LETTERS = Vocabulary(ALPHABET)
-over_all_examples = settings(
-    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+over_all_examples = settings(max_examples=100)
 
 
 # --- tokens to ids and back --------------------------------------------------------------

@@ -40,22 +40,3 @@ def test_training_is_repeatable_and_scores_after_each_budget(monkeypatch):
     monkeypatch.setattr(warmup, "exact_match", lambda model: model.lm_head.weight.sum().item())
     runs = [warmup.train("pre", 50, 4e-3, seed=seed, budgets=(2, 4)) for seed in (0, 0, 1)]
     assert runs[0] == runs[1] != runs[2] and len(runs[0]) == 2
-
-
-def test_every_arm_is_recorded_from_every_seed_at_every_rate():
-    assert set(warmup.recorded()) == {
-        warmup.arm(norm, steps) for norm in warmup.NORMS for steps in warmup.WARMUPS
-    }
-    for name, rates in warmup.recorded().items():
-        assert set(rates) == {f"{lr:g}" for lr in warmup.RATES}
-        assert all(len(runs) == len(warmup.SEEDS) for runs in rates.values())
-        for column, budget in enumerate(warmup.BUDGETS):
-            sums = [sum(run[column] for run in runs) for runs in rates.values()]
-            assert sum(warmup.best(name, budget)[1]) == pytest.approx(max(sums))
-
-
-def test_wrong_settings_are_refused():
-    with pytest.raises(ValueError, match="norm"):
-        warmup.train("middle", 0, 1e-3, 0, (1,))
-    with pytest.raises(ValueError, match="lr"):
-        warmup.train("pre", 0, -1.0, 0, (1,))
