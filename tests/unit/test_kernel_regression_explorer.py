@@ -50,9 +50,10 @@ def test_the_curves_of_the_error_are_leave_one_out_errors(explorer):
 
 
 def test_without_the_error_the_fit_and_the_weights_are_the_same(explorer):
-    explorer.choose(bandwidth=0.3, kernel="gaussian", query=3.5)
     plain = kernel_regression_explorer(wave_series(), bandwidth=0.3, query=3.5, error=False)
-    assert list(plain.controls) == ["bandwidth", "query"] and len(panels(plain)) == 2
+    shown = {name: control.value for name, control in plain.controls.items()}
+    explorer.choose(kernel="gaussian", **shown)
+    assert list(shown) == ["bandwidth", "query"] and len(panels(plain)) == 2
     for one, other in zip(panels(plain), panels(explorer), strict=False):
         assert one.describe() == other.describe()
     assert "error" not in plain.summary
