@@ -21,15 +21,12 @@ class TilesPanel(Panel):
         axes: where to draw.
         count: how many tiles.
         width, height: of the area they move in, in tiles.
-        title: above the panel.
     """
 
-    def __init__(
-        self, axes: Axes, count: int, width: float, height: float, *, title: str = ""
-    ) -> None:
+    def __init__(self, axes: Axes, count: int, width: float, height: float) -> None:
         super().__init__(axes)
         self.positions = np.zeros((count, 2))
-        blank(axes, (-1, width), (height, -1), title)
+        blank(axes, (-1, width), (height, -1))
         axes.set_aspect("equal")
         self._tiles = PolyCollection([_TILE] * count, edgecolors="white", linewidths=0.8)
         axes.add_collection(self._tiles, autolim=False)

@@ -11,8 +11,10 @@ from typing import NamedTuple
 import ipywidgets
 import matplotlib
 from IPython import get_ipython
+from torch import Tensor, nn
 
 from course_lib import messages
+from course_lib.inspection import weights_version
 from course_lib.plots.panel import Panel
 from course_lib.plots.panel import short as short  # used by every explorer
 from course_lib.plots.style import STYLE
@@ -32,6 +34,22 @@ Limits = Mapping[str, float | None]
 def probability(p: float) -> str:
     """Three digits, a fourth below 0.01, and "<0.0001" for what would be 0.0000."""
     return f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.0001 else "<0.0001"
+
+
+def largest_weights(weights: Tensor, names: Sequence[str]) -> str:
+    """Name the three largest of some weights: "3 cat (0.52), 0 the (0.31), 7 . (0.10)"."""
+    most = weights.argsort(descending=True, stable=True)[:3].tolist()
+    return ", ".join(f"{names[n]} ({weights[n]:.2f})" for n in most)
+
+
+def remembered(model: nn.Module, most: int = 1) -> Callable[[Callable], Callable]:
+    """Decorate a function that asks `model`: it keeps its last `most` results until the weights change."""
+
+    def decorate(function: Callable) -> Callable:
+        kept = functools.lru_cache(most)(lambda version, *arguments: function(*arguments))
+        return lambda *arguments: kept(weights_version(model), *arguments)
+
+    return decorate
 
 
 class View(NamedTuple):

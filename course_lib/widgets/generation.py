@@ -100,12 +100,7 @@ def generation_explorer(
             count=_BARS,
         )
 
-    controls = {
-        "text": str,
-        **PROCESSORS,
-        "seed": range(1000),
-        "length": range(1, _LONGEST + 1),
-    }
+    controls = {"text": str, **PROCESSORS, "seed": range(1000), "length": range(1, _LONGEST + 1)}
     return View(
         title, [bars], update, controls, "generation", PROCESSOR_LABELS, approximate=approximate,
         shown_by=partial(GenerationExplorer, continuation),

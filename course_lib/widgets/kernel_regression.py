@@ -67,27 +67,13 @@ def kernel_regression_explorer(
     variance = values.var(correction=0).item()
 
     fig, (left, middle, right) = figure(10.4, 3.4, columns=3, width_ratios=(1.35, 1, 1))
-    fit = FitPanel(
-        left,
-        keys,
-        values,
-        grid,
-        truth=series.truth(grid) if series.truth else None,
-        key_label=series.key_label,
-        value_label=series.value_label,
-        title="fit",
-    )
-    stems = StemsPanel(middle, keys, key_label=series.key_label, title="weights of this query")
-    error = LinesPanel(
-        right,
-        bandwidths,
-        errors,
-        x_label="bandwidth",
-        y_label="leave-one-out error",
-        title="error by bandwidth",
-        log_x=True,
-        y_limits=(0.9 * lowest, max(1.3 * variance, 1.2 * lowest, lowest + 1e-9)),
-    )
+    left.set(title="fit", xlabel=series.key_label, ylabel=series.value_label)
+    middle.set(title="weights of this query", xlabel=series.key_label)
+    right.set(title="error by bandwidth", xlabel="bandwidth", ylabel="leave-one-out error")
+    fit = FitPanel(left, keys, values, grid, series.truth(grid) if series.truth else None)
+    stems = StemsPanel(middle, keys)
+    limits = 0.9 * lowest, max(1.3 * variance, 1.2 * lowest, lowest + 1e-9)
+    error = LinesPanel(right, bandwidths, errors, log_x=True, y_limits=limits)
 
     def update(bandwidth: float, kernel: str, query: float) -> dict[str, str]:
         queries = torch.tensor([query], dtype=keys.dtype)

@@ -43,14 +43,10 @@ def mask_explorer(
     scores = torch.randn(_MOST, _MOST, generator=torch.Generator().manual_seed(seed))
 
     fig, axes = figure(10.4, 3.2, columns=3)
-    panels = [
-        MapPanel(
-            one, title=title, x_label="key", y_label="query", scale=scale, bar=False, space=_SPACE
-        )
-        for one, title, scale in zip(
-            axes, ("scores", "mask", "weights"), ("signed", "signed", "linear"), strict=True
-        )
-    ]
+    for one, title in zip(axes, ("scores", "mask", "weights"), strict=True):
+        one.set(title=title, xlabel="key", ylabel="query")
+    scales = zip(axes, ("signed", "signed", "linear"), strict=True)
+    panels = [MapPanel(one, scale=scale, bar=False, space=_SPACE) for one, scale in scales]
 
     def update(kind: str, length: int, queries: int, convention: str) -> dict[str, str]:
         mask = _mask(kind, length, queries)  # (query, key)

@@ -46,35 +46,14 @@ def pattern_explorer(
 
     dense = _LENGTHS.astype(float) ** 2 * 4 / 2**20
     fig, axes = figure(10.4, 3.7, columns=3, width_ratios=(1, 1.25, 1.25))
-    pattern = MapPanel(
-        axes[0],
-        title="may attend (orange)",
-        x_label="key",
-        y_label="query",
-        scale="signed",
-        bar=False,
-    )
-    kept = MapPanel(
-        axes[1],
-        title="weights: kept (orange), lost (blue)",
-        x_label="key",
-        y_label="query",
-        scale="signed",
-        sides=("lost", "kept"),
-        text="weight",
-        space=(0.1, 0.05, 0.24),
-    )
-    cost = LinesPanel(
-        axes[2],
-        _LENGTHS,
-        {"dense": dense, "this pattern": dense},
-        x_label="length of the sequence",
-        y_label="MiB",
-        title="scores of one head, float32",
-        log_x=True,
-        log_y=True,
-        y_limits=(1e-4, dense[-1] * 2),
-    )
+    axes[0].set(title="may attend (orange)", xlabel="key", ylabel="query")
+    axes[1].set(title="weights: kept (orange), lost (blue)", xlabel="key", ylabel="query")
+    axes[2].set(title="scores of one head, float32", xlabel="length of the sequence", ylabel="MiB")
+    pattern = MapPanel(axes[0], scale="signed", bar=False)
+    sides, space = ("lost", "kept"), (0.1, 0.05, 0.24)
+    kept = MapPanel(axes[1], scale="signed", sides=sides, text="weight", space=space)
+    lines, limits_ = {"dense": dense, "this pattern": dense}, (1e-4, dense[-1] * 2)
+    cost = LinesPanel(axes[2], _LENGTHS, lines, log_x=True, log_y=True, y_limits=limits_)
 
     def update(kind: str, window: int, global_tokens: int) -> dict[str, str]:
         mask = attention_pattern(
@@ -108,11 +87,7 @@ def pattern_explorer(
         "window": range(1, length + 1),
         "global_tokens": range(most_global + 1),
     }
-    labels = {
-        "kind": "pattern",
-        "window": "window or block size",
-        "global_tokens": "global tokens",
-    }
+    labels = {"kind": "pattern", "window": "window or block size", "global_tokens": "global tokens"}
     panels = [pattern, kept, cost]
     return View("Sparse pattern", panels, update, controls, "patterns", labels, limits=limits)
 

@@ -79,7 +79,7 @@ class Picture(anywidget.AnyWidget):
         self.line = messages.STATIC if live else ""
         hover = figure.hover()
         how = messages.PICTURE_HELP if hover else ""
-        if any("chooses" in region for region in hover):
+        if any(region.get("chooses") for region in hover):
             how = messages.PICTURE_CHOOSE
         super().__init__(
             png=figure.png(),

@@ -239,7 +239,7 @@ def test_every_score_and_map_is_that_of_explicit_loops(pair, text):
         move(explorer, layer=layer, head=head)
         assert np.allclose(map_.values, maps[layer][head], atol=1e-6)
         assert scores.cell == (layer, head)
-        brightest = float(map_._bar.numbers()[-1])
+        brightest = float(map_._levels[-1].get_text())
         assert brightest == pytest.approx(maps[layer].max(), rel=0.051)
         assert fact(explorer, "layer").startswith(f"{layer}, head {head}: previous token")
 
