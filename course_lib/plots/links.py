@@ -35,9 +35,8 @@ class LinksPanel(Panel):
         blank(axes, (0, 1), (1.02, -0.02))
         self._left = TokenLabels(axes, _FROM - 0.02, across=False)
         self._right = TokenLabels(axes, _WORDS, across=False, align=0)
-        self._others, self._own = LineCollection([]), LineCollection([])
-        for lines in (self._others, self._own):
-            axes.add_collection(lines, autolim=False)
+        self._others = axes.add_collection(LineCollection([]), autolim=False)
+        self._own = axes.add_collection(LineCollection([]), autolim=False)
         (self._mark,) = axes.plot([_FROM - 0.005], [0], ">", color=COLOURS["second"], ms=6)
         self._numbers = Words(axes)
         self.artists = [self._left, self._right, self._others, self._own, self._mark, self._numbers]

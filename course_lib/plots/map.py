@@ -114,7 +114,7 @@ class MapPanel(Panel):
         self.cell, self.first = cell, first
         few = values.size <= _FEW_CELLS and values.shape[1] <= _FEW_COLUMNS
         if texts is None and self._row_name and few:
-            texts = [["" if np.isnan(one) else f"{one:.2f}" for one in line] for line in values]
+            texts = numbers_of(values)
         self.texts = [list(line) for line in texts or []]
         shares = values / largest
         if self._scale == "signed":
@@ -204,6 +204,11 @@ def attention_map(axes: Axes, chooses: str | None = None, *, row_name: str = "qu
         axes, name="weight", scale="root", space=(0.24, 0.26, 0.16),
         chooses=(chooses, None), row_name=row_name, column_name="key",
     )  # fmt: skip
+
+
+def numbers_of(values: ArrayLike) -> list[list[str]]:
+    """Write the numbers of a map's cells, with two digits; nothing for NaN."""
+    return [["" if np.isnan(one) else f"{one:.2f}" for one in line] for line in values]
 
 
 def coloured(axes: Axes, extent: tuple[float, float, float, float]) -> AxesImage:

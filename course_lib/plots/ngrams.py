@@ -31,10 +31,9 @@ class NgramsPanel(Panel):
     def __init__(self, axes: Axes) -> None:
         super().__init__(axes)
         blank(axes, (0, 1), (1, 0))
-        self._lines = LineCollection([])
-        self._links = LineCollection([], color=COLOURS["main"], alpha=0.45, linewidth=1.1)
-        for lines in (self._links, self._lines):
-            axes.add_collection(lines, autolim=False)
+        links = LineCollection([], color=COLOURS["main"], alpha=0.45, linewidth=1.1)
+        self._links = axes.add_collection(links, autolim=False)
+        self._lines = axes.add_collection(LineCollection([]), autolim=False)
         self._words = Words(axes)
         self.artists = [self._links, self._lines, self._words]
 

@@ -38,9 +38,8 @@ class SentencePairPanel(Panel):
         super().__init__(axes)
         self._sets = chooses
         blank(axes, (0, 1), (1, 0))
-        self._lines, self._lights = LineCollection([]), PolyCollection([], linewidths=0)
-        for one in (self._lines, self._lights):
-            axes.add_collection(one, autolim=False)
+        self._lines = axes.add_collection(LineCollection([]), autolim=False)
+        self._lights = axes.add_collection(PolyCollection([], linewidths=0), autolim=False)
         frame = Rectangle((0, 0), 0, 0, fill=False, edgecolor=COLOURS["second"], lw=2)
         words = self._source, self._target, self._numbers = [Words(axes) for _ in range(3)]
         self._frame = axes.add_patch(frame)

@@ -39,10 +39,9 @@ class TreePanel(Panel):
         super().__init__(axes)
         self._value_name = value_name
         blank(axes, (-0.5, COLUMNS - 0.5), (1, 0))
-        self._lines = LineCollection([], capstyle="round")
-        self._nodes = PathCollection([], transform=axes.transData)
-        for drawn in (self._lines, self._nodes):
-            axes.add_collection(drawn, autolim=False)
+        self._lines = axes.add_collection(LineCollection([], capstyle="round"), autolim=False)
+        nodes = PathCollection([], transform=axes.transData)
+        self._nodes = axes.add_collection(nodes, autolim=False)
         self._words = Words(axes)
         self.artists = [self._lines, self._nodes, self._words]
 

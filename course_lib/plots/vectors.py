@@ -33,12 +33,10 @@ class VectorsPanel(Panel):
         super().__init__(axes)
         self._centres, self._names = np.asarray(centres, dtype=float), names
         axes.set_aspect("equal")
-        self._lines = [
-            LineCollection([], colors=COLOURS[colour], linewidths=wide, capstyle="round")
-            for colour, wide in zip(("main", "second"), widths, strict=True)
-        ]
-        for lines in self._lines:
-            axes.add_collection(lines, autolim=False)
+        self._lines = []
+        for colour, wide in zip(("main", "second"), widths, strict=True):
+            lines = LineCollection([], colors=COLOURS[colour], lw=wide, capstyle="round")
+            self._lines.append(axes.add_collection(lines, autolim=False))
         self._ends = axes.scatter([], [], zorder=3)
         self._notes = [axes.text(x, y - 1.4, "", ha="center", fontsize=9) for x, y in self._centres]
         self.artists = [*self._lines, self._ends, *self._notes]

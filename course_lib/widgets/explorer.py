@@ -139,15 +139,11 @@ class Explorer(ipywidgets.VBox):
         self._chosen: dict[str, tuple] = {}
         self._limit()
         live = LiveFigure(view.panels[0].axes.figure, view.panels)
-        summary = self._describe()
-        self.picture = Picture(
-            live, summary, name=view.name, approximate=view.approximate, live=True
-        )
+        words, approximate = self._describe(), view.approximate
+        self.picture = Picture(live, words, name=view.name, approximate=approximate, live=True)
         self.picture.code = self.code
         self._words, self._problem = ipywidgets.HTML(), ipywidgets.HTML()
-        reset = ipywidgets.Button(
-            description=messages.RESET, layout=ipywidgets.Layout(width="auto")
-        )
+        reset = ipywidgets.Button(description=messages.RESET, layout={"width": "auto"})
         reset.on_click(lambda _: self.reset())
         longest = max((len(one.description) for one in self.controls.values()), default=0)
         for control in self.controls.values():
@@ -161,13 +157,10 @@ class Explorer(ipywidgets.VBox):
                 max_width="760px" if wide else "480px",
                 margin="2px 12px 2px 2px",
             )
-            control.style.description_width = (
-                f"{longest + 1}ch"  # sliders below one another line up
-            )
-        row = ipywidgets.HBox(
-            [*self.controls.values(), reset],
-            layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center"),
-        )
+            # sliders below one another line up
+            control.style.description_width = f"{longest + 1}ch"
+        layout = {"flex_flow": "row wrap", "align_items": "center"}
+        row = ipywidgets.HBox([*self.controls.values(), reset], layout=layout)
         super().__init__([row, self._problem, self.picture, self._words])
         self.picture.shown_in = self.model_id
         self.picture.observe(

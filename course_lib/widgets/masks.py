@@ -6,6 +6,7 @@ from torch import Tensor
 
 from course_lib.masks import causal_mask, combine_masks, masked_softmax, padding_mask
 from course_lib.plots import MapPanel, figure
+from course_lib.plots.map import numbers_of
 from course_lib.widgets.explorer import View, explorer
 
 _WORDS = ("the", "old", "fox", "runs", "fast")
@@ -53,7 +54,7 @@ def mask_explorer(
         weights = masked_softmax(scores[-queries:], mask)  # (query, key)
         for panel, numbers, largest in ((panels[0], scores[-queries:], 3), (panels[2], weights, 1)):
             shown = _aligned(numbers)
-            panel.update(shown, _WORDS, _WORDS, largest=largest, texts=_texts(shown))
+            panel.update(shown, _WORDS, _WORDS, largest=largest, texts=numbers_of(shown))
         allowed, masked = CONVENTIONS[convention]
         shown = _aligned(mask.float() * 2 - 1)  # orange where allowed, blue where masked
         words = np.where(np.isnan(shown), "", np.where(shown > 0, allowed, masked)).tolist()
@@ -63,9 +64,7 @@ def mask_explorer(
             "convention": convention,
             "allowed pairs": f"{mask.sum().item()} of {mask.numel()}",
             "fully masked rows": str((~mask.any(-1)).sum().item()),
-            "weights of the last query": " ".join(
-                f"{weight:.2f}" for weight in weights[-1].tolist()
-            ),
+            "weights of the last query": " ".join(*numbers_of(weights[-1:])),
         }
 
     def limits(kind: str, **_) -> dict[str, int | None]:
@@ -83,15 +82,10 @@ def mask_explorer(
 
 def _mask(kind: str, length: int, queries: int) -> Tensor:
     everything = torch.ones(queries, _MOST, dtype=torch.bool)
-    padding = (
-        padding_mask(torch.tensor([length]), _MOST)[0] if kind in ("padding", "both") else None
-    )
-    causal = causal_mask(queries, _MOST) if kind in ("causal", "both") else None
-    return combine_masks(everything, padding, causal)
-
-
-def _texts(numbers: np.ndarray) -> list[list[str]]:
-    return [["" if np.isnan(one) else f"{one:.2f}" for one in row] for row in numbers]
+    padding = padding_mask(torch.tensor([length]), _MOST)[0]
+    causal = causal_mask(queries, _MOST)
+    chosen = {"none": [], "padding": [padding], "causal": [causal], "both": [padding, causal]}
+    return combine_masks(everything, *chosen[kind])
 
 
 def _aligned(rows: Tensor) -> np.ndarray:

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from course_lib.efficient import PATTERNS, attention_pattern, pattern_cost
 from course_lib.plots import LinesPanel, MapPanel, figure
-from course_lib.validation import require_finite
 from course_lib.widgets.explorer import View, explorer, short
 
 _LENGTHS = 2 ** np.arange(7, 17)  # 128 to 65,536
@@ -38,8 +37,13 @@ def pattern_explorer(
     Raises:
         ValueError: for weights that are not a square map of attention.
     """
-    _require_map(weights)
     length = len(weights)
+    if tuple(weights.shape) != (length, length) or not 4 <= length <= 256:
+        raise ValueError(
+            f"weights has shape {tuple(weights.shape)}; it must be square, 4 to 256 tokens"
+        )
+    if not ((weights >= 0).all() and ((weights.sum(-1) - 1).abs() < 0.01).all()):
+        raise ValueError("weights has rows that do not sum to 1; attention weights are needed")
     most_global = min(_MOST_GLOBAL, length)
     weights = weights.detach().float().cpu()
     brightest = max(torch.quantile(weights, 0.98).item(), 1e-6)
@@ -125,14 +129,3 @@ def _sizes(kind: str, window: int, global_tokens: int) -> dict[str, str]:
     if kind == "longformer":
         said["global tokens"] = str(global_tokens)
     return said
-
-
-def _require_map(weights: Tensor) -> None:
-    require_finite(weights=weights)
-    if weights.dim() != 2 or len(weights) != len(weights.T) or not 4 <= len(weights) <= 256:
-        raise ValueError(
-            f"weights has shape {tuple(weights.shape)}; it must be a map of self-attention, as many queries "
-            f"as keys, 4 to 256"
-        )
-    if (weights < 0).any() or (weights.sum(-1) - 1).abs().max() > 0.01:
-        raise ValueError("weights has rows that do not sum to 1; attention weights are needed")

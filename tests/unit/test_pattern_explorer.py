@@ -85,7 +85,7 @@ def test_a_control_without_effect_is_switched_off(explorer):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (weights()[:5], r"weights has shape \(5, 12\); it must be a map of self-attention"),
+        (weights()[:5], r"weights has shape \(5, 12\); it must be square"),
         (weights() * 2, "weights has rows that do not sum to 1"),
     ],
 )
