@@ -77,16 +77,17 @@ class MapPanel(Panel):
         self.artists = [self._image, self._words, self._row_names, self._column_names]
         self.artists += [self._frame]
         self._levels = self._draw_bar("" if scale == "signed" else name) if bar else []
-        self.artists += self._levels
 
     def _draw_bar(self, label: str) -> list[Text]:
-        """Draw the colour bar; return the texts at its lower end, in the middle and at its upper end."""
+        """Draw the colour bar, which goes with the map; return the texts at its lower end, middle and upper end."""
         left, right = _BAR
         edges, steps = np.linspace(1, 0, 65), np.linspace(0, 1, 64)
-        self.axes.pcolormesh([left, right], edges, steps[:, None], cmap=self._colours)
-        self.axes.text(left, 1.015, label, va="top", fontsize=9)
+        strip = self.axes.pcolormesh([left, right], edges, steps[:, None], cmap=self._colours)
+        name = self.axes.text(left, 1.015, label, va="top", fontsize=9)
         places = (1, "bottom"), (0.5, "center"), (0, "top")
-        return [self.axes.text(right + 0.012, y, "", va=va, fontsize=9) for y, va in places]
+        levels = [self.axes.text(right + 0.012, y, "", va=va, fontsize=9) for y, va in places]
+        self.artists += [strip, name, *levels]
+        return levels
 
     def update(
         self,
