@@ -10,7 +10,7 @@ from matplotlib.colors import Colormap
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
-from course_lib.plots.map import coloured
+from course_lib.plots.map import Cells
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS, blank
 from course_lib.plots.tokens import pooled
@@ -46,7 +46,7 @@ class HeadsPanel(Panel):
         self._step = _TILE + _GAP + (16 if most <= _MOST_NAMED else 0)  # with space for the notes
         self._high = math.ceil(most / self._columns) * self._step
         blank(axes, (0, self._wide), (self._high, 0))
-        self._image, self._colours = coloured(axes, (0, self._wide, self._high, 0)), colours
+        self._image, self._colours = Cells(axes, (0, self._wide, self._high, 0)), colours
         self._words, self._named = Words(axes), most <= _MOST_NAMED
         style = {"fill": False, "edgecolor": COLOURS["second"], "lw": 2.5}
         self._frame = axes.add_patch(Rectangle((0, 0), _TILE, _TILE, **style))

@@ -59,9 +59,8 @@ def kernel_regression_explorer(
         return (values - pooled.output).square().mean().item()
 
     others = ~torch.eye(len(keys), dtype=torch.bool)
-    bandwidths = (
-        torch.logspace(-2.3, 0, _CURVE_POINTS) * span
-    )  # from 0.5 % of the range to all of it
+    # from 0.5 % of the range to all of it
+    bandwidths = torch.logspace(-2.3, 0, _CURVE_POINTS) * span
     errors = {name: [error_at(name, h) for h in bandwidths.tolist()] for name in KERNELS}
     lowest = min(error for curve in errors.values() for error in curve if not math.isnan(error))
     variance = values.var(correction=0).item()
@@ -76,11 +75,9 @@ def kernel_regression_explorer(
     error = LinesPanel(right, bandwidths, errors, log_x=True, y_limits=limits)
 
     def update(bandwidth: float, kernel: str, query: float) -> dict[str, str]:
-        queries = torch.tensor([query], dtype=keys.dtype)
-        output, weights = attention_pooling(
-            queries, keys, values, kernel=kernel, bandwidth=bandwidth
-        )
-        curve = attention_pooling(grid, keys, values, kernel=kernel, bandwidth=bandwidth)
+        queries, options = keys.new_tensor([query]), {"kernel": kernel, "bandwidth": bandwidth}
+        output, weights = attention_pooling(queries, keys, values, **options)
+        curve = attention_pooling(grid, keys, values, **options)
         fitted = torch.where(curve.weights.sum(-1) > 0, curve.output, torch.nan)  # a gap, not a 0
         loss = error_at(kernel, bandwidth)
         reached = weights.sum().item() > 0
