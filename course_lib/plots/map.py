@@ -210,7 +210,7 @@ def attention_map(axes: Axes, chooses: str | None = None, *, row_name: str = "qu
 
 def numbers_of(values: ArrayLike) -> list[list[str]]:
     """Write the numbers of a map's cells, with two digits; nothing for NaN."""
-    return [["" if np.isnan(one) else f"{one:.2f}" for one in line] for line in values]
+    return [["" if np.isnan(one) else f"{one:.2f}" for one in line] for line in np.asarray(values)]
 
 
 class Cells(AxesImage):
