@@ -51,7 +51,6 @@ TRAINING_HERE = "The training loss appears here while the model trains."
 TRAINED = "Training loss, {steps} steps"
 TRAINED_UNTIL = "Training loss, stopped early ({stopped})"
 LOSS_PICTURE_USED = "a LossPicture shows one training run; make a new one for the next"
-TRAINED_BELOW = ". Mean of the last 20 steps ≈ {mean} (below {below}: {reached})"
 
 # The environment check
 ENVIRONMENT_READY = "Ready: everything this notebook needs is installed."

@@ -99,7 +99,7 @@ def show_lines(
         summary: as for `show`.
         approximate: as for `show`; in the table, the means over the runs, the numbers follow "≈".
         table_at: the values of x that the table shows; five evenly chosen points where left out.
-        labels: what `line_plot` takes: x_label, y_label, log_x, log_y, y_limits, marker.
+        labels: what `line_plot` takes: x_label, y_label, log_x, log_y, y_limits.
     """
     with matplotlib.rc_context(STYLE):
         drawn, axes = figure(6.4, 3.2)

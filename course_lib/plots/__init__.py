@@ -1,8 +1,7 @@
 """Figures: arrays in, matplotlib artists out. Nothing here depends on widgets, models or notebooks.
 
 A *panel* owns the artists on one Axes that can change. It draws the fixed parts once, when it is made;
-`update` changes the artists in `artists` and `static_artists`; `hover` returns the exact values under the
-pointer.
+`update` changes the artists in `artists`; `hover` returns the exact values under the pointer.
 """
 
 from course_lib.plots.bars import BarsPanel
@@ -15,7 +14,6 @@ from course_lib.plots.lines import LinesPanel
 from course_lib.plots.links import LinksPanel
 from course_lib.plots.map import MapPanel
 from course_lib.plots.ngrams import NgramsPanel
-from course_lib.plots.rotations import RotationsPanel
 from course_lib.plots.sentence_pair import SentencePairPanel
 from course_lib.plots.stems import StemsPanel
 from course_lib.plots.still import bar_plot, line_plot

@@ -23,7 +23,6 @@ class BarsPanel(Panel):
     Args:
         axes: where to draw.
         count: the largest number of bars.
-        x_label, title: labels.
         root: whether the axis has a square-root scale, on which 0.01 and 1 are both visible.
         headed: whether to leave space for a heading above the bars.
         names: what to call a bar, its filled part and its pale part under the pointer.
@@ -35,8 +34,6 @@ class BarsPanel(Panel):
         axes: Axes,
         count: int,
         *,
-        x_label: str = "",
-        title: str = "",
         root: bool = False,
         headed: bool = False,
         names: tuple[str, str, str] = ("bar", "value", "before"),
@@ -51,21 +48,12 @@ class BarsPanel(Panel):
         ticks = _TICKS if root else (0, 0.2, 0.4, 0.6, 0.8, 1)
         axes.set_xticks(self._scale(ticks), [f"{tick:g}" for tick in ticks])
         # The names are left of 0, inside the Axes, so that the layout includes them.
-        axes.set(
-            xlim=(-name_width, _END),
-            ylim=(count - 0.4, -1.7 if headed else -0.6),
-            yticks=[],
-            xlabel=x_label,
-        )
-        axes.set_title(title)
+        axes.set(xlim=(-name_width, _END), ylim=(count - 0.4, -1.7 if headed else -0.6), yticks=[])
         axes.spines["left"].set_visible(False)
         axes.spines["bottom"].set_bounds(0, 1)
         axes.axvline(0, color=COLOURS["data"], linewidth=0.8)
-        pale = {"facecolor": COLOURS["faint"], "edgecolor": COLOURS["data"], "linewidth": 0.8}
-        self._pale = PolyCollection([], **pale)
-        self._crossed = PolyCollection(
-            [], facecolor="white", edgecolor=COLOURS["truth"], hatch="/////", linewidth=0.8
-        )
+        self._pale = PolyCollection([], fc=COLOURS["faint"], ec=COLOURS["data"], lw=0.8)
+        self._crossed = PolyCollection([], fc="white", ec=COLOURS["truth"], lw=0.8, hatch="/////")
         self._filled = PolyCollection([])
         for bars in (self._pale, self._crossed, self._filled):
             axes.add_collection(bars, autolim=False)
@@ -95,17 +83,14 @@ class BarsPanel(Panel):
         """
         self.names, self.values = list(names), np.asarray(values, dtype=float)
         count = len(self.names)
-        self.before = np.zeros(0) if before is None else np.asarray(before, dtype=float)
-        self.removed = (
-            np.zeros(count, dtype=bool) if removed is None else np.asarray(removed, dtype=bool)
-        )
-        rows = np.arange(count)
-        behind = self._scale(self.before) if before is not None else np.zeros(count)
-        stays = ~self.removed
+        self.before = np.asarray([] if before is None else before, dtype=float)
+        self.removed = np.asarray(np.zeros(count) if removed is None else removed, dtype=bool)
+        rows, stays = np.arange(count), ~self.removed
+        behind = np.zeros(count) if before is None else self._scale(self.before)
         self._pale.set_verts(_bars(behind[stays], rows[stays], 0.38))
-        self._crossed.set_verts(_bars(behind[self.removed], rows[self.removed], 0.38))
+        self._crossed.set_verts(_bars(behind[~stays], rows[~stays], 0.38))
         self._filled.set_verts(_bars(self._scale(self.values)[stays], rows[stays], 0.22))
-        shades = np.array(["main"] * count if colours is None else colours, dtype=object)
+        shades = np.array(["main"] * count if colours is None else colours)
         self._filled.set_facecolor([COLOURS[shade] for shade in shades[stays]])
         notes = [f"{value:.3f}" for value in self.values] if notes is None else list(notes)
         ends = np.maximum(behind, self._scale(self.values)) + 0.02
@@ -123,22 +108,14 @@ class BarsPanel(Panel):
             drawn |= {self._before_name: self.before, "removed": self.removed}
         return drawn
 
-    def hover(self) -> dict:
+    def hover(self) -> list[dict]:
         """The exact values of the bar under the pointer."""
         rows = list(self.names)
         for row, number in enumerate(self.before):
             rows[row] += f", {self._before_name} {number:.4g}"
-        low, high = self.axes.get_ylim()[::-1]
-        left, top, right, bottom = self._box()
-        edges = [
-            top + (bottom - top) * (edge - low) / (high - low) for edge in (-0.5, len(rows) - 0.5)
-        ]
-        box = [left, edges[0], right, edges[1]]
-        column = self._value_name
-        return self._hover_grid(self.values[:, None], box, rows, [column]) | {
-            "row_name": self._bar_name,
-            "column_name": "exact",
-        }
+        box = self._box(0, -0.5, 1, len(rows) - 0.5, self.axes.get_yaxis_transform())
+        names = {"row_name": self._bar_name, "column_name": "exact"}
+        return [self._hover_grid(self.values[:, None], box, rows, [self._value_name], **names)]
 
 
 def _bars(lengths: np.ndarray, rows: np.ndarray, half: float) -> np.ndarray:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PathCollection, PolyCollection, QuadMesh
+from matplotlib.collections import LineCollection, PathCollection, QuadMesh
 from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
@@ -38,31 +38,27 @@ class DrawnPanel(Panel):
             name: np.concatenate([np.ravel(some) for some in each]) for name, each in found.items()
         }
 
-    def hover(self) -> dict | None:
+    def hover(self) -> list[dict]:
         """The exact value of each cell of a map; or of every line at the x nearest to the pointer."""
         for values in self._cells():
-            names = [
-                [tick.get_text() for tick in ticks]
-                for ticks in (self._ticks("y"), self._ticks("x"))
-            ]
-            names = [
-                some if len(some) == count else list(map(str, range(count)))
-                for some, count in zip(names, values.shape, strict=True)
-            ]
-            return self._hover_grid(values, self._box(), *names)
+            names = []
+            for which, count in zip("yx", values.shape, strict=True):
+                ticks = getattr(self.axes, f"get_{which}ticklabels")()
+                said = [tick.get_text() for tick in ticks]
+                names.append(said if len(said) == count else list(map(str, range(count))))
+            return [self._hover_grid(values, self._box(), *names)]
         lines = [line for line in self._visible_lines() if all(_in_data(line, self.axes))]
         if not lines or self._bar_containers():
-            return None
+            return []
         x = max((line.get_xdata() for line in lines), key=len)
         curves = {
             self._name(line, line.get_color(), f"line {number}"): line.get_ydata()
             for number, line in enumerate(lines)
             if np.array_equal(line.get_xdata(), x)
         }
-        region = self._hover_lines(x, curves, self.axes.get_xlabel())
-        for points in self._of(PathCollection):
-            return region | {"points": [rounded(column) for column in points.get_offsets().T]}
-        return region
+        marked = [points.get_offsets().T for points in self._of(PathCollection)][:1]
+        more = {"points": [rounded(column) for column in marked[0]]} if marked else {}
+        return [self._hover_lines(x, curves, **more)]
 
     def _maps(self) -> Iterator[tuple]:
         for values in self._cells():
@@ -78,9 +74,8 @@ class DrawnPanel(Panel):
 
     def _lines(self) -> Iterator[tuple]:
         lines = self._visible_lines()
-        shared = len(
-            {line.get_xdata().tobytes() for line in lines if all(_in_data(line, self.axes))}
-        )
+        whole = [line for line in lines if all(_in_data(line, self.axes))]
+        shared = len({line.get_xdata().tobytes() for line in whole})
         for number, line in enumerate(lines):
             in_x, in_y = _in_data(line, self.axes)
             unnamed = "interval" if self._bar_containers() else "line"
@@ -96,20 +91,13 @@ class DrawnPanel(Panel):
             name = self._name(points, None, "points")
             x, y = points.get_offsets().T
             yield from ((f"{name} at", x), (name, y))
-            if len(points.get_sizes()) > 1:
-                yield f"{name} size", points.get_sizes()
 
     def _intervals(self) -> Iterator[tuple]:
         for lines in self._of(LineCollection):
-            ends = np.array(
-                [segment[[0, -1], 1] for segment in lines.get_segments() if len(segment)]
-            )
-            if len(ends):
+            drawn = [segment[[0, -1], 1] for segment in lines.get_segments() if len(segment)]
+            if len(ends := np.array(drawn)):
                 name = self._name(lines, lines.get_color()[0], "interval")
                 yield from ((f"{name} lowest", ends.min(1)), (f"{name} highest", ends.max(1)))
-        for band in self._of(PolyCollection):
-            for path in band.get_paths():
-                yield self._name(band, band.get_facecolor()[0], "band"), path.vertices[:, 1]
 
     def _bars(self) -> Iterator[tuple]:
         for bars in self._bar_containers():
@@ -117,9 +105,6 @@ class DrawnPanel(Panel):
             label = self.axes.get_xlabel() if across else self.axes.get_ylabel()
             name = self._name(bars, bars[0].get_facecolor(), label or "value")
             yield name, [bar.get_width() if across else bar.get_height() for bar in bars]
-            edges = np.array([bar.get_y() if across else bar.get_x() for bar in bars])
-            if not _one_apart(edges):
-                yield f"{name} from", edges
 
     def _bar_containers(self) -> list[BarContainer]:
         return [some for some in self.axes.containers if isinstance(some, BarContainer) and some]
@@ -134,14 +119,8 @@ class DrawnPanel(Panel):
         ]
 
     def _of(self, kind: type) -> list:
-        return [
-            artist
-            for artist in self.axes.collections
-            if isinstance(artist, kind) and artist.get_visible()
-        ]
-
-    def _ticks(self, which: str) -> list:
-        return getattr(self.axes, f"get_{which}ticklabels")()
+        drawn = [artist for artist in self.axes.collections if artist.get_visible()]
+        return [artist for artist in drawn if isinstance(artist, kind)]
 
     def _name(self, artist, colour, otherwise: str) -> str:
         """The artist's label; without one, the label in the legend of the same colour, if there is a colour."""
@@ -167,8 +146,3 @@ def _in_data(line: Line2D, axes: Axes) -> tuple[bool, bool]:
 def _first(colour):
     """A colour, also where an artist returns an array of colours."""
     return colour if isinstance(colour, str) else np.atleast_2d(colour)[0]
-
-
-def _one_apart(edges: np.ndarray) -> bool:
-    """Whether bars stand at the categories 0, 1, 2, … rather than along a numeric axis."""
-    return np.allclose(edges - edges[0], np.arange(len(edges)))

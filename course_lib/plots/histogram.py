@@ -14,44 +14,27 @@ class HistogramPanel(Panel):
     Args:
         axes: where to draw.
         edges: of the bins, shape (bins + 1,), equally spaced; numbers outside them are not drawn.
-        x_label, title: labels.
         largest: the top of the axis, a share.
     """
 
-    def __init__(
-        self,
-        axes: Axes,
-        edges: ArrayLike,
-        *,
-        x_label: str = "",
-        title: str = "",
-        largest: float = 1.0,
-    ) -> None:
+    def __init__(self, axes: Axes, edges: np.ndarray, *, largest: float = 1.0) -> None:
         super().__init__(axes)
-        self.edges = np.asarray(edges, dtype=float)
-        self.shares = np.zeros(len(self.edges) - 1)
-        self._bars = axes.stairs(self.shares, self.edges, fill=True, color=COLOURS["main"])
-        axes.set(
-            xlim=self.edges[[0, -1]],
-            xlabel=x_label,
-            ylabel="share (square-root scale)",
-            title=title,
-        )
+        self.edges = edges
+        self._bars = axes.stairs(0 * edges[1:], edges, fill=True, color=COLOURS["main"])
+        axes.set(xlim=edges[[0, -1]], ylabel="share (square-root scale)")
         root_scale(axes, largest)
         self.artists = [self._bars]
 
     def update(self, numbers: ArrayLike) -> None:
         """Count other numbers."""
         numbers = np.asarray(numbers).ravel()
-        counts, _ = np.histogram(numbers, self.edges)
-        self.shares = counts / max(1, numbers.size)
+        self.shares = np.histogram(numbers, self.edges)[0] / numbers.size
         self._bars.set_data(self.shares)
 
     def data(self) -> dict:
         """The shares."""
         return {"share": self.shares}
 
-    def hover(self) -> dict:
+    def hover(self) -> list[dict]:
         """The share of the bin under the pointer."""
-        middles = (self.edges[1:] + self.edges[:-1]) / 2
-        return self._hover_lines(middles, {"share": self.shares}, self.axes.get_xlabel())
+        return [self._hover_lines((self.edges[1:] + self.edges[:-1]) / 2, self.data())]

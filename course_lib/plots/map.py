@@ -6,14 +6,14 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+from matplotlib.transforms import IdentityTransform
 from numpy.typing import ArrayLike
 
-from course_lib.plots.cells import Cells
-from course_lib.plots.colour_bar import ColourBar
-from course_lib.plots.panel import Panel
-from course_lib.plots.style import COLOURS, blank
-from course_lib.plots.tick_numbers import whole_ticks
+from course_lib.plots.panel import Panel, short
+from course_lib.plots.style import COLOURS, blank, whole_ticks
 from course_lib.plots.tokens import TokenLabels, numbered, pooled
 from course_lib.plots.words import Words, width
 
@@ -27,6 +27,7 @@ _MOST_SENT = 4096  # numbers that are sent to the browser again when only the fr
 _FEW_CELLS, _FEW_COLUMNS = 36, 12  # up to so many, cells have their number printed
 _TICKS = 6  # named, of rows or columns that are only counted
 _DARK = 0.179  # relative luminance below which white has more contrast than black
+_BAR = 1.02, 1.055  # left and right of the colour bar, beside a map from 0 to 1
 
 
 class MapPanel(Panel):
@@ -34,7 +35,6 @@ class MapPanel(Panel):
 
     Args:
         axes: where to draw.
-        title, x_label, y_label: labels.
         name: what the numbers are.
         scale: of the colours, from 0 to the largest number: "linear", or "root" (the square root, which shows small
             weights); or "signed", from minus the largest, in blue, to plus the largest number, in orange.
@@ -45,16 +45,12 @@ class MapPanel(Panel):
         chooses: see `Panel`.
         row_name, column_name: what a row and a column are, for tokens at the sides; under the pointer, these have their
             position, and a map of few cells has its numbers in them.
-        steady: whether the frame moves more often than the numbers change; these are then kept in the background.
     """
 
     def __init__(
         self,
         axes: Axes,
         *,
-        title: str = "",
-        x_label: str = "",
-        y_label: str = "",
         name: str = "value",
         scale: str = "linear",
         bar: bool = True,
@@ -64,32 +60,35 @@ class MapPanel(Panel):
         chooses: tuple[str | None, str | None] = (None, None),
         row_name: str = "",
         column_name: str = "",
-        steady: bool = True,
     ) -> None:
         super().__init__(axes)
         self.chooses, self._name, self._scale, self._sides = chooses, name, scale, sides
         self._text, self._row_name, self._column_name = text, row_name, column_name
-        self.values, self.rows, self.columns = np.zeros((1, 1)), [""], [""]
-        self.cell, self.largest, self.texts, self.first = None, 1.0, [], (0, 0)
-        self._version, self._now = 0, None
+        self.values, self.cell = np.zeros((1, 1)), None
         left, below, right = space
-        blank(axes, (-left, 1 + (right if bar else 0.01)), (1 + below, -0.005), title)
-        axes.set(xlabel=x_label, ylabel=y_label)
+        blank(axes, (-left, 1 + (right if bar else 0.01)), (1 + below, -0.005))
         colours = SIGNED if scale == "signed" else colormaps["viridis"]
-        self._image = Cells(axes, (0, 1, 1, 0), colours)
-        self._bar = ColourBar(axes, colours, "" if scale == "signed" else name) if bar else None
+        self._colours = colours.with_extremes(bad="white")
+        self._image = Cells(axes, (0, 1, 1, 0))
         self._row_names = TokenLabels(axes, -0.015, across=False)
         self._column_names = TokenLabels(axes, 1.013, across=True)
         self._words = Words(axes)
         edge = COLOURS["ink" if scale == "signed" else "second"]
-        self._frame = Rectangle((0, 0), 1, 1, fill=False, edgecolor=edge, lw=2)
-        axes.add_patch(self._frame)
-        self.static_artists = [self._row_names, self._column_names]
-        self.static_artists += self._bar.artists if self._bar else []
-        self.artists = [self._frame]
-        cells = self.static_artists if steady else self.artists
-        cells[:0] = [self._image, self._words]
-        self._steady = steady
+        self._frame = axes.add_patch(Rectangle((0, 0), 1, 1, fill=False, edgecolor=edge, lw=2))
+        self.artists = [self._image, self._words, self._row_names, self._column_names]
+        self.artists += [self._frame]
+        self._levels = self._draw_bar("" if scale == "signed" else name) if bar else []
+
+    def _draw_bar(self, label: str) -> list[Text]:
+        """Draw the colour bar, which goes with the map; return the texts at its lower end, middle and upper end."""
+        left, right = _BAR
+        edges, steps = np.linspace(1, 0, 65), np.linspace(0, 1, 64)
+        strip = self.axes.pcolormesh([left, right], edges, steps[:, None], cmap=self._colours)
+        name = self.axes.text(left, 1.015, label, va="top", fontsize=9)
+        places = (1, "bottom"), (0.5, "center"), (0, "top")
+        levels = [self.axes.text(right + 0.012, y, "", va=va, fontsize=9) for y, va in places]
+        self.artists += [strip, name, *levels]
+        return levels
 
     def update(
         self,
@@ -112,27 +111,43 @@ class MapPanel(Panel):
             texts: of the cells, row by row, cut to the width of a cell; none where left out.
             first: the numbers of the first row and column, where they are a part of a longer table.
         """
-        values = np.asarray(values, dtype=float)
+        self.values = values = np.asarray(values, dtype=float)
+        self.rows, self.columns = list(rows or []), list(columns or [])
         self.cell, self.first = cell, first
-        self._move_frame(*(cell or (None, None)), *values.shape)
         few = values.size <= _FEW_CELLS and values.shape[1] <= _FEW_COLUMNS
         if texts is None and self._row_name and few:
-            texts = [["" if np.isnan(one) else f"{one:.2f}" for one in line] for line in values]
-        now = list(rows or []), list(columns or []), [list(line) for line in texts or []], largest
-        if np.array_equal(values, self.values, equal_nan=True) and now == self._now:
-            return
-        self._version, self._now, self.values = self._version + 1, now, values
-        self.rows, self.columns, self.texts, self.largest = now
-        shares = self._shares()
-        self._image.show(shares if self._scale == "signed" else pooled(shares, _MOST_PIXELS))
-        names = (self._row_names, self.rows), (self._column_names, self.columns)
-        for (labels, written), count in zip(names, values.shape, strict=True):
-            labels.update(written or _ticks(count))
-        if self._bar:
-            middle = {"root": largest / 4, "linear": largest / 2, "signed": 0}[self._scale]
-            low = 0 if self._scale != "signed" else largest if self._sides else -largest
-            self._bar.show([low, middle, largest])
-        self._write(shares)
+            texts = numbers_of(values)
+        self.texts = [list(line) for line in texts or []]
+        shares = values / largest
+        if self._scale == "signed":
+            shares = (shares + 1) / 2
+        else:
+            shares = pooled(np.sqrt(shares) if self._scale == "root" else shares, _MOST_PIXELS)
+        colours = self._colours(shares, bytes=True)
+        self._image.set_data(colours)
+        self._row_names.update(self.rows or _ticks(len(values)))
+        self._column_names.update(self.columns or _ticks(values.shape[1]))
+        self._write(colours)
+        self._move_frame(*(cell or (None, None)), *values.shape)
+        middle = {"root": largest / 4, "linear": largest / 2, "signed": 0}[self._scale]
+        low = 0 if self._scale != "signed" else largest if self._sides else -largest
+        for text, number in zip(self._levels, (low, middle, largest), strict=False):
+            text.set_text(short(float(f"{number:.2g}")))
+
+    def _write(self, colours: np.ndarray) -> None:
+        """Write the texts into cells of these colours, in black or white."""
+        if not self.texts:
+            return self._words.show([], [])
+        rows, columns = self.values.shape
+        (left, _), (right, _) = self.axes.transData.transform([(0, 0), (1, 0)])
+        room = 0.92 * (right - left) / columns * 72 / self.axes.figure.dpi  # points
+        dark = _luminance(colours).ravel() < _DARK
+        self._words.show(
+            [_fitted(text, room) for line in self.texts for text in line],
+            [((c + 0.5) / columns, (r + 0.5) / rows) for r, c in np.ndindex(rows, columns)],
+            size=_SIZE,
+            colour=np.where(dark, "white", "black").tolist(),
+        )
 
     def _move_frame(self, row: int | None, column: int | None, rows: int, columns: int) -> None:
         self._frame.set(
@@ -143,34 +158,6 @@ class MapPanel(Panel):
             visible=(row, column) != (None, None),
         )
 
-    def _shares(self) -> np.ndarray:
-        """Return where each number lies between the first and the last colour; -1 for NaN."""
-        shares = self.values / self.largest
-        if self._scale == "signed":
-            shares = (shares + 1) / 2
-        elif self._scale == "root":
-            shares = np.sqrt(shares)
-        return np.where(np.isnan(shares), -1, shares)
-
-    def _write(self, shares: np.ndarray) -> None:
-        """Write the texts into the cells, in black or white."""
-        rows, columns = self.values.shape
-        (left, _), (right, _) = self.axes.transData.transform([(0, 0), (1, 0)])
-        room = 0.92 * (right - left) / columns * 72 / self.axes.figure.dpi  # points
-        places = (np.argwhere(np.full((rows, columns), True))[:, ::-1] + 0.5) / (columns, rows)
-        dark = self._image.luminance(shares).ravel() < _DARK
-        self._words.show(
-            [_fitted(text, room) for line in self.texts for text in line],
-            places if self.texts else [],
-            size=_SIZE,
-            colour=np.where(dark, "white", "black").tolist() if self.texts else "black",
-        )
-
-    def static_state(self) -> tuple:
-        """How often something else than the frame has changed, and whether the map is the visible view."""
-        names = tuple(self.rows), tuple(self.columns), self.largest
-        return self._version if self._steady else names, self.axes.get_visible()
-
     def data(self) -> dict:
         """The numbers, and the number of the framed row and column."""
         shown = {self._name: self.values}
@@ -180,49 +167,82 @@ class MapPanel(Panel):
         names = zip(("row", "column"), self.cell or (), strict=False)
         return shown | {name: [number] for name, number in names if number is not None}
 
-    def hover(self) -> dict | None:
-        """The exact number in each cell, as float32 bytes, and its text, not cut."""
+    def hover(self) -> list[dict]:
+        """The exact number in each cell, and its text, not cut."""
         if not self.axes.get_visible():
-            return None
-        texts, values = self.texts, self.values
+            return []
+        texts, values, more = self.texts, self.values, {}
         if self._sides:
-            texts = np.where(values < 0, *self._sides).tolist()
-            values = np.abs(values)
-        rows, columns = (
-            names or list(map(str, range(count)))
-            for names, count in zip((self.rows, self.columns), values.shape, strict=True)
-        )
+            texts, values = np.where(values < 0, *self._sides).tolist(), np.abs(values)
+        rows = self.rows or list(map(str, range(len(values))))
+        columns = self.columns or list(map(str, range(values.shape[1])))
         if self._row_name:
             rows, columns = numbered(rows, self._row_name), numbered(columns)
-        region = self._hover_grid(values, self._unit_box(), rows, columns)
-        if self._row_name:
-            region |= {"row_name": self._row_name, "column_name": self._column_name}
+            more = {"row_name": self._row_name, "column_name": self._column_name}
         if any(self.chooses):
-            region["first"] = list(self.first)
+            more["first"] = list(self.first)
         if self._text:
-            region |= {"text": self._text, "texts": texts}
+            more |= {"text": self._text, "texts": texts}
         if self.cell and values.size <= _MOST_SENT:  # where arrow keys begin
             row, column = self.cell
             most = int(np.nanargmax(values[row or 0])) if column is None else column
-            region["at"] = [row or 0, most]
-        return region
+            more["at"] = [row or 0, most]
+        return [
+            self._hover_grid(
+                values, self._box(0, 0, 1, 1, self.axes.transData), rows, columns, **more
+            )
+        ]
 
 
-def attention_map(
-    axes: Axes, *, title: str, chooses: str | None = None, row_name: str = "query"
-) -> MapPanel:
+def attention_map(axes: Axes, chooses: str | None = None, *, row_name: str = "query") -> MapPanel:
     """Return a map of attention weights with tokens at its sides, on a square-root scale.
 
     Args:
         axes: where to draw.
-        title: above the map.
         chooses: the control that a click on a row sets to its number.
         row_name: what a row is.
     """
     return MapPanel(
-        axes, title=title, name="weight", scale="root", space=(0.24, 0.26, 0.16),
-        chooses=(chooses, None), row_name=row_name, column_name="key", steady=False,
+        axes, name="weight", scale="root", space=(0.24, 0.26, 0.16),
+        chooses=(chooses, None), row_name=row_name, column_name="key",
     )  # fmt: skip
+
+
+def numbers_of(values: ArrayLike) -> list[list[str]]:
+    """Write the numbers of a map's cells, with two digits; nothing for NaN."""
+    return [["" if np.isnan(one) else f"{one:.2f}" for one in line] for line in np.asarray(values)]
+
+
+class Cells(AxesImage):
+    """Coloured cells, row 0 at the top; `set_data` takes their colours in bytes.
+
+    A colour is repeated for the pixels of its cell: matplotlib's own resampling makes a step 1.6 times as long.
+
+    Args:
+        axes: where to draw.
+        extent: left, right, bottom, top in data coordinates.
+    """
+
+    def __init__(self, axes: Axes, extent: tuple[float, float, float, float]) -> None:
+        super().__init__(axes, extent=extent, origin="upper")
+        self.set_data(np.full((1, 1, 4), 255, np.uint8))
+        axes.add_image(self)
+
+    def make_image(self, renderer, magnification=1.0, unsampled=False):
+        """Return what matplotlib needs: pixels from the bottom up, and their position."""
+        edges = self.get_window_extent(renderer).extents * magnification
+        (left, bottom, right, top), colours = map(round, edges), self.get_array()
+        for axis, pixels in enumerate((top - bottom, right - left)):
+            cells = (np.arange(pixels) + 0.5) * colours.shape[axis] / pixels
+            colours = colours.take(cells.astype(int), axis=axis)
+        return colours[::-1], left / magnification, bottom / magnification, IdentityTransform()
+
+
+def _luminance(colours: np.ndarray) -> np.ndarray:
+    """Return the relative luminance of colours in bytes, from 0 to 1 (WCAG 2)."""
+    levels = colours[..., :3] / 255
+    linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
+    return linear @ (0.2126, 0.7152, 0.0722)
 
 
 def _ticks(count: int) -> list[str]:

@@ -26,20 +26,14 @@ class NgramsPanel(Panel):
 
     Counted n-grams have a solid line and are linked to a match below; clipped ones, which occur more often
     in the first row than below, have a dashed line, missing ones a dotted one.
-
-    Args:
-        axes: where to draw.
-        title: above the panel.
     """
 
-    def __init__(self, axes: Axes, *, title: str = "") -> None:
+    def __init__(self, axes: Axes) -> None:
         super().__init__(axes)
-        self.n, self.kinds, self.counts = 1, [], np.zeros((1, 1))
-        self.links: list[tuple[int, int, int]] = []
-        blank(axes, (0, 1), (1, 0), title)
-        self._lines, self._links = LineCollection([]), LineCollection([])
-        for lines in (self._links, self._lines):
-            axes.add_collection(lines, autolim=False)
+        blank(axes, (0, 1), (1, 0))
+        links = LineCollection([], color=COLOURS["main"], alpha=0.45, linewidth=1.1)
+        self._links = axes.add_collection(links, autolim=False)
+        self._lines = axes.add_collection(LineCollection([]), autolim=False)
         self._words = Words(axes)
         self.artists = [self._links, self._lines, self._words]
 
@@ -70,40 +64,29 @@ class NgramsPanel(Panel):
         widest = max(width(token, 1.0) for row in rows for token in row)
         size = float(np.clip(space / widest, _SMALLEST, _LARGEST))
         shown = [[_cut(token, size, space) for token in row] for row in rows]
+        places = [(place, row) for row, tokens in enumerate(rows) for place in range(len(tokens))]
         self._words.show(
             [*names, *(token for row in shown for token in row)],
             [(0, self._middle(row)) for row in range(len(rows))]
-            + [
-                (self._across(position, 1), self._middle(row))
-                for row, tokens in enumerate(rows)
-                for position in range(len(tokens))
-            ],
-            size=[9.0] * len(names) + [size] * sum(map(len, rows)),
-            align=[0.0] * len(names) + [0.5] * sum(map(len, rows)),
+            + [(_LEFT + (place + 0.5) * self._slot, self._middle(row)) for place, row in places],
+            size=[9.0] * len(names) + [size] * len(places),
+            align=[0.0] * len(names) + [0.5] * len(places),
             colour=[COLOURS["truth"]] * len(names) + self._colours(rows),
         )
         under = [self._underline(0, start) for start in range(len(self.kinds))]
         above = [self._underline(row, start) for _, row, start in self.links]
-        styles = [_STYLES[kind] for kind in self.kinds] + [_STYLES["counted"]] * len(above)
+        styles = [_STYLES[kind] for kind in [*self.kinds, *["counted"] * len(above)]]
         self._lines.set_segments(under + above)
-        self._lines.set_color([COLOURS[style[0]] for style in styles])
-        self._lines.set_linewidth([style[1] for style in styles])
-        self._lines.set_linestyle([style[2] for style in styles])
-        self._links.set_segments(
-            [
-                [np.mean(self._underline(0, start), axis=0), np.mean(end, axis=0)]
-                for (start, _, _), end in zip(self.links, above, strict=True)
-            ]
-        )
-        self._links.set(color=COLOURS["main"], alpha=0.45, linewidth=1.1)
+        self._lines.set_color([COLOURS[colour] for colour, _, _ in styles])
+        self._lines.set_linewidth([wide for _, wide, _ in styles])
+        self._lines.set_linestyle([dash for _, _, dash in styles])
+        ends = zip([under[start] for start, _, _ in self.links], above, strict=True)
+        self._links.set_segments([np.mean(pair, axis=1) for pair in ends])
 
     @property
     def _slot(self) -> float:
         """The width of the slot of a token."""
         return (1 - _LEFT) / max(self._slots, 6)
-
-    def _across(self, start: int, run: int) -> float:
-        return _LEFT + (start + run / 2) * self._slot
 
     def _middle(self, row: int) -> float:
         return (row + 0.5) * self._height
@@ -137,16 +120,13 @@ class NgramsPanel(Panel):
             "count": self.counts,
         }
 
-    def hover(self) -> dict:
+    def hover(self) -> list[dict]:
         """How often the n-gram that starts at this position of the first row occurs in the row under the pointer."""
-        left, top, right, bottom = self._box()
-        edge = left + (right - left) * _LEFT
-        box = [edge, top, edge + (right - left) * self._slot * self._slots, bottom]
+        box = self._box(_LEFT, 1, _LEFT + self._slot * self._slots, 0)
         starts = [str(start + 1) for start in range(self._slots)]
-        return self._hover_grid(self.counts, box, self.names, starts) | {
-            "row_name": "in the",
-            "column_name": f"count of the {self.n}-gram from position",
-        }
+        what = f"count of the {self.n}-gram from position"
+        names = {"row_name": "in the", "column_name": what}
+        return [self._hover_grid(self.counts, box, self.names, starts, **names)]
 
 
 def _cut(token: str, size: float, space: float) -> str:

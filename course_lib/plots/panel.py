@@ -1,10 +1,11 @@
 """What every panel offers."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.transforms import Transform
 from numpy.typing import ArrayLike
 
 
@@ -13,9 +14,7 @@ class Panel:
 
     Attributes:
         axes: where it draws.
-        artists: redrawn after every `update`, in this order; what is in neither list never changes.
-        static_artists: artists that rarely change. They are cached in the background, below `artists`,
-            and redrawn only when `static_state` changes.
+        artists: redrawn after every `update`, in this order; nothing else changes.
         chooses: for a panel with cells, the names of the controls of an explorer that the row and the column of
             a cell set when it is clicked or moved to by keyboard; None for one that sets nothing.
     """
@@ -25,20 +24,10 @@ class Panel:
     def __init__(self, axes: Axes) -> None:
         self.axes = axes
         self.artists: list[Artist] = []
-        self.static_artists: list[Artist] = []
 
-    def static_state(self) -> Hashable:
-        """Return what the static artists show now; a new value invalidates the cached background."""
-        return None
-
-    def hover(self) -> dict | None:
-        """Return the exact values to show under the pointer, or None if there are none."""
-        return None
-
-    def regions(self) -> list[dict]:
-        """Return all regions with values under the pointer; that of `hover` unless a panel has several."""
-        region = self.hover()
-        return [] if region is None else [region]
+    def hover(self) -> list[dict]:
+        """Return the regions with exact values under the pointer."""
+        return []
 
     def data(self) -> dict[str, ArrayLike]:
         """Return the data drawn now, name → numbers. Tests compare its description."""
@@ -52,45 +41,47 @@ class Panel:
             for name, numbers in self.data().items()
         )
 
-    def _hover_lines(self, x: ArrayLike, lines: Mapping[str, ArrayLike], x_name: str) -> dict:
+    def _hover_lines(self, x: ArrayLike, lines: Mapping[str, ArrayLike], **more) -> dict:
+        """Return a region with the values of all lines at the x nearest to the pointer."""
         return {
             "kind": "lines",
             "box": self._box(),
             "limits": [float(limit) for limit in self.axes.get_xlim()],
             "log": self.axes.get_xscale() == "log",
-            "x_name": x_name,
+            "x_name": self.axes.get_xlabel(),
             "x": rounded(x),
             "lines": [[name, rounded(y)] for name, y in lines.items()],
-        }
+        } | more
 
     def _hover_grid(
-        self, weights: np.ndarray, box: list[float], rows: list[str], columns: list[str]
+        self, values: ArrayLike, box: list[float], rows: list[str], columns: list[str], **more
     ) -> dict:
-        """Exact values as float32 bytes; the axis labels name rows and columns."""
+        """Return a region of cells with exact values, as float32 bytes; the axis labels name rows and columns."""
+        values = np.ascontiguousarray(values, dtype="<f4")
         region = {
             "kind": "grid",
             "box": box,
-            "shape": list(weights.shape),
-            "values": np.ascontiguousarray(weights, dtype="<f4").tobytes(),
+            "shape": list(values.shape),
+            "values": values.tobytes(),
             "row_name": self.axes.get_ylabel(),
             "column_name": self.axes.get_xlabel(),
             "rows": rows,
             "columns": columns,
         }
-        return region | ({"chooses": list(self.chooses)} if any(self.chooses) else {})
+        return region | ({"chooses": list(self.chooses)} if any(self.chooses) else {}) | more
 
-    def _box(self) -> list[float]:
-        """Left, top, right, bottom of the Axes as fractions of the figure, measured from the top left."""
-        box = self.axes.get_position()
-        return rounded([box.x0, 1 - box.y1, box.x1, 1 - box.y0])
+    def _box(
+        self, left=0, top=1, right=1, bottom=0, within: Transform | None = None
+    ) -> list[float]:
+        """Return a box as fractions of the figure, measured from its top left.
 
-    def _unit_box(self) -> list[float]:
-        """The box of 0 to 1 on both axes, for a map with words or a colour bar beside it."""
-        left, top, right, bottom = self._box()
-        (low, high), (down, up) = self.axes.get_xlim(), self.axes.get_ylim()
-        x = [left + (right - left) * (edge - low) / (high - low) for edge in (0, 1)]
-        y = [top + (bottom - top) * (edge - up) / (down - up) for edge in (0, 1)]
-        return [x[0], y[0], x[1], y[1]]
+        Args:
+            left, top, right, bottom: in coordinates of `within`; the whole Axes where left out.
+            within: for example `axes.transData`; shares of the Axes where left out.
+        """
+        to_figure = (within or self.axes.transAxes) - self.axes.figure.transFigure
+        (x0, y0), (x1, y1) = to_figure.transform([(left, top), (right, bottom)])
+        return rounded([x0, 1 - y0, x1, 1 - y1])
 
 
 def _span(numbers: np.ndarray) -> str:

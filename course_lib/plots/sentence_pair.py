@@ -16,16 +16,7 @@ from course_lib.plots.words import Words, drawable, width
 
 _LEFT = 0.015  # of the words, as a share of the width
 _NUMBERS, _SOURCE, _TARGET = 0.04, 0.22, 0.79  # heights of the lines, from the top
-_SOURCE_SIZES = (
-    15,
-    14,
-    13,
-    12,
-    11,
-    10,
-    9,
-    8,
-)  # points: the largest that leaves the source on one line
+_SOURCE_SIZES = range(15, 7, -1)  # points: the largest that leaves the source on one line
 _TARGET_SIZES = (24, 21, 19, 17, 15, 14, 13, 12, 11, 10, 9)
 _TWO_LINES = 14  # points: a smaller target may have two lines
 _SPACE, _GLUE = 0.45, 0.05  # between words, and between parts of a word, per size
@@ -40,30 +31,19 @@ class SentencePairPanel(Panel):
 
     Args:
         axes: where to draw.
-        title: above the panel.
         chooses: the control that a click on a word of the lower sentence sets to its position.
     """
 
-    def __init__(
-        self,
-        axes: Axes,
-        *,
-        title: str = "",
-        chooses: str | None = None,
-    ) -> None:
+    def __init__(self, axes: Axes, chooses: str) -> None:
         super().__init__(axes)
         self._sets = chooses
-        self.weights, self.queries, self.keys, self.row = np.zeros((1, 1)), [""], [""], 0
-        self._boxes: dict[str, list] = {"source": [], "target": []}
-        blank(axes, (0, 1), (1, 0), title)
-        self._lines, self._lights = LineCollection([]), PolyCollection([], linewidths=0)
-        for one in (self._lines, self._lights):
-            axes.add_collection(one, autolim=False)
-        self._frame = Rectangle((0, 0), 0, 0, fill=False, edgecolor=COLOURS["second"], lw=2)
-        axes.add_patch(self._frame)
-        self._source, self._target, self._numbers = (Words(axes) for _ in range(3))
-        self.artists = [self._lines, self._lights, self._source]
-        self.artists += [self._target, self._numbers, self._frame]
+        blank(axes, (0, 1), (1, 0))
+        self._lines = axes.add_collection(LineCollection([]), autolim=False)
+        self._lights = axes.add_collection(PolyCollection([], linewidths=0), autolim=False)
+        frame = Rectangle((0, 0), 0, 0, fill=False, edgecolor=COLOURS["second"], lw=2)
+        words = self._source, self._target, self._numbers = [Words(axes) for _ in range(3)]
+        self._frame = axes.add_patch(frame)
+        self.artists = [self._lines, self._lights, *words, self._frame]
 
     def update(
         self,
@@ -72,34 +52,29 @@ class SentencePairPanel(Panel):
         keys: Sequence[str],
         *,
         row: int,
-        written: Sequence[str] | None = None,
-        faint: Sequence[bool] | None = None,
+        written: Sequence[str],
+        faint: Sequence[bool],
     ) -> None:
         """Show other sentences and weights, shape (query, key), from 0 to 1; frame one word.
 
         Args:
             weights, queries, keys: the attention map; `queries` are the words of the lower sentence.
             row: which query is framed.
-            written: what stands for each query, with a space in front where a word begins; the queries where left out.
+            written: what stands for each query, with a space in front where a word begins.
             faint: for each query whether it is small and grey, as a token that is no word.
         """
         self.weights, self.queries, self.keys = np.asarray(weights), list(queries), list(keys)
         self.row = row
-        written = [f" {query}" for query in self.queries] if written is None else list(written)
-        faint = [False] * len(written) if faint is None else list(faint)
-        sources = [f" {key}" for key in self.keys]
-        self._boxes = {
-            "source": self._write(self._source, sources, _SOURCE, _SOURCE_SIZES),
-            "target": self._write(self._target, written, _TARGET, _TARGET_SIZES, faint, row),
-        }
+        sources, large = [f" {key}" for key in self.keys], [False] * len(self.keys)
+        self._sources = self._write(self._source, sources, _SOURCE, _SOURCE_SIZES, large)
+        self._targets = self._write(self._target, written, _TARGET, _TARGET_SIZES, faint, row)
         self._light(self.weights[row])
 
-    def _write(self, words, written, height, sizes, faint=None, chosen=None) -> list[list[float]]:
+    def _write(self, words, written, height, sizes, faint, chosen=None) -> list[list[float]]:
         """Write the words in the largest size that fits; return left, top, right, bottom of each."""
         box = self.axes.get_window_extent()
         across, down = (side * 72 / self.axes.figure.dpi for side in (box.width, box.height))
         texts = [drawable(one.strip()) for one in written]
-        faint = faint or [False] * len(texts)
         for size in sizes:
             each = [0.6 * size if one else size for one in faint]
             places, lines = _laid_out(written, texts, each, size, (1 - 2 * _LEFT) * across)
@@ -121,13 +96,13 @@ class SentencePairPanel(Panel):
 
     def _light(self, weights: np.ndarray) -> None:
         """Light the source by these weights, shape (key,), and draw lines to it from the framed word."""
-        left, top, right, bottom = self._boxes["target"][self.row]
+        left, top, right, bottom = self._targets[self.row]
         pad = 0.01
         self._frame.set(x=left - pad, y=top, width=right - left + 2 * pad, height=bottom - top)
         colours = np.tile([*to_rgb(COLOURS["second"]), 0.0], (len(weights), 1))
         colours[:, 3] = _BRIGHTEST * np.sqrt(np.clip(weights, 0, 1))
         corners, segments = [], []
-        for x, y, end, low in self._boxes["source"]:
+        for x, y, end, low in self._sources:
             sides = x - pad, end + pad
             corners.append([(sides[0], y), (sides[1], y), (sides[1], low), (sides[0], low)])
             segments.append([((left + right) / 2, top), ((x + end) / 2, low)])
@@ -137,7 +112,7 @@ class SentencePairPanel(Panel):
         self._lines.set_linewidths(0.4 + 4.6 * weights)
         self._lines.set_colors(colours * np.where(weights > 0.01, 1, 0)[:, None])
         named = [key for key, weight in enumerate(weights) if weight >= _LEAST]
-        middles = [(x + end) / 2 for x, _, end, _ in self._boxes["source"]]
+        middles = [(x + end) / 2 for x, _, end, _ in self._sources]
         self._numbers.show(
             [f"{weights[key]:.2f}" for key in named], [(middles[key], _NUMBERS) for key in named]
         )
@@ -146,28 +121,19 @@ class SentencePairPanel(Panel):
         """The weights of the framed word, and its position."""
         return {"weight": self.weights[self.row], "word": [self.row]}
 
-    def regions(self) -> list[dict]:
+    def hover(self) -> list[dict]:
         """For each word of the lower sentence its largest weight, for each of the upper one its weight."""
         queries, keys = numbered(self.queries), numbered(self.keys)
-        regions = []
-        for number, box in enumerate(self._boxes["target"]):
-            most = int(self.weights[number].argmax())
-            region = self._word(box, float(self.weights[number, most]), queries[number], keys[most])
-            region["column_name"] = "attends most to key"
-            if self._sets:
-                region |= {"chooses": [None, self._sets], "first": [0, number]}
-            regions.append(region)
-        for number, box in enumerate(self._boxes["source"]):
-            weight = float(self.weights[self.row, number])
-            regions.append(self._word(box, weight, queries[self.row], keys[number]))
+        regions, names = [], {"row_name": "query", "column_name": "attends most to key"}
+        for number, (box, weights) in enumerate(zip(self._targets, self.weights, strict=True)):
+            most, place = int(weights.argmax()), self._box(*box, self.axes.transData)
+            region = self._hover_grid([[weights[most]]], place, [queries[number]], [keys[most]])
+            regions.append(region | names | {"chooses": [None, self._sets], "first": [0, number]})
+        names["column_name"] = "key"
+        for box, weight, key in zip(self._sources, self.weights[self.row], keys, strict=True):
+            place = self._box(*box, self.axes.transData)
+            regions.append(self._hover_grid([[weight]], place, [queries[self.row]], [key], **names))
         return regions
-
-    def _word(self, box: list[float], weight: float, query: str, key: str) -> dict:
-        left, top, right, bottom = self._box()
-        x = [left + (right - left) * box[side] for side in (0, 2)]
-        y = [top + (bottom - top) * box[side] for side in (1, 3)]
-        region = self._hover_grid(np.array([[weight]]), [x[0], y[0], x[1], y[1]], [query], [key])
-        return region | {"row_name": "query", "column_name": "key"}
 
 
 def _laid_out(written, texts, sizes, size, room) -> tuple[list[tuple[float, int]], int]:

@@ -5,8 +5,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
-from course_lib.plots.style import COLOURS, root_scale
-from course_lib.plots.tick_numbers import TickNumbers
+from course_lib.plots.style import COLOURS, changing_numbers, root_scale
 
 
 class StemsPanel(Panel):
@@ -15,64 +14,36 @@ class StemsPanel(Panel):
     Args:
         axes: where to draw.
         keys: positions of the stems, shape (key,).
-        key_label, title: labels.
     """
 
-    def __init__(
-        self,
-        axes: Axes,
-        keys: ArrayLike,
-        *,
-        key_label: str = "key",
-        title: str = "attention weights",
-    ) -> None:
+    def __init__(self, axes: Axes, keys: ArrayLike) -> None:
         super().__init__(axes)
         self.keys = np.asarray(keys)
-        self.weights = np.zeros_like(self.keys)
-        self._count = len(self.keys)
         self._stems = axes.vlines(self.keys, 0, 0, color=COLOURS["main"], linewidth=1.4)
-        (self._heads,) = axes.plot(
-            self.keys, self.weights, "o", color=COLOURS["main"], markersize=3.5
-        )
-        self._query = axes.axvline(
-            self.keys[0], color=COLOURS["second"], linestyle="--", linewidth=1.4
-        )
-        axes.margins(x=0.02)
-        axes.set(xlabel=key_label, ylabel="weight (square-root scale)", title=title)
+        (self._heads,) = axes.plot(self.keys, 0 * self.keys, "o", ms=3.5, color=COLOURS["main"])
+        self._query = axes.axvline(self.keys[0], color=COLOURS["second"], ls="--", lw=1.4)
+        axes.set_ylabel("weight (square-root scale)")
         root_scale(axes, 1.05)
-        self._ticks = TickNumbers(axes)
-        self._ticks.update()
-        self.static_artists = [self._ticks]  # the limits follow the number of keys
-        self.artists = [self._stems, self._heads, self._query]
+        self.artists = [changing_numbers(axes), self._stems, self._heads, self._query]
 
     def update(self, weights: ArrayLike, query: float | None = None) -> None:
         """Show other weights, of all keys or of the first ones; mark the query among the keys."""
         self.weights = np.asarray(weights)
-        keys = self.keys[: len(self.weights)]
-        if len(keys) != self._count:
-            self._count = len(keys)
-            edge = 0.02 * max(float(np.ptp(keys)), 1.0)
-            self.axes.set_xlim(keys.min() - edge, keys.max() + edge)
-            self._ticks.update()
+        self._shown = keys = self.keys[: len(self.weights)]
+        edge = 0.02 * max(float(np.ptp(keys)), 1.0)
+        self.axes.set_xlim(keys.min() - edge, keys.max() + edge)
         self._stems.set_segments(
             [[(key, 0), (key, w)] for key, w in zip(keys, self.weights, strict=True)]
         )
         self._heads.set_data(keys, self.weights)
         self._query.set_visible(query is not None)
-        if query is not None:
-            self._query.set_xdata([query, query])
-
-    def static_state(self) -> int:
-        """How many keys there are."""
-        return self._count
+        self._query.set_xdata([query, query])
 
     def data(self) -> dict:
         """The weights, and the query where it is marked."""
         drawn = {"weight": self.weights}
         return drawn | ({"query": self._query.get_xdata()[:1]} if self._query.get_visible() else {})
 
-    def hover(self) -> dict:
+    def hover(self) -> list[dict]:
         """The weight of the key nearest to the pointer."""
-        return self._hover_lines(
-            self.keys[: self._count], {"weight": self.weights}, self.axes.get_xlabel()
-        )
+        return [self._hover_lines(self._shown, {"weight": self.weights})]

@@ -24,7 +24,6 @@ def line_plot(
     log_x: bool = False,
     log_y: bool = False,
     y_limits: tuple[float, float] | None = None,
-    marker: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> None:
     """Draw named curves with `seaborn.lineplot`; of several runs, the mean and the range.
 
@@ -37,7 +36,6 @@ def line_plot(
         log_x, log_y: logarithmic axes.
         y_limits: limits of the y axis. Where left out, a linear axis of numbers that are nowhere negative
             starts at 0, so that noise is not magnified.
-        marker: points to mark.
     """
     import seaborn  # takes a second; nothing else in this package needs it
 
@@ -62,9 +60,6 @@ def line_plot(
             err_style="bars",
             legend=False,
         )
-    if marker is not None:
-        style = {"color": COLOURS["second"], "zorder": 5, "label": "_marker"}
-        axes.scatter(*marker, s=64, **style)
     axes.set(xlabel=x_label, ylabel=y_label)
     for which, is_log in (("x", log_x), ("y", log_y)):
         if is_log:

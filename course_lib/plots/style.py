@@ -5,9 +5,10 @@ import math
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import XAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 #: Blue and orange can be told apart with any colour vision; the rest support them.
 COLOURS = {
@@ -59,11 +60,9 @@ def figure(width: float = 7.2, height: float = 3.2, rows: int = 1, columns: int 
         return made, made.subplots(rows, columns, **layout)
 
 
-def blank(
-    axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, float], title: str
-) -> None:
-    """Leave only the title of an Axes: no ticks, no grid, no frame."""
-    axes.set(xlim=x_limits, ylim=y_limits, xticks=[], yticks=[], title=title)
+def blank(axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, float]) -> None:
+    """Leave only the title and the labels of an Axes: no ticks, no grid, no frame."""
+    axes.set(xlim=x_limits, ylim=y_limits, xticks=[], yticks=[])
     axes.grid(False)
     axes.spines[:].set_visible(False)
 
@@ -94,6 +93,19 @@ def plain_log(axes: Axes, which: str) -> None:
     axis.set_major_locator(PlainLogLocator())
     axis.set_major_formatter(_plain)
     axis.set_minor_formatter("")
+
+
+def whole_ticks(low: float, high: float, most: int) -> list[float]:
+    """Return up to about `most` multiples of 1, 2, 5, 10, 20, … from `low` to `high`."""
+    ticks = MaxNLocator(most, integer=True, steps=(1, 2, 5, 10)).tick_values(low, high)
+    return [float(tick) for tick in ticks if low <= tick <= high]
+
+
+def changing_numbers(axes: Axes) -> XAxis:
+    """Return the x axis, an artist to be redrawn because its limits change; its numbers are whole."""
+    axes.grid(False, axis="x")
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=(1, 2, 5, 10)))
+    return axes.xaxis
 
 
 def name_points(axes: Axes, x: np.ndarray, most: int = 8) -> None:

@@ -21,18 +21,14 @@ class TilesPanel(Panel):
         axes: where to draw.
         count: how many tiles.
         width, height: of the area they move in, in tiles.
-        title: above the panel.
     """
 
-    def __init__(
-        self, axes: Axes, count: int, width: float, height: float, *, title: str = ""
-    ) -> None:
+    def __init__(self, axes: Axes, count: int, width: float, height: float) -> None:
         super().__init__(axes)
-        self.positions = np.zeros((count, 2))
-        blank(axes, (-1, width), (height, -1), title)
+        blank(axes, (-1, width), (height, -1))
         axes.set_aspect("equal")
-        self._tiles = PolyCollection([_TILE] * count, edgecolors="white", linewidths=0.8)
-        axes.add_collection(self._tiles, autolim=False)
+        tiles = PolyCollection([_TILE] * count, edgecolors="white", linewidths=0.8)
+        self._tiles = axes.add_collection(tiles, autolim=False)
         style = {"ha": "center", "va": "center", "fontsize": 9, "color": "white", "weight": "bold"}
         self._texts = [axes.text(0, 0, str(number), **style) for number in range(count)]
         self._caption = axes.text(-0.5, height - 0.5, "", fontsize=11)

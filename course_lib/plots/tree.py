@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection
-from matplotlib.colors import to_rgba
 from matplotlib.path import Path
 from numpy.typing import ArrayLike
 
@@ -33,20 +32,16 @@ class TreePanel(Panel):
 
     Args:
         axes: where to draw.
-        title: above the tree.
         value_name: what to call the numbers under the pointer.
     """
 
-    def __init__(self, axes: Axes, *, title: str = "", value_name: str = "value") -> None:
+    def __init__(self, axes: Axes, value_name: str) -> None:
         super().__init__(axes)
         self._value_name = value_name
-        self.columns = self.rows = self.values = self.shares = np.zeros(0)
-        self._first, self._height = 0, 1
-        blank(axes, (-0.5, COLUMNS - 0.5), (1, 0), title)
-        self._lines = LineCollection([], capstyle="round")
-        self._nodes = PathCollection([], transform=axes.transData)
-        for drawn in (self._lines, self._nodes):
-            axes.add_collection(drawn, autolim=False)
+        blank(axes, (-0.5, COLUMNS - 0.5), (1, 0))
+        self._lines = axes.add_collection(LineCollection([], capstyle="round"), autolim=False)
+        nodes = PathCollection([], transform=axes.transData)
+        self._nodes = axes.add_collection(nodes, autolim=False)
         self._words = Words(axes)
         self.artists = [self._lines, self._nodes, self._words]
 
@@ -83,20 +78,15 @@ class TreePanel(Panel):
         seen = [node for node, column in enumerate(self.columns) if column >= self._first]
         x, y = self.columns - float(self._first), (self.rows + 0.5) / height
         half = _HALF_HEIGHT * min(1 / height, 0.14)
-        self._nodes.set_paths([_box(x[n], y[n], half, kinds[n] == "complete") for n in seen])
+        self._nodes.set_paths([_outline(x[n], y[n], half, kinds[n] == "complete") for n in seen])
         styles = [_STYLES[kinds[node]] for node in seen]
-        orange = [node in self.path for node in seen]
+        for n, (fill, _, _, *others) in enumerate(styles):
+            if seen[n] in self.path:
+                styles[n] = fill, COLOURS["second"], 2.6, *others
         self._nodes.set_facecolor([style[0] for style in styles])
-        self._nodes.set_edgecolor(
-            [
-                COLOURS["second"] if on else style[1]
-                for style, on in zip(styles, orange, strict=True)
-            ]
-        )
-        self._nodes.set_linewidth(
-            [2.6 if on else style[2] for style, on in zip(styles, orange, strict=True)]
-        )
-        self._nodes.set_linestyle([style[3] for style in styles])
+        self._nodes.set_edgecolor([edge for _, edge, *_ in styles])
+        self._nodes.set_linewidth([wide for _, _, wide, *_ in styles])
+        self._nodes.set_linestyle([dash for *_, dash, _ in styles])
         self._link([node for node in seen if parents[node] >= 0], x, y, parents)
         headed = range(self._first, self._first + COLUMNS)
         heads = [f"step {n}" if n else "" for n in headed if n <= self.columns.max()]
@@ -106,23 +96,21 @@ class TreePanel(Panel):
             [(x[n], y[n] - shift if notes[n] else y[n]) for n in seen]
             + [(x[n], y[n] + 1.25 * shift) for n in seen]
             + [(column, -0.02) for column in range(len(heads))],
-            size=[9.0] * len(seen) + [9.0] * len(seen) + [9.0] * len(heads),
             colour=2 * [style[4] for style in styles] + [COLOURS["truth"]] * len(heads),
         )
 
     def _link(self, nodes: list[int], x: np.ndarray, y: np.ndarray, parents) -> None:
-        parents = np.asarray(parents, dtype=int)[nodes]
-        ends = np.empty((len(nodes), 2, 2))
-        ends[:, 0] = np.column_stack([x[parents] + _HALF_WIDTH, y[parents]])
-        ends[:, 1] = np.column_stack([x[nodes] - _HALF_WIDTH, y[nodes]])
-        strength = self.shares[nodes]
-        on = [node in self.path for node in nodes]
-        colours = np.array([to_rgba(COLOURS["second" if one else "main"]) for one in on])
-        if len(nodes):
-            colours[:, 3] = np.where(on, 1, 0.3 + 0.7 * strength)
-        self._lines.set_segments(ends)
-        self._lines.set_linewidth(0.6 + 4.4 * strength)
-        self._lines.set_color(colours)
+        left, right = x - _HALF_WIDTH, x + _HALF_WIDTH
+        self._lines.set_segments(
+            [[(right[parents[n]], y[parents[n]]), (left[n], y[n])] for n in nodes]
+        )
+        self._lines.set_linewidth(0.6 + 4.4 * self.shares[nodes])
+        self._lines.set_color(
+            [
+                COLOURS["second"] if n in self.path else (COLOURS["main"], 0.3 + 0.7 * share)
+                for n, share in zip(nodes, self.shares[nodes], strict=True)
+            ]
+        )
 
     def data(self) -> dict:
         """The positions of the nodes, their numbers and shares, and which are on the orange path."""
@@ -134,20 +122,18 @@ class TreePanel(Panel):
             "path": sorted(self.path),
         }
 
-    def hover(self) -> dict:
+    def hover(self) -> list[dict]:
         """The exact number of the node under the pointer."""
         numbers = np.full((self._height, COLUMNS), np.nan)
         seen = self.columns >= self._first
         numbers[self.rows[seen], self.columns[seen] - self._first] = self.values[seen]
         columns = [f"{self._first + n}, {self._value_name}" for n in range(COLUMNS)]
         rows = [str(row + 1) for row in range(self._height)]
-        return self._hover_grid(numbers, self._box(), rows, columns) | {
-            "row_name": "candidate",
-            "column_name": "step",
-        }
+        names = {"row_name": "candidate", "column_name": "step"}
+        return [self._hover_grid(numbers, self._box(), rows, columns, **names)]
 
 
-def _box(x: float, y: float, half: float, square: bool) -> Path:
+def _outline(x: float, y: float, half: float, square: bool) -> Path:
     """The outline of a node: a rectangle, with its corners cut off unless `square`."""
     across, up = (0.0, 0.0) if square else (0.12, 0.45)
     w, h = _HALF_WIDTH, half

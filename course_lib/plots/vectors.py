@@ -1,4 +1,6 @@
-"""Vectors in the plane: one query and several keys."""
+"""Vectors in the plane."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -8,46 +10,60 @@ from numpy.typing import ArrayLike
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS
 
-_LARGEST = 260.0  # area of the disc of a weight of 1, in points²
-#: From the tip of a unit vector to its label: 40° to the right, so that a parallel query does not hide it.
-_LABEL = 0.55 * np.array([[0.77, 0.64], [-0.64, 0.77]])
+_LARGEST, _TIP = 260.0, 36.0  # areas of the disc of a weight of 1, and of a blue tip, in points²
 
 
 class VectorsPanel(Panel):
-    """Fixed keys as blue vectors from the origin, each with a disc as large as its weight; the query in orange.
+    """Blue and orange vectors; with weights, each orange one ends in a disc as large as its weight.
 
     Args:
-        axes: where to draw.
-        keys: shape (key, 2).
-        limit: the axes reach from -limit to limit.
-        title: above the panel.
+        axes: where to draw, with limits that stay.
+        centres: where the vectors begin: one for all, or one for each pair of a blue and an orange one.
+        names: of the blue and of the orange vectors.
+        widths: of their lines, in points.
     """
 
-    def __init__(self, axes: Axes, keys: ArrayLike, limit: float, *, title: str = "") -> None:
+    def __init__(
+        self,
+        axes: Axes,
+        centres: Sequence[tuple[float, float]],
+        names: tuple[str, str],
+        widths: tuple[float, float],
+    ) -> None:
         super().__init__(axes)
-        self.keys = np.asarray(keys, dtype=float)
-        self.query, self.weights = np.zeros(2), np.zeros(len(self.keys))
-        axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal", title=title)
-        axes.set(xlabel="component 0", ylabel="component 1")
-        origin = np.zeros_like(self.keys)
-        style = {"colors": COLOURS["main"], "linewidths": 2.2, "capstyle": "round"}
-        axes.add_collection(LineCollection(np.stack([origin, self.keys], axis=1), **style))
-        for number, key in enumerate(self.keys):
-            x, y = key + _LABEL @ key / np.hypot(*key)
-            axes.text(x, y, f"k{number}", ha="center", va="center")
-        self._discs = axes.scatter(*self.keys.T, s=self.weights, color=COLOURS["main"], zorder=3)
-        self._line = LineCollection([], colors=COLOURS["second"], linewidths=3, capstyle="round")
-        axes.add_collection(self._line, autolim=False)
-        (self._tip,) = axes.plot([], [], "o", color=COLOURS["second"], markersize=6, zorder=4)
-        self.artists = [self._discs, self._line, self._tip]
+        self._centres, self._names = np.asarray(centres, dtype=float), names
+        axes.set_aspect("equal")
+        self._lines = []
+        for colour, wide in zip(("main", "second"), widths, strict=True):
+            lines = LineCollection([], colors=COLOURS[colour], lw=wide, capstyle="round")
+            self._lines.append(axes.add_collection(lines, autolim=False))
+        self._ends = axes.scatter([], [], zorder=3)
+        self._notes = [axes.text(x, y - 1.4, "", ha="center", fontsize=9) for x, y in self._centres]
+        self.artists = [*self._lines, self._ends, *self._notes]
 
-    def update(self, query: ArrayLike, weights: ArrayLike) -> None:
-        """Show another query, shape (2,), and the weights of the keys, shape (key,)."""
-        self.query, self.weights = np.asarray(query, dtype=float), np.asarray(weights, dtype=float)
-        self._discs.set_sizes(_LARGEST * self.weights)
-        self._line.set_segments([np.stack([np.zeros(2), self.query])])
-        self._tip.set_data(self.query[:1], self.query[1:])
+    def update(
+        self,
+        blue: ArrayLike,
+        orange: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        """Show other vectors, shape (vector, 2); weights of the orange ones; a note below each centre."""
+        self.vectors = [np.asarray(one, dtype=float) for one in (blue, orange)]
+        self.weights = weights
+        for lines, vectors in zip(self._lines, self.vectors, strict=True):
+            ends = self._centres + vectors
+            lines.set_segments(np.stack([ends - vectors, ends], axis=1))
+        if weights is not None:
+            counts = list(map(len, self.vectors))
+            self._ends.set_offsets(self._centres + np.concatenate(self.vectors))
+            self._ends.set_sizes([*[_TIP] * counts[0], *(_LARGEST * np.asarray(weights))])
+            self._ends.set_color(np.repeat([COLOURS["main"], COLOURS["second"]], counts))
+        for text, note in zip(self._notes, notes, strict=False):
+            text.set_text(note)
 
     def data(self) -> dict:
         """The components of the vectors, and the weights."""
-        return {"keys": self.keys, "query": self.query, "weight": self.weights}
+        drawn = dict(zip(self._names, self.vectors, strict=True))
+        return drawn | ({} if self.weights is None else {"weight": self.weights})

@@ -1,6 +1,7 @@
 """Many short texts in one artist."""
 
 from collections.abc import Sequence
+from functools import cache, lru_cache
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,10 +16,6 @@ from course_lib.plots.style import COLOURS
 
 _FONT = FontProperties(family="DejaVu Sans")
 _SIZE = 100  # points at which outlines are cached
-_CACHE_SIZE = 4096
-_outlines: dict[str, tuple[Path, float]] = {}
-_drawable: set[int] = set()  # code points of the font's characters
-_aligned: dict[tuple, Path] = {}  # outlines, scaled, aligned and rotated
 _MIDDLE, _TOP = 0.36, 0.72  # of a capital letter, above the baseline, per size
 
 
@@ -75,9 +72,7 @@ class Words(PathCollection):
 
 def drawable(text: str) -> str:
     """Replace characters that the font lacks, which would be drawn as warnings, by □."""
-    if not _drawable:
-        _drawable.update(get_font(findfont(_FONT)).get_charmap())
-    return "".join(one if ord(one) in _drawable else "□" for one in text)
+    return "".join(one if ord(one) in _characters() else "□" for one in text)
 
 
 def width(word: str, size: float) -> float:
@@ -85,32 +80,25 @@ def width(word: str, size: float) -> float:
     return _outline(word)[1] * size / _SIZE
 
 
+@cache
+def _characters() -> dict[int, int]:
+    return get_font(findfont(_FONT)).get_charmap()
+
+
+@lru_cache(4096)
 def _aligned_outline(word: str, size: float, share: float, rotated: bool, hanging: bool) -> Path:
-    key = word, size, share, rotated, hanging
-    if key not in _aligned:
-        path, across = _outline(word)
-        if len(_aligned) >= _CACHE_SIZE:
-            _aligned.clear()
-        above = (_TOP if hanging else _MIDDLE) * _SIZE
-        moved = (path.vertices - (share * across, above)) * (size / _SIZE)
-        if rotated:
-            moved = moved[:, ::-1] * (-1, 1)
-        _aligned[key] = Path(moved, path.codes)
-    return _aligned[key]
+    path, across = _outline(word)
+    above = (_TOP if hanging else _MIDDLE) * _SIZE
+    moved = (path.vertices - (share * across, above)) * (size / _SIZE)
+    return Path(moved[:, ::-1] * (-1, 1) if rotated else moved, path.codes)
 
 
+@lru_cache(4096)
 def _outline(word: str) -> tuple[Path, float]:
     """The outline of a word and its width, at `_SIZE` points."""
-    if word not in _outlines:
-        if len(_outlines) >= _CACHE_SIZE:
-            _outlines.clear()
-        maker = TextToPath()
-        scale = _SIZE / maker.FONT_SCALE
-        if word.strip():
-            vertices, codes = maker.get_text_path(_FONT, word, ismath=False)
-            path = Path(np.asarray(vertices) * scale, codes)
-        else:
-            path = Path(np.zeros((1, 2)))
-        across, _, _ = maker.get_text_width_height_descent(word, _FONT, ismath=False)
-        _outlines[word] = path, across * _SIZE / _FONT.get_size_in_points()
-    return _outlines[word]
+    maker, path = TextToPath(), Path(np.zeros((1, 2)))
+    if word.strip():
+        vertices, codes = maker.get_text_path(_FONT, word, ismath=False)
+        path = Path(np.asarray(vertices) * (_SIZE / maker.FONT_SCALE), codes)
+    across, _, _ = maker.get_text_width_height_descent(word, _FONT, ismath=False)
+    return path, across * _SIZE / _FONT.get_size_in_points()

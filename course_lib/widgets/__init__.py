@@ -25,7 +25,7 @@ from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.logit_lens import logit_lens_explorer
 from course_lib.widgets.loss_picture import LossPicture
 from course_lib.widgets.masks import mask_explorer
-from course_lib.widgets.next_token import NextTokens, next_token_explorer
+from course_lib.widgets.next_token import next_token_explorer
 from course_lib.widgets.patterns import pattern_explorer
 from course_lib.widgets.picture import Picture
 from course_lib.widgets.positions import bias_explorer, rotary_explorer, sinusoid_explorer

@@ -11,7 +11,7 @@ from course_lib.plots import HeadsPanel, LinksPanel, figure
 from course_lib.plots.map import attention_map
 from course_lib.plots.tokens import numbered
 from course_lib.validation import require_finite, require_one_of
-from course_lib.widgets.explorer import View, explorer
+from course_lib.widgets.explorer import View, explorer, largest_weights
 
 _MOST_TOKENS, _MOST_HEADS = 1024, 64
 VIEWS = ("map", "lines")
@@ -68,25 +68,22 @@ def attention_explorer(
         raise ValueError("answer needs a text to answer; give a text to start with")
     read = _reader(weights, queries, keys, text, example)
 
-    @lru_cache(maxsize=1)
-    def measured(text: str | None, layer: str) -> list[dict[str, str]]:
-        return _measures(read(text)[layer])
-
-    answered = None if answer is None else lru_cache(maxsize=1)(answer)
+    measured = lru_cache(maxsize=1)(lambda text, layer: _measures(read(text)[layer]))
+    answered = answer and lru_cache(maxsize=1)(answer)
     layers = read(text)
     most = max(len(one.weights) for one in layers.values())
     longest = max(len(one.queries) for one in layers.values())
     fig, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
     beside = right if most == 1 else left.figure.add_subplot(left.get_subplotspec())
-    map_ = attention_map(left, title="rows attend to columns", chooses="query", row_name=rows)
-    title_ = "the same as lines" if most == 1 else "rows attend to columns"
-    lines = LinksPanel(beside, title=title_, chooses="query", row_name=rows)
+    left.set_title("rows attend to columns")
+    beside.set_title("the same as lines" if most == 1 else "rows attend to columns")
+    map_ = attention_map(left, "query", row_name=rows)
+    lines = LinksPanel(beside, "query", row_name=rows)
     panels = [map_, lines]
     if most > 1:
         said = max((_measures(one)[0] for one in layers.values()), key=len)
-        measures = ", ".join(["number", *said])
-        title_ = f"each head: {measures}"
-        panels.append(HeadsPanel(right, most, title=title_, chooses="head"))
+        right.set_title(f"each head: {', '.join(['number', *said])}")
+        panels.append(HeadsPanel(right, most, chooses="head"))
 
     def update(query: int, view: str, layer: str, head: int, text: str | None) -> dict[str, str]:
         shown = read(text)[layer]
@@ -103,24 +100,14 @@ def attention_explorer(
         for thumbnails in panels[2:]:
             notes = [f"{n}:  {',  '.join(one.values())}" for n, one in enumerate(measures)]
             thumbnails.update(shown.weights, notes, head=head, brightest=brightest)
-        mine = shown.weights[head, row]
-        largest = mine.argsort(descending=True, stable=True)[:3].tolist()
         facts = {"text": repr(text)} if text is not None else {}
-        if answered is not None:
-            facts["answer"] = repr(answered(text))
-        facts |= {"layer": layer, "head": f"{head} of {len(shown.weights)}"}
-        if rows == "head":
-            del facts["head"]  # the map has one row for each
-        keys = numbered(shown.keys)
-        return (
-            facts
-            | measures[head]
-            | {
-                rows: numbered(shown.queries, rows)[row],
-                "attends to": ", ".join(f"{keys[n]} ({mine[n]:.2f})" for n in largest),
-                "brightest colour": f"{brightest:.2f}",
-            }
-        )
+        facts |= {"answer": repr(answered(text))} if answered else {}
+        facts["layer"] = layer
+        if rows != "head":  # otherwise the map has one row for each
+            facts["head"] = f"{head} of {len(shown.weights)}"
+        largest = largest_weights(shown.weights[head, row], numbered(shown.keys))
+        facts |= measures[head] | {rows: numbered(shown.queries, rows)[row]}
+        return facts | {"attends to": largest, "brightest colour": f"{brightest:.2f}"}
 
     def limits(text: str | None, layer: str, **_) -> dict[str, int]:
         layers = read(text)
@@ -156,43 +143,31 @@ def _reader(
     """Return a function from the text, or None, to the attention maps of all layers."""
     if not callable(weights) or isinstance(weights, Tensor):
         if text is not None:
-            raise ValueError(
-                "text needs weights to be a function from a text to its attention maps"
-            )
+            raise ValueError("text needs weights to be a function from a text to attention maps")
         layers = _layers(weights, queries, keys, example)
         return lambda _: layers
     if text is None:
-        raise ValueError(
-            "weights is a function from a text to attention maps; give a text to start with"
-        )
-
-    @lru_cache(maxsize=1)  # moving a slider does not recompute
-    def read(text: str) -> dict[str, AttentionMap]:
-        return _layers(weights(text), None, None, example)
-
-    return read
+        raise ValueError("weights is a function from a text; give a text to start with")
+    # moving a slider does not recompute
+    return lru_cache(maxsize=1)(lambda text: _layers(weights(text), None, None, example))
 
 
 def _layers(weights, queries, keys, example) -> dict[str, AttentionMap]:
-    if isinstance(weights, Mapping):
-        named = dict(weights)
-    elif isinstance(weights, Tensor | AttentionMap):
-        named = {"0": weights}
-    elif isinstance(weights, Sequence) and not isinstance(weights, str):
-        named = {str(number): layer for number, layer in enumerate(weights)}
-    else:
+    if isinstance(weights, Tensor | AttentionMap):
+        weights = [weights]
+    if isinstance(weights, Sequence) and not isinstance(weights, str):
+        weights = {str(number): layer for number, layer in enumerate(weights)}
+    if not isinstance(weights, Mapping):
         raise ValueError(
             f"weights is a {type(weights).__name__}; it must be a tensor of attention weights, one per "
             f"layer, or what record_attention recorded"
         )
-    if not named:
+    if not weights:
         raise ValueError(
             "weights is empty; was the model called inside `with record_attention(model) as maps:`?"
         )
-    return {
-        str(name) or "model": _layer(str(name) or "model", layer, queries, keys, example)
-        for name, layer in named.items()
-    }
+    named = {str(name) or "model": layer for name, layer in weights.items()}
+    return {name: _layer(name, one, queries, keys, example) for name, one in named.items()}
 
 
 def _layer(name: str, layer: object, queries, keys, example: int) -> AttentionMap:
@@ -218,24 +193,17 @@ def _layer(name: str, layer: object, queries, keys, example: int) -> AttentionMa
     if (layer < 0).any():
         raise ValueError(f"weights of layer {name!r} holds negative numbers; are these scores?")
     heads, rows, columns = layer.shape
-    for length in (rows, columns):
-        if length > _MOST_TOKENS:
-            raise ValueError(
-                messages.TOO_MANY_TOKENS.format(layer=name, length=length, most=_MOST_TOKENS)
-            )
+    if (longest := max(rows, columns)) > _MOST_TOKENS:
+        words = {"layer": name, "length": longest, "most": _MOST_TOKENS}
+        raise ValueError(messages.TOO_MANY_TOKENS.format(**words))
     if heads > _MOST_HEADS:
         raise ValueError(f"layer {name!r} has {heads} heads; at most {_MOST_HEADS} can be shown")
-    if keys is None and rows == columns:
-        keys = queries
-    return AttentionMap(
-        layer, _tokens("queries", queries, rows, name), _tokens("keys", keys, columns, name)
-    )
-
-
-def _tokens(side: str, tokens: Sequence[str] | None, length: int, layer: str) -> list[str]:
-    tokens = [""] * length if tokens is None else list(map(str, tokens))
-    if len(tokens) != length:
-        raise ValueError(
-            f"{side} holds {len(tokens)} tokens, but the weights of layer {layer!r} have {length}"
-        )
-    return tokens
+    keys = queries if keys is None and rows == columns else keys
+    named = []
+    for side, tokens, length in (("queries", queries, rows), ("keys", keys, columns)):
+        named.append([""] * length if tokens is None else list(map(str, tokens)))
+        if (count := len(named[-1])) != length:
+            raise ValueError(
+                f"{side} holds {count} tokens, but the weights of layer {name!r} have {length}"
+            )
+    return AttentionMap(layer, *named)

@@ -50,12 +50,11 @@ def beam_explorer(
     search, longest = searcher(source, text, largest=(_LARGEST_BEAM, _MOST_PENALTY))
 
     fig, axes = figure(10.4, 4.6)
-    tree = TreePanel(
-        axes,
-        title="filled: kept, dashed: dropped, square: complete, orange: best complete hypothesis\n"
-        "number: probability of the hypothesis; line: the thicker, the more probable its last token\n",
-        value_name="log-probability",
+    axes.set_title(
+        "filled: kept, dashed: dropped, square: complete, orange: best complete hypothesis\n"
+        "number: probability of the hypothesis; line: the thicker, the more probable its last token\n"
     )
+    tree = TreePanel(axes, "log-probability")
 
     def update(step: int, beam_size: int, length_penalty: float, text: str | None) -> dict:
         every = search(text, beam_size, length_penalty)

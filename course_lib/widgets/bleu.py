@@ -1,7 +1,6 @@
 """The BLEU explorer: which n-grams of a candidate are counted, and the resulting score."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
 
 from course_lib.bleu import bleu, brevity_penalty, modified_precision
 from course_lib.plots import BarsPanel, NgramsPanel, figure
@@ -16,7 +15,6 @@ def bleu_explorer(
     reference: str = "the cat is sitting on the mat",
     *,
     n: int = 1,
-    tokens: Callable[[str], Sequence[str]] = str.split,
     title: str = "BLEU of one sentence",
 ) -> View:
     """Type a translation and its reference; see which n-grams are counted, and the BLEU score.
@@ -28,21 +26,19 @@ def bleu_explorer(
         candidate: at most 24 tokens.
         reference: likewise; up to three of them, with "|" between.
         n: the length of the n-grams shown, 1 to 4.
-        tokens: the tokenizer; splits at spaces where left out.
         title: the first words of the summary.
 
     Raises:
         ValueError: for a text without tokens or with too many, and too many references.
     """
     fig, (top, bottom) = figure(10.4, 5.4, rows=2, height_ratios=(1.9, 1))
-    rows = NgramsPanel(
-        top, title="solid and linked: counted, dashed: clipped, dotted: not in a reference"
-    )
+    top.set_title("solid and linked: counted, dashed: clipped, dotted: not in a reference")
+    rows = NgramsPanel(top)
     bars = BarsPanel(bottom, _LONGEST_RUN + 2, names=("value of", "value", "before"))
 
     def update(candidate: str, reference: str, n: int) -> dict[str, str]:
-        words = _tokens("candidate", candidate, tokens)
-        references = [_tokens("reference", text, tokens) for text in reference.split("|")]
+        words = _tokens("candidate", candidate)
+        references = [_tokens("reference", text) for text in reference.split("|")]
         if len(references) > _MOST_REFERENCES:
             raise ValueError(
                 f"there are {len(references)} references; at most {_MOST_REFERENCES} can be shown"
@@ -52,23 +48,20 @@ def bleu_explorer(
         names = ["candidate", *(names if len(names) > 1 else ["reference"])]
         rows.update(names, [words, *references], n, kinds, links, counts)
 
-        precisions = [
-            modified_precision([words], [references], k) for k in range(1, _LONGEST_RUN + 1)
-        ]
+        lengths = range(1, _LONGEST_RUN + 1)
+        precisions = [modified_precision([words], [references], k) for k in lengths]
         nearest = min(map(len, references), key=lambda length: (abs(length - len(words)), length))
         brevity, score = brevity_penalty(len(words), nearest), bleu([words], [references])
-        runs = [max(len(words) - k + 1, 0) for k in range(1, _LONGEST_RUN + 1)]
+        runs = [max(len(words) - k + 1, 0) for k in lengths]
         shares = [f"{round(p * run)} of {run}" for p, run in zip(precisions, runs, strict=True)]
         colours = ["data"] * (_LONGEST_RUN + 1) + ["second"]
         colours[n - 1] = "main"
+        notes = [f"{share} = {p:.3f}" for share, p in zip(shares, precisions, strict=True)]
+        compared = f"{len(words)} {'<' if len(words) < nearest else '≥'} {nearest}"
         bars.update(
-            [*(f"p{k}" for k in range(1, _LONGEST_RUN + 1)), "brevity penalty", "BLEU"],
+            [*(f"p{k}" for k in lengths), "brevity penalty", "BLEU"],
             [*precisions, brevity, score],
-            notes=[f"{share} = {p:.3f}" for share, p in zip(shares, precisions, strict=True)]
-            + [
-                f"{brevity:.3f} ({len(words)} {'<' if len(words) < nearest else '≥'} {nearest})",
-                f"{score:.3f}",
-            ],
+            notes=[*notes, f"{brevity:.3f} ({compared})", f"{score:.3f}"],
             colours=colours,
         )
         return {
@@ -85,8 +78,8 @@ def bleu_explorer(
     return View(title, [rows, bars], update, controls, "bleu")
 
 
-def _tokens(name: str, text: str, tokens: Callable[[str], Sequence[str]]) -> list[str]:
-    words = list(tokens(text))
+def _tokens(name: str, text: str) -> list[str]:
+    words = text.split()
     if not 0 < len(words) <= _MOST_TOKENS:
         raise ValueError(
             f"{name} {text!r} has {len(words)} tokens; give 1 to {_MOST_TOKENS}"

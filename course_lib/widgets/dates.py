@@ -1,15 +1,13 @@
 """The explorer of notebook 03: type a date, and step through the output of a model."""
 
 from datetime import date
-from functools import lru_cache
 
 import numpy as np
 
 from course_lib import messages
-from course_lib.inspection import weights_version
 from course_lib.plots import MapPanel, StemsPanel, figure
 from course_lib.translator import Translation, Translator
-from course_lib.widgets.explorer import View, explorer
+from course_lib.widgets.explorer import View, explorer, largest_weights, remembered
 
 _MOST_SOURCE, _MOST_TARGET = 40, 11
 
@@ -31,22 +29,15 @@ def date_explorer(
         approximate: as for `Explorer`; true for a model that was trained in the notebook.
 
     Raises:
-        ValueError: for a model without attention, an empty or too long text, and characters outside
-            the vocabulary.
+        ValueError: for a model without attention, and a text that is empty, too long or holds unknown characters.
     """
-    if not isinstance(translator, Translator):
-        raise ValueError(
-            f"translator is a {type(translator).__name__}; it must be a Translator, e.g. "
-            f"Translator(model, source_vocabulary, target_vocabulary, max_length={_MOST_TARGET})"
-        )
     if translator(text).weights is None:
-        raise ValueError(
-            "translator has a model without attention; there are no weights to show, so give one with "
-            "a BahdanauDecoder or a LuongDecoder"
-        )
+        raise ValueError("translator has a model without attention; there are no weights to show")
 
-    @lru_cache(maxsize=1)  # moving the step does not translate again; training does
-    def translated(text: str, version: int) -> Translation:
+    @remembered(translator.model)  # moving the step does not translate again
+    def translated(text: str) -> Translation:
+        if len(text) > _MOST_SOURCE:
+            raise ValueError(messages.TOO_LONG.format(length=len(text), most=_MOST_SOURCE))
         done = translator(text)
         if len(done.target) > _MOST_TARGET:
             raise ValueError(
@@ -55,40 +46,27 @@ def date_explorer(
         return done
 
     fig, (left, right) = figure(10.4, 3.2, columns=2, width_ratios=(1.9, 1))
-    alignment = MapPanel(
-        left,
-        title="attention weights of each step",
-        x_label="source",
-        y_label="target",
-        name="weight",
-        space=(0.06, 0.12, 0.1),
-        chooses=("step", None),
-    )
-    stems = StemsPanel(
-        right,
-        np.arange(_MOST_SOURCE),
-        key_label="source position",
-        title="weights of this step",
-    )
+    left.set(title="attention weights of each step", xlabel="source", ylabel="target")
+    right.set(title="weights of this step", xlabel="source position")
+    alignment = MapPanel(left, name="weight", space=(0.06, 0.12, 0.1), chooses=("step", None))
+    stems = StemsPanel(right, np.arange(_MOST_SOURCE))
 
     def limits(text: str, **_) -> dict[str, int]:
-        if len(text) > _MOST_SOURCE:
-            raise ValueError(messages.TOO_LONG.format(length=len(text), most=_MOST_SOURCE))
-        return {"step": len(translated(text, weights_version(translator.model)).target)}
+        return {"step": len(translated(text).target)}
 
     def update(text: str, step: int) -> dict[str, str]:
-        done = translated(text, weights_version(translator.model))
+        done = translated(text)
         row = min(step, len(done.target)) - 1
-        weights = done.weights[row].numpy()
+        weights = done.weights[row]
         rows, columns = ([visible(one) for one in side] for side in (done.target, done.source))
         alignment.update(done.weights, rows, columns, cell=(row, None), first=(1, 0))
         stems.update(weights)
-        most = weights.argsort()[::-1][:3]
+        names = [f"{one} at {n}" for n, one in enumerate(columns)]
         return {
             "text": repr(text),
             "output": f"{done.text}, {_meaning(done.text)}",
             "step": f"{row + 1} of {len(done.target)}, generates {visible(done.target[row])}",
-            "attends to": ", ".join(f"{visible(text[n])} at {n} ({weights[n]:.2f})" for n in most),
+            "attends to": largest_weights(weights, names),
         }
 
     title = "From a written date to ISO 8601"

@@ -11,8 +11,10 @@ from typing import NamedTuple
 import ipywidgets
 import matplotlib
 from IPython import get_ipython
+from torch import Tensor, nn
 
 from course_lib import messages
+from course_lib.inspection import weights_version
 from course_lib.plots.panel import Panel
 from course_lib.plots.panel import short as short  # used by every explorer
 from course_lib.plots.style import STYLE
@@ -32,6 +34,22 @@ Limits = Mapping[str, float | None]
 def probability(p: float) -> str:
     """Three digits, a fourth below 0.01, and "<0.0001" for what would be 0.0000."""
     return f"{p:.3f}" if p >= 0.01 else f"{p:.4f}" if p >= 0.0001 else "<0.0001"
+
+
+def largest_weights(weights: Tensor, names: Sequence[str]) -> str:
+    """Name the three largest of some weights: "3 cat (0.52), 0 the (0.31), 7 . (0.10)"."""
+    most = weights.argsort(descending=True, stable=True)[:3].tolist()
+    return ", ".join(f"{names[n]} ({weights[n]:.2f})" for n in most)
+
+
+def remembered(model: nn.Module, most: int = 1) -> Callable[[Callable], Callable]:
+    """Decorate a function that asks `model`: it keeps its last `most` results until the weights change."""
+
+    def decorate(function: Callable) -> Callable:
+        kept = functools.lru_cache(most)(lambda version, *arguments: function(*arguments))
+        return lambda *arguments: kept(weights_version(model), *arguments)
+
+    return decorate
 
 
 class View(NamedTuple):
@@ -121,15 +139,11 @@ class Explorer(ipywidgets.VBox):
         self._chosen: dict[str, tuple] = {}
         self._limit()
         live = LiveFigure(view.panels[0].axes.figure, view.panels)
-        summary = self._describe()
-        self.picture = Picture(
-            live, summary, name=view.name, approximate=view.approximate, live=True
-        )
+        words, approximate = self._describe(), view.approximate
+        self.picture = Picture(live, words, name=view.name, approximate=approximate, live=True)
         self.picture.code = self.code
         self._words, self._problem = ipywidgets.HTML(), ipywidgets.HTML()
-        reset = ipywidgets.Button(
-            description=messages.RESET, layout=ipywidgets.Layout(width="auto")
-        )
+        reset = ipywidgets.Button(description=messages.RESET, layout={"width": "auto"})
         reset.on_click(lambda _: self.reset())
         longest = max((len(one.description) for one in self.controls.values()), default=0)
         for control in self.controls.values():
@@ -143,13 +157,10 @@ class Explorer(ipywidgets.VBox):
                 max_width="760px" if wide else "480px",
                 margin="2px 12px 2px 2px",
             )
-            control.style.description_width = (
-                f"{longest + 1}ch"  # sliders below one another line up
-            )
-        row = ipywidgets.HBox(
-            [*self.controls.values(), reset],
-            layout=ipywidgets.Layout(flex_flow="row wrap", align_items="center"),
-        )
+            # sliders below one another line up
+            control.style.description_width = f"{longest + 1}ch"
+        layout = {"flex_flow": "row wrap", "align_items": "center"}
+        row = ipywidgets.HBox([*self.controls.values(), reset], layout=layout)
         super().__init__([row, self._problem, self.picture, self._words])
         self.picture.shown_in = self.model_id
         self.picture.observe(

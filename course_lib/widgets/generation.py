@@ -82,15 +82,9 @@ def generation_explorer(
         continuation.processors = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
         count, new = len(continuation.generated), continuation.text()
         so_far = drawable((text + new).replace("\n", "↵"))
-        facts = {
-            "text": quoted(text),
-            "seed": str(seed),
-            "generated": f"{count} token{'s' * (count > 1)}, {quoted(new)}"
-            if count
-            else "nothing yet",
-        }
-        if continuation.ended:
-            facts["generated"] += ", ended by the model"
+        said = f"{count} token{'s' * (count > 1)}, {quoted(new)}" if count else "nothing yet"
+        said += ", ended by the model" * continuation.ended
+        facts = {"text": quoted(text), "seed": str(seed), "generated": said}
         return facts | show_distribution(
             bars,
             lambda ids: token_names(tokenizer, ids),
@@ -100,12 +94,7 @@ def generation_explorer(
             count=_BARS,
         )
 
-    controls = {
-        "text": str,
-        **PROCESSORS,
-        "seed": range(1000),
-        "length": range(1, _LONGEST + 1),
-    }
+    controls = {"text": str, **PROCESSORS, "seed": range(1000), "length": range(1, _LONGEST + 1)}
     return View(
         title, [bars], update, controls, "generation", PROCESSOR_LABELS, approximate=approximate,
         shown_by=partial(GenerationExplorer, continuation),
@@ -187,10 +176,9 @@ class GenerationExplorer(Explorer):
         self._continuation, self._run, self._task = continuation, None, None
         self._written = ipywidgets.HTML()
         super().__init__(view, *arguments)
-        self.buttons = {
-            name: ipywidgets.Button(description=name, layout=ipywidgets.Layout(width="auto"))
-            for name in (messages.GENERATE, messages.NEXT_TOKEN, messages.STOP)
-        }
+        names = messages.GENERATE, messages.NEXT_TOKEN, messages.STOP
+        auto = {"width": "auto"}
+        self.buttons = {name: ipywidgets.Button(description=name, layout=auto) for name in names}
         generate, one, stop = self.buttons.values()
         generate.on_click(lambda _: self._start_run(self._whole_text()))
         one.on_click(lambda _: self._start_run(self._tokens(one=True)))

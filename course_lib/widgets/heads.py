@@ -1,19 +1,19 @@
 """The heads explorer: every head of a language model with a score, and the attention of the one chosen."""
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from course_lib import messages
-from course_lib.inspection import entropy, mean_distance, weights_version
+from course_lib.inspection import entropy, mean_distance
 from course_lib.interpretability import attention_weights, first_token_score, previous_token_score
 from course_lib.plots import MapPanel, figure
 from course_lib.plots.map import attention_map
+from course_lib.plots.tokens import numbered
 from course_lib.pretrained import Tokenizer
 from course_lib.transformer import DecoderOnly
-from course_lib.widgets.explorer import View, explorer
+from course_lib.widgets.explorer import View, explorer, largest_weights, remembered
 from course_lib.widgets.token_names import quoted, read_tokens, token_names
 
 _MOST_TOKENS = 256
@@ -85,28 +85,20 @@ def heads_explorer(
         ValueError: for another kind of model, and a text of too few or too many tokens.
     """
 
-    @lru_cache(maxsize=1)  # moving to another head does not read the text again
-    def read_once(text: str, version: int) -> _Reading:
+    @remembered(model)  # moving to another head does not read the text again
+    def read(text: str) -> _Reading:
         tokens = read_tokens(model, tokenizer, text, most=_MOST_TOKENS)
         weights = attention_weights(model, tokens).float().cpu()
         scores = {name: measure(weights, tokens[0].cpu()) for name, measure in SCORES.items()}
         return _Reading(token_names(tokenizer, tokens[0].tolist()), weights, scores)
 
-    def read(text: str) -> _Reading:
-        return read_once(text, weights_version(model))
-
     layers, heads, *_ = read(text).weights.shape
 
     fig, (left, right) = figure(10.4, 5.6, columns=2, width_ratios=(1, 1.7))
-    cells = MapPanel(
-        left,
-        title="score of each head",
-        x_label="head",
-        y_label="layer",
-        name="score",
-        chooses=("layer", "head"),
-    )
-    map_ = attention_map(right, title="the head's weights: rows attend to columns", chooses="query")
+    left.set(title="score of each head", xlabel="head", ylabel="layer")
+    right.set_title("the head's weights: rows attend to columns")
+    cells = MapPanel(left, name="score", chooses=("layer", "head"))
+    map_ = attention_map(right, "query")
 
     def update(text: str, score: str, layer: int, head: int, query: int) -> dict[str, str]:
         names, weights, scores = read(text)
@@ -121,7 +113,7 @@ def heads_explorer(
             largest=1.0 if none else max(values.max().item(), 1e-6),
             texts=[["–"] * heads] * layers if none else None,
         )
-        brightest = max(weights[layer].max().item(), 1e-6)
+        brightest, called = max(weights[layer].max().item(), 1e-6), numbered(names)
         map_.update(mine, names, names, cell=(row, None), largest=brightest)
         of_all = (
             f"{score}, mean {values.mean():.2f}, largest {values[best]:.2f} "
@@ -134,13 +126,12 @@ def heads_explorer(
             for name in SCORES
             if not scores[name].isnan().any()
         )
-        largest = mine[row].argsort(descending=True, stable=True)[:3].tolist()
         return {
             "text": f"{quoted(text)}, {len(names)} tokens",
             "score": of_all,
             "layer": f"{layer}, head {head}: {own}",
-            "query": f"{row} {names[row]}",
-            "attends to": ", ".join(f"{n} {names[n]} ({mine[row, n]:.2f})" for n in largest),
+            "query": called[row],
+            "attends to": largest_weights(mine[row], called),
         }
 
     def limits(text: str, **_) -> dict[str, int]:

@@ -68,41 +68,23 @@ def kernel_regression_explorer(
     bandwidths = torch.logspace(-2.3, 0, _CURVE_POINTS) * span
     ratios = (1.35, 1, 1) if error else (1.35, 1)
     fig, (left, middle, *right) = figure(10.4, 3.4, columns=len(ratios), width_ratios=ratios)
-    fit = FitPanel(
-        left,
-        keys,
-        values,
-        grid,
-        truth=series.truth(grid) if series.truth else None,
-        key_label=series.key_label,
-        value_label=series.value_label,
-        title="fit",
-    )
-    stems = StemsPanel(middle, keys, key_label=series.key_label, title="weights of this query")
+    left.set(title="fit", xlabel=series.key_label, ylabel=series.value_label)
+    middle.set(title="weights of this query", xlabel=series.key_label)
+    fit = FitPanel(left, keys, values, grid, series.truth(grid) if series.truth else None)
+    stems = StemsPanel(middle, keys)
     panels = [fit, stems]
-    if error:
+    for axes in right:
+        axes.set(title="error by bandwidth", xlabel="bandwidth", ylabel="leave-one-out error")
         curves = {name: [error_at(name, h) for h in bandwidths.tolist()] for name in KERNELS}
         lowest = min(one for curve in curves.values() for one in curve if not math.isnan(one))
         variance = values.var(correction=0).item()
-        panels.append(
-            LinesPanel(
-                *right,
-                bandwidths,
-                curves,
-                x_label="bandwidth",
-                y_label="leave-one-out error",
-                title="error by bandwidth",
-                log_x=True,
-                y_limits=(0.9 * lowest, max(1.3 * variance, 1.2 * lowest, lowest + 1e-9)),
-            )
-        )
+        limits = 0.9 * lowest, max(1.3 * variance, 1.2 * lowest, lowest + 1e-9)
+        panels.append(LinesPanel(axes, bandwidths, curves, log_x=True, y_limits=limits))
 
     def update(bandwidth: float, kernel: str, query: float) -> dict[str, str]:
-        queries = torch.tensor([query], dtype=keys.dtype)
-        output, weights = attention_pooling(
-            queries, keys, values, kernel=kernel, bandwidth=bandwidth
-        )
-        curve = attention_pooling(grid, keys, values, kernel=kernel, bandwidth=bandwidth)
+        queries, options = keys.new_tensor([query]), {"kernel": kernel, "bandwidth": bandwidth}
+        output, weights = attention_pooling(queries, keys, values, **options)
+        curve = attention_pooling(grid, keys, values, **options)
         fitted = torch.where(curve.weights.sum(-1) > 0, curve.output, torch.nan)  # a gap, not a 0
         reached = weights.sum().item() > 0
         fit.update(fitted, query, output.item() if reached else torch.nan, weights[0])

@@ -1,7 +1,6 @@
 """The logit-lens explorer: what each block of a language model would predict."""
 
 import math
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -9,12 +8,11 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from course_lib.inspection import weights_version
 from course_lib.interpretability import residual_streams
 from course_lib.plots import MapPanel, figure
 from course_lib.pretrained import Tokenizer
 from course_lib.transformer import DecoderOnly
-from course_lib.widgets.explorer import View, explorer, probability
+from course_lib.widgets.explorer import View, explorer, probability, remembered
 from course_lib.widgets.token_names import quoted, read_tokens, token_names
 
 _MOST_TOKENS, _ACROSS, _FOLLOWED = 64, 10, 5
@@ -91,37 +89,19 @@ def logit_lens_explorer(
         ValueError: for another kind of model, and a text of too few or too many tokens.
     """
 
-    @lru_cache(maxsize=1)  # moving the position does not read the text again
-    def read_once(text: str, version: int) -> _Lens:
-        return _read(model, tokenizer, text)
-
+    @remembered(model)  # moving the position does not read the text again
     def read(text: str) -> _Lens:
-        return read_once(text, weights_version(model))
+        return _read(model, tokenizer, text)
 
     depth = len(read(text).best)
     blocks = ["emb.", *(str(n) for n in range(depth - 1))]
 
     fig, (left, right) = figure(10.4, 6.6, columns=2, width_ratios=(2, 1))
-    table = MapPanel(
-        left,
-        title="most probable next token",
-        x_label="text",
-        y_label="after block",
-        name="probability",
-        text="token",
-        space=(0.06, 0.14, 0.17),
-        chooses=(None, "position"),
-    )
-    course = MapPanel(
-        right,
-        title="rank; colour: probability",
-        x_label="next token",
-        y_label="after block",
-        name="probability",
-        bar=False,
-        text="rank",
-        space=(0.06, 0.14, 0.01),
-    )
+    left.set(title="most probable next token", xlabel="text", ylabel="after block")
+    right.set(title="rank; colour: probability", xlabel="next token", ylabel="after block")
+    style = {"name": "probability", "space": (0.06, 0.14, 0.17)}
+    table = MapPanel(left, text="token", chooses=(None, "position"), **style)
+    course = MapPanel(right, text="rank", bar=False, **style)
 
     def update(text: str, position: int) -> dict[str, str]:
         names, best, p, final, followed, ranks = read(text)

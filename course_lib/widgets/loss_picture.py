@@ -11,10 +11,9 @@ from course_lib import messages
 from course_lib.plots import LinesPanel, figure
 from course_lib.plots.style import STYLE
 from course_lib.training import Progress
-from course_lib.validation import require_positive
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.picture import Picture
-from course_lib.widgets.table import curve_table, number_text
+from course_lib.widgets.table import curve_table
 
 _PAUSE = 0.5  # seconds between two updates
 
@@ -31,15 +30,10 @@ class LossPicture:
 
     During training, the curve grows in place. At the end, a static picture with exact values replaces it. Each
     training needs a new LossPicture.
-
-    Args:
-        below: a threshold; at the end the summary says whether the mean of the last 20 losses is below it.
     """
 
-    def __init__(self, *, below: float | None = None) -> None:
-        if below is not None:
-            require_positive(below=below)
-        self.below, self._curve, self._box, self._drawn = below, None, None, 0.0
+    def __init__(self) -> None:
+        self._curve, self._box, self._drawn = None, None, 0.0
 
     def __call__(self, progress: Progress) -> None:
         """Record a step; redraw twice a second, and at the end.
@@ -67,15 +61,10 @@ class LossPicture:
         self._title = messages.TRAINED.format(steps=progress.steps)
         with matplotlib.rc_context(STYLE):
             fig, axes = figure(6.4, 2.6)
-            self._panel = LinesPanel(
-                axes,
-                np.arange(1, progress.steps + 1),
-                {"loss": np.full(progress.steps, np.nan)},
-                x_label="step",
-                y_label="loss",
-                log_y=True,
-                y_limits=(1e-5 * largest, 2 * largest),  # leaves space for long tick labels
-            )
+            axes.set(xlabel="step", ylabel="loss")
+            steps, lines = np.arange(1, progress.steps + 1), {"loss": self._curve}
+            limits = 1e-5 * largest, 2 * largest  # leaves space for long tick labels
+            self._panel = LinesPanel(axes, steps, lines, log_y=True, y_limits=limits)
             axes.set_xlim(0, progress.steps + 1)
         self._picture = Picture(LiveFigure(fig, [self._panel]), self._title, name="loss")
         self._words = ipywidgets.HTML()
@@ -94,13 +83,6 @@ class LossPicture:
         summary = self._title
         if progress.stopped != "steps":
             summary = messages.TRAINED_UNTIL.format(stopped=progress.stopped)
-        if self.below is not None:
-            mean = np.mean(losses[-20:])
-            summary += messages.TRAINED_BELOW.format(
-                mean=number_text(mean),
-                below=f"{self.below:g}",
-                reached="yes" if mean < self.below else "no",
-            )
         display(Picture(self._picture.figure, f"{summary}.", name="loss", approximate=True))
         if progress.stopped == "steps":  # otherwise the number of steps differs between machines
             steps = np.arange(1, len(losses) + 1)
@@ -109,9 +91,5 @@ class LossPicture:
 
     def _say(self, progress: Progress) -> str:
         left = progress.seconds / progress.step * (progress.steps - progress.step)
-        return messages.TRAINING.format(
-            step=progress.step,
-            steps=progress.steps,
-            loss=f"{progress.loss:.3g}",
-            left=f"{left:.0f}",
-        )
+        now, loss = {"step": progress.step, "steps": progress.steps}, f"{progress.loss:.3g}"
+        return messages.TRAINING.format(**now, loss=loss, left=f"{left:.0f}")

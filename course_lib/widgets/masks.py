@@ -6,6 +6,7 @@ from torch import Tensor
 
 from course_lib.masks import causal_mask, combine_masks, masked_softmax, padding_mask
 from course_lib.plots import MapPanel, figure
+from course_lib.plots.map import numbers_of
 from course_lib.widgets.explorer import View, explorer
 
 _WORDS = ("the", "old", "fox", "runs", "fast")
@@ -43,21 +44,17 @@ def mask_explorer(
     scores = torch.randn(_MOST, _MOST, generator=torch.Generator().manual_seed(seed))
 
     fig, axes = figure(10.4, 3.2, columns=3)
-    panels = [
-        MapPanel(
-            one, title=title, x_label="key", y_label="query", scale=scale, bar=False, space=_SPACE
-        )
-        for one, title, scale in zip(
-            axes, ("scores", "mask", "weights"), ("signed", "signed", "linear"), strict=True
-        )
-    ]
+    for one, title in zip(axes, ("scores", "mask", "weights"), strict=True):
+        one.set(title=title, xlabel="key", ylabel="query")
+    scales = zip(axes, ("signed", "signed", "linear"), strict=True)
+    panels = [MapPanel(one, scale=scale, bar=False, space=_SPACE) for one, scale in scales]
 
     def update(kind: str, length: int, queries: int, convention: str) -> dict[str, str]:
         mask = _mask(kind, length, queries)  # (query, key)
         weights = masked_softmax(scores[-queries:], mask)  # (query, key)
         for panel, numbers, largest in ((panels[0], scores[-queries:], 3), (panels[2], weights, 1)):
             shown = _aligned(numbers)
-            panel.update(shown, _WORDS, _WORDS, largest=largest, texts=_texts(shown))
+            panel.update(shown, _WORDS, _WORDS, largest=largest, texts=numbers_of(shown))
         allowed, masked = CONVENTIONS[convention]
         shown = _aligned(mask.float() * 2 - 1)  # orange where allowed, blue where masked
         words = np.where(np.isnan(shown), "", np.where(shown > 0, allowed, masked)).tolist()
@@ -67,9 +64,7 @@ def mask_explorer(
             "convention": convention,
             "allowed pairs": f"{mask.sum().item()} of {mask.numel()}",
             "fully masked rows": str((~mask.any(-1)).sum().item()),
-            "weights of the last query": " ".join(
-                f"{weight:.2f}" for weight in weights[-1].tolist()
-            ),
+            "weights of the last query": " ".join(*numbers_of(weights[-1:])),
         }
 
     def limits(kind: str, **_) -> dict[str, int | None]:
@@ -87,15 +82,10 @@ def mask_explorer(
 
 def _mask(kind: str, length: int, queries: int) -> Tensor:
     everything = torch.ones(queries, _MOST, dtype=torch.bool)
-    padding = (
-        padding_mask(torch.tensor([length]), _MOST)[0] if kind in ("padding", "both") else None
-    )
-    causal = causal_mask(queries, _MOST) if kind in ("causal", "both") else None
-    return combine_masks(everything, padding, causal)
-
-
-def _texts(numbers: np.ndarray) -> list[list[str]]:
-    return [["" if np.isnan(one) else f"{one:.2f}" for one in row] for row in numbers]
+    padding = padding_mask(torch.tensor([length]), _MOST)[0]
+    causal = causal_mask(queries, _MOST)
+    chosen = {"none": [], "padding": [padding], "causal": [causal], "both": [padding, causal]}
+    return combine_masks(everything, *chosen[kind])
 
 
 def _aligned(rows: Tensor) -> np.ndarray:

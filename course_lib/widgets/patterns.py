@@ -7,7 +7,6 @@ from torch import Tensor
 
 from course_lib.efficient import PATTERNS, attention_pattern, pattern_cost
 from course_lib.plots import LinesPanel, MapPanel, figure
-from course_lib.validation import require_finite
 from course_lib.widgets.explorer import View, explorer, short
 
 _LENGTHS = 2 ** np.arange(7, 17)  # 128 to 65,536
@@ -38,43 +37,27 @@ def pattern_explorer(
     Raises:
         ValueError: for weights that are not a square map of attention.
     """
-    _require_map(weights)
     length = len(weights)
+    if tuple(weights.shape) != (length, length) or not 4 <= length <= 256:
+        raise ValueError(
+            f"weights has shape {tuple(weights.shape)}; it must be square, 4 to 256 tokens"
+        )
+    if not ((weights >= 0).all() and ((weights.sum(-1) - 1).abs() < 0.01).all()):
+        raise ValueError("weights has rows that do not sum to 1; attention weights are needed")
     most_global = min(_MOST_GLOBAL, length)
     weights = weights.detach().float().cpu()
     brightest = max(torch.quantile(weights, 0.98).item(), 1e-6)
 
     dense = _LENGTHS.astype(float) ** 2 * 4 / 2**20
     fig, axes = figure(10.4, 3.7, columns=3, width_ratios=(1, 1.25, 1.25))
-    pattern = MapPanel(
-        axes[0],
-        title="may attend (orange)",
-        x_label="key",
-        y_label="query",
-        scale="signed",
-        bar=False,
-    )
-    kept = MapPanel(
-        axes[1],
-        title="weights: kept (orange), lost (blue)",
-        x_label="key",
-        y_label="query",
-        scale="signed",
-        sides=("lost", "kept"),
-        text="weight",
-        space=(0.1, 0.05, 0.24),
-    )
-    cost = LinesPanel(
-        axes[2],
-        _LENGTHS,
-        {"dense": dense, "this pattern": dense},
-        x_label="length of the sequence",
-        y_label="MiB",
-        title="scores of one head, float32",
-        log_x=True,
-        log_y=True,
-        y_limits=(1e-4, dense[-1] * 2),
-    )
+    axes[0].set(title="may attend (orange)", xlabel="key", ylabel="query")
+    axes[1].set(title="weights: kept (orange), lost (blue)", xlabel="key", ylabel="query")
+    axes[2].set(title="scores of one head, float32", xlabel="length of the sequence", ylabel="MiB")
+    pattern = MapPanel(axes[0], scale="signed", bar=False)
+    sides, space = ("lost", "kept"), (0.1, 0.05, 0.24)
+    kept = MapPanel(axes[1], scale="signed", sides=sides, text="weight", space=space)
+    lines, limits_ = {"dense": dense, "this pattern": dense}, (1e-4, dense[-1] * 2)
+    cost = LinesPanel(axes[2], _LENGTHS, lines, log_x=True, log_y=True, y_limits=limits_)
 
     def update(kind: str, window: int, global_tokens: int) -> dict[str, str]:
         mask = attention_pattern(
@@ -108,11 +91,7 @@ def pattern_explorer(
         "window": range(1, length + 1),
         "global_tokens": range(most_global + 1),
     }
-    labels = {
-        "kind": "pattern",
-        "window": "window or block size",
-        "global_tokens": "global tokens",
-    }
+    labels = {"kind": "pattern", "window": "window or block size", "global_tokens": "global tokens"}
     panels = [pattern, kept, cost]
     return View("Sparse pattern", panels, update, controls, "patterns", labels, limits=limits)
 
@@ -150,14 +129,3 @@ def _sizes(kind: str, window: int, global_tokens: int) -> dict[str, str]:
     if kind == "longformer":
         said["global tokens"] = str(global_tokens)
     return said
-
-
-def _require_map(weights: Tensor) -> None:
-    require_finite(weights=weights)
-    if weights.dim() != 2 or len(weights) != len(weights.T) or not 4 <= len(weights) <= 256:
-        raise ValueError(
-            f"weights has shape {tuple(weights.shape)}; it must be a map of self-attention, as many queries "
-            f"as keys, 4 to 256"
-        )
-    if (weights < 0).any() or (weights.sum(-1) - 1).abs().max() > 0.01:
-        raise ValueError("weights has rows that do not sum to 1; attention weights are needed")

@@ -38,9 +38,8 @@ class Picture(anywidget.AnyWidget):
     """
 
     _esm = scripts(*_SCRIPTS)
-    _css = (_BROWSER / "picture.css").read_text(
-        encoding="utf-8"
-    )  # a path would keep every picture alive
+    # not a path, which would keep every picture alive
+    _css = (_BROWSER / "picture.css").read_text(encoding="utf-8")
 
     png = traitlets.Bytes().tag(sync=True)
     summary = traitlets.Unicode().tag(sync=True)
@@ -79,20 +78,12 @@ class Picture(anywidget.AnyWidget):
         self.line = messages.STATIC if live else ""
         hover = figure.hover()
         how = messages.PICTURE_HELP if hover else ""
-        if any("chooses" in region for region in hover):
+        if any(region.get("chooses") for region in hover):
             how = messages.PICTURE_CHOOSE
-        super().__init__(
-            png=figure.png(),
-            summary=summary,
-            hover=hover,
-            maps=figure.maps(),
-            width=figure.width,
-            height=figure.height,
-            name=name,
-            cuts=figure.cuts,
-            live=live,
-            words=messages.PICTURE | {"help": how, "line": self.line},
-        )
+        words = messages.PICTURE | {"help": how, "line": self.line}
+        size = {"width": figure.width, "height": figure.height, "cuts": figure.cuts}
+        shown = {"png": figure.png(), "hover": hover, "maps": figure.maps()}
+        super().__init__(summary=summary, name=name, live=live, words=words, **size, **shown)
         self.shown_in = self.model_id
         self.on_msg(self._answer)
 

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
+from matplotlib.patches import Circle
 from torch import Tensor
 
-from course_lib.plots import HeadsPanel, LinesPanel, MapPanel, RotationsPanel, figure
+from course_lib.plots import HeadsPanel, LinesPanel, MapPanel, VectorsPanel, figure
 from course_lib.plots.map import SIGNED
+from course_lib.plots.style import COLOURS, blank
 from course_lib.positions import rotary, sinusoidal_table
 from course_lib.validation import require_finite
 from course_lib.widgets.explorer import View, explorer, short
@@ -34,56 +36,28 @@ def sinusoid_explorer(
             where left out.
     """
     fig, (left, middle, right) = figure(10.4, 3.4, columns=3)
-    table_map = MapPanel(
-        left,
-        title="the table",
-        x_label="component",
-        y_label="position",
-        scale="signed",
-        space=_SPACE,
-        chooses=("position", None),
-    )
-    share = np.linspace(0, 1, _POINTS)
-    waves = LinesPanel(
-        middle,
-        share,
-        {name: 0 * share for name in ("first sine", "middle sine", "last sine")},
-        x_label="position",
-        title="three columns",
-        y_limits=(-1.1, 1.75),
-        unit=length - 1,
-    )
-    similarity = LinesPanel(
-        right,
-        share,
-        {"dot product": 0 * share},
-        x_label="position",
-        title="dot product with the marked row",
-        y_limits=(-1.1, 1.1),
-        unit=length - 1,
-    )
+    left.set(title="the table", xlabel="component", ylabel="position")
+    middle.set(title="three columns", xlabel="position")
+    right.set(title="dot product with the marked row", xlabel="position")
+    table_map = MapPanel(left, scale="signed", space=_SPACE, chooses=("position", None))
+    at = np.linspace(0, length - 1, _POINTS)
+    sines = {name: 0 * at for name in ("first sine", "middle sine", "last sine")}
+    waves = LinesPanel(middle, at, sines, y_limits=(-1.1, 1.75), whole=True)
+    products = {"dot product": 0 * at}
+    similarity = LinesPanel(right, at, products, y_limits=(-1.1, 1.1), whole=True)
 
     def update(length: int, d_model: int, base: int, position: int) -> dict[str, str]:
         row = min(position, length - 1)
         table = sinusoidal_table(length, d_model, base)  # (length, d_model)
-        fine = _between(length, d_model, base)  # (points, d_model)
         table_map.update(table, cell=(row, None))
-        pairs = d_model // 2
+        at, pairs = np.linspace(0, length - 1, _POINTS), d_model // 2
+        sines = zip(("first", "middle", "last"), (0, pairs // 2, pairs - 1), strict=True)
         waves.update(
-            unit=length - 1,
-            **{
-                "first sine": fine[:, 0],
-                "middle sine": fine[:, 2 * (pairs // 2)],
-                "last sine": fine[:, 2 * (pairs - 1)],
-            },
+            x=at, **{f"{n} sine": np.sin(at * base ** (-2 * i / d_model)) for n, i in sines}
         )
         products = table @ table[row] / pairs  # (length,)
-        at = np.linspace(0, length - 1, _POINTS)
-        similarity.update(
-            marker=(row / (length - 1), 1.0),
-            unit=length - 1,
-            **{"dot product": np.interp(at, np.arange(length), products)},
-        )
+        between = np.interp(at, np.arange(length), products)
+        similarity.update(x=at, marker=(row, 1.0), **{"dot product": between})
         longest = 2 * np.pi * base ** (1 - 2 / d_model)
         return {
             "table": f"{length} × {d_model}",
@@ -111,13 +85,6 @@ def sinusoid_explorer(
     )
 
 
-def _between(length: int, d_model: int, base: float) -> np.ndarray:
-    """Return the table at `_POINTS` positions, also between whole ones."""
-    at = np.linspace(0, length - 1, _POINTS)[:, None]
-    angles = at * float(base) ** (-np.arange(0, d_model, 2) / d_model)
-    return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(_POINTS, d_model)
-
-
 @explorer
 def rotary_explorer(
     *, query_position: int = 3, key_position: int = 9, base: int = 100, seed: int = 0
@@ -142,15 +109,14 @@ def rotary_explorer(
         return rotary(x.expand(len(positions), -1), positions, base)  # (position, d_head)
 
     fig, (left, right) = figure(10.4, 2.9, columns=2, width_ratios=(1.6, 1))
-    pairs_panel = RotationsPanel(left, _PAIRS, title="query (blue) and key (orange)")
-    curve = LinesPanel(
-        right,
-        offsets,
-        {"dot product": 0.0 * offsets},
-        x_label="key position − query position",
-        title="dot product q·k",
-        y_limits=(-4.3, 4.3),
-    )
+    left.set_title("query (blue) and key (orange)")
+    right.set(title="dot product q·k", xlabel="key position − query position")
+    blank(left, (-1.2, 2.4 * _PAIRS - 1.2), (-1.75, 1.25))
+    centres = [(2.4 * n, 0) for n in range(_PAIRS)]
+    for centre in centres:
+        left.add_patch(Circle(centre, fill=False, edgecolor=COLOURS["data"]))
+    pairs_panel = VectorsPanel(left, centres, ("blue", "orange"), widths=(4.5, 2.5))
+    curve = LinesPanel(right, offsets, {"dot product": 0.0 * offsets}, y_limits=(-4.3, 4.3))
 
     def update(query_position: int, key_position: int, base: int) -> dict[str, str]:
         rotated = at(query, [query_position], base), at(key, [key_position], base)
@@ -158,7 +124,7 @@ def rotary_explorer(
         phases = [np.arctan2(pair[:, 1], pair[:, 0]) for pair in vectors]
         degrees = np.degrees(phases[1] - phases[0]) % 360
         degrees = np.minimum(degrees, 360 - degrees)
-        pairs_panel.update(*vectors, [f"angle {angle:.0f}°" for angle in degrees])
+        pairs_panel.update(*vectors, notes=[f"angle {angle:.0f}°" for angle in degrees])
         # With the query at position 64, the offsets from -64 to 64 are key positions from 0 on.
         keys = at(key, torch.as_tensor(offsets + _FARTHEST), base)
         dot_products = keys @ at(query, [_FARTHEST], base)[0]
@@ -206,38 +172,19 @@ def bias_explorer(
     """
     biases = {name: bias.detach().float() for name, bias in biases.items()}
     require_finite(**biases)
-    if not biases or any(bias.dim() != 3 for bias in biases.values()):
-        raise ValueError("biases must hold at least one tensor, each of shape (heads, query, key)")
-    if len({bias.shape[1:] for bias in biases.values()}) > 1:
-        shapes = ", ".join(f"{name} {tuple(bias.shape)}" for name, bias in biases.items())
-        raise ValueError(
-            f"biases have shapes {shapes}; queries and keys must be equally many in all"
-        )
     most = max(map(len, biases.values()))
-    queries, keys = next(iter(biases.values())).shape[1:]
-    if queries > keys:
+    (queries, keys), *others = {bias.shape[-2:] for bias in biases.values()}
+    if others or queries > keys:
         raise ValueError(
-            f"biases have {queries} queries and {keys} keys; the queries are the last of the keys"
+            "biases must have equally many keys, and queries that are the last of them"
         )
     fig, (left, middle, right) = figure(10.4, 3.6, columns=3, width_ratios=(1, 1.1, 1))
-    bias_map = MapPanel(
-        left,
-        title="bias",
-        x_label="key",
-        y_label="query",
-        scale="signed",
-        space=_SPACE,
-        chooses=("query", None),
-    )
-    heads = HeadsPanel(middle, most, title="each head", colours=SIGNED, chooses="head")
-    row = LinesPanel(
-        right,
-        np.arange(keys),
-        {"added": np.zeros(keys)},
-        x_label="key",
-        title="marked row / largest |bias|",
-        y_limits=(-1.1, 1.1),
-    )
+    left.set(title="bias", xlabel="key", ylabel="query")
+    middle.set_title("each head")
+    right.set(title="marked row / largest |bias|", xlabel="key")
+    bias_map = MapPanel(left, scale="signed", space=_SPACE, chooses=("query", None))
+    heads = HeadsPanel(middle, most, colours=SIGNED, chooses="head")
+    row = LinesPanel(right, np.arange(keys), {"added": np.zeros(keys)}, y_limits=(-1.1, 1.1))
 
     def update(encoding: str, head: int, query: int) -> dict[str, str]:
         bias = biases[encoding]

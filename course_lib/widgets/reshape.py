@@ -70,9 +70,8 @@ def reshape_explorer(
     """
     numbers = torch.arange(_LENGTH * _WIDTH).view(_LENGTH, _WIDTH)
     fig, axes = figure(8.4, 3.0)
-    panel = TilesPanel(
-        axes, numbers.numel(), width=14.5, height=5, title="position of each element"
-    )
+    axes.set_title("position of each element")
+    panel = TilesPanel(axes, numbers.numel(), width=14.5, height=5)
 
     def update(heads: int, variant: str, step: float) -> dict[str, str]:
         steps = (Step("x", lambda x, heads: x, _FLAT), *VARIANTS[variant])

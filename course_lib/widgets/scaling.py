@@ -41,28 +41,13 @@ def scaling_explorer(
     limits = (min(surface.irreducible, best[-1]) * 0.98, top)
 
     fig, (left, right) = figure(10.4, 3.8, columns=2)
-    names = {"this budget": 0 * sizes, "10 × the budget": 0 * sizes}
-    curve = LinesPanel(
-        left,
-        sizes,
-        names,
-        x_label="parameters",
-        y_label="loss in nats",
-        title="same compute, other sizes",
-        log_x=True,
-        y_limits=limits,
-    )
+    left.set(title="same compute, other sizes", xlabel="parameters", ylabel="loss in nats")
+    right.set(title="loss by compute", xlabel="compute in FLOPs", ylabel="loss in nats")
+    lines = {"this budget": 0 * sizes, "10 × the budget": 0 * sizes}
+    curve = LinesPanel(left, sizes, lines, log_x=True, y_limits=limits)
     left.legend(loc="lower left")
-    frontier = LinesPanel(
-        right,
-        budgets,
-        {"best size": best, "this size": 0 * best},
-        x_label="compute in FLOPs",
-        y_label="loss in nats",
-        title="loss by compute",
-        log_x=True,
-        y_limits=limits,
-    )
+    lines = {"best size": best, "this size": 0 * best}
+    frontier = LinesPanel(right, budgets, lines, log_x=True, y_limits=limits)
     right.legend(loc="upper right")
 
     def along(budget: float) -> np.ndarray:

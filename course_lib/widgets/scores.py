@@ -49,18 +49,15 @@ def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int =
         for scale in SCALES
     }
     fig, (left, middle, right) = figure(10.4, 3.4, columns=3)
-    histogram = HistogramPanel(left, _EDGES, x_label="score", title="all scores", largest=0.4)
-    stems = StemsPanel(middle, np.arange(_KEYS), title="weights of this query")
-    lines = LinesPanel(
-        right,
-        np.array(_DIMENSIONS),
-        {name: np.zeros(len(_DIMENSIONS)) for name in ("entropy", "norm of the Jacobian")},
-        x_label="dimension d",
-        y_label="median over the queries",
-        title="by dimension",
-        log_x=True,
-        y_limits=(0, 1.25),  # space for the legend
+    left.set(title="all scores", xlabel="score")
+    middle.set(title="weights of this query", xlabel="key")
+    right.set(title="by dimension", xlabel="dimension d", ylabel="median over the queries")
+    histogram, stems = (
+        HistogramPanel(left, _EDGES, largest=0.4),
+        StemsPanel(middle, np.arange(_KEYS)),
     )
+    limits = (0, 1.25)  # with space for the legend
+    lines = LinesPanel(right, np.array(_DIMENSIONS), curves["1"], log_x=True, y_limits=limits)
 
     def update(d: int, scale: str, query: int) -> dict[str, str]:
         scores, weights = dots[d] * SCALES[scale](d), weights_at(d, scale)

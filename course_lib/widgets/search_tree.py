@@ -10,8 +10,8 @@ from torch import Tensor
 
 from course_lib.decoding import BeamStep, beam_search, table_model
 from course_lib.decoding.table_model import Prefix, PrefixModel, Table
-from course_lib.inspection import weights_version
 from course_lib.translator import PhraseTranslator
+from course_lib.widgets.explorer import remembered
 
 
 class Node(NamedTuple):
@@ -70,22 +70,27 @@ def searcher(
         if text is None:
             raise ValueError("source is a translator; give a text to start with")
         vocabulary, longest = source.target, source.max_length
+
+        @remembered(source.model)
+        def model_of(text: str) -> PrefixModel:
+            model = prefix_model(source, text)
+            searched(model, *largest)  # a smaller beam then meets few new prefixes
+            return model
+
     elif isinstance(source, Mapping):
         if text is not None:
             raise ValueError("text needs source to be a translator; a table has no source")
         model, vocabulary = table_model(source)
         longest = max(map(len, source)) + 2  # one more word, and the end
+
+        def model_of(_: None) -> PrefixModel:
+            return model
+
     else:
         raise ValueError(
             f"source is a {type(source).__name__}; it must be a PhraseTranslator, or a table like "
             f"{{(): {{'the': 0.6, 'a': 0.4}}, ('the',): {{'cat': 1.0}}}}"
         )
-
-    @lru_cache(maxsize=1)
-    def model_of(text: str, version: int) -> PrefixModel:
-        model = prefix_model(source, text)
-        searched(model, *largest)  # a smaller beam then meets few new prefixes
-        return model
 
     @lru_cache(maxsize=64)
     def searched(model: PrefixModel, beam_size: int, length_penalty: float) -> list[Node]:
@@ -97,9 +102,7 @@ def searcher(
         return grow(steps, vocabulary.tokens)
 
     def search(text: str | None, beam_size: int, length_penalty: float) -> list[Node]:
-        if text is None:
-            return searched(model, beam_size, length_penalty)
-        return searched(model_of(text, weights_version(source.model)), beam_size, length_penalty)
+        return searched(model_of(text), beam_size, length_penalty)
 
     return search, longest
 

@@ -20,6 +20,8 @@ SCORES = {
 #: Direction in degrees and norm of each key.
 KEYS = ((20, 1.0), (60, 2.0), (130, 1.0), (200, 1.5), (300, 0.5))
 _LONGEST = 4.0
+#: From the tip of a unit vector to its label: 40° to the right, so that a parallel query does not hide it.
+_ASIDE = 0.55 * torch.tensor([[0.77, 0.64], [-0.64, 0.77]])
 
 
 @explorer
@@ -34,21 +36,21 @@ def similarity_explorer(*, score: str = "dot", direction: int = 40, norm: float 
     keys = torch.stack([_vector(*one) for one in KEYS])  # (key, 2)
 
     fig, (left, right) = figure(8.6, 3.8, columns=2, width_ratios=(1, 1.25))
-    plane = VectorsPanel(left, keys, _LONGEST + 0.2, title="query (orange) and keys (blue)")
-    bars = BarsPanel(
-        right,
-        len(keys),
-        x_label="attention weight",
-        title="scores, and their softmax",
-        names=("key", "weight", ""),
-        name_width=0.45,
-    )
+    limits = -_LONGEST - 0.2, _LONGEST + 0.2
+    left.set(xlim=limits, ylim=limits, title="query (blue) and keys (orange)")
+    left.set(xlabel="component 0", ylabel="component 1")
+    for number, key in enumerate(keys):
+        x, y = key + _ASIDE @ key / key.norm()
+        left.text(x, y, f"k{number}", ha="center", va="center")
+    plane = VectorsPanel(left, [(0, 0)], ("query", "keys"), widths=(3, 2.2))
+    right.set(xlabel="attention weight", title="scores, and their softmax")
+    bars = BarsPanel(right, len(keys), names=("key", "weight", ""), name_width=0.45)
 
     def update(score: str, direction: int, norm: float) -> dict[str, str]:
         query = _vector(direction, norm)  # (2,)
         scores = SCORES[score](query[None], keys)[0]  # (key,)
         weights = torch.softmax(scores, dim=-1)
-        plane.update(query, weights)
+        plane.update(query[None], keys, weights=weights)
         shown = [f"{round(number, 2) + 0.0:+.2f}" for number in scores.tolist()]  # no -0.00
         bars.update([f"k{j}: {number}" for j, number in enumerate(shown)], weights)
         return {

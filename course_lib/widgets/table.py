@@ -28,7 +28,7 @@ class Table:
         folded: whether the table is unfolded by a click on its summary.
 
     Raises:
-        ValueError: for a row of another length than the header, or a generated column that does not exist.
+        ValueError: for a generated column that does not exist.
     """
 
     def __init__(
@@ -41,11 +41,6 @@ class Table:
         generated: Collection[str] = (),
         folded: bool = False,
     ) -> None:
-        for number, row in enumerate(rows):
-            if len(row) != len(header):
-                raise ValueError(
-                    f"rows[{number}] holds {len(row)} entries, but header has {len(header)}"
-                )
         if unknown := set(generated) - set(header):
             raise ValueError(f"generated names {min(unknown)!r}, which is not in header")
         self.header, self.rows, self.summary = list(header), [list(row) for row in rows], summary

@@ -1,15 +1,15 @@
 """The translation explorer: type a sentence, change the temperature, see the translation and its attention."""
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import torch
 
-from course_lib.inspection import AttentionMap, weights_version
+from course_lib.inspection import AttentionMap
 from course_lib.plots import HeadsPanel, SentencePairPanel, figure
 from course_lib.plots.map import attention_map
+from course_lib.plots.tokens import numbered
 from course_lib.translator import PhraseTranslator
-from course_lib.widgets.explorer import View, explorer, probability
+from course_lib.widgets.explorer import View, explorer, largest_weights, probability, remembered
 
 # 0 is greedy decoding. The phrasebook's model is so sure that 0.5 would hardly ever sample another word.
 _TEMPERATURES = (0.0, 1.0, 1.5, 2.0, 2.5, 3.0)
@@ -44,18 +44,17 @@ def translation_explorer(
         ValueError: for a text that the translator refuses.
     """
 
-    @lru_cache(maxsize=64)
-    def maps(text: str, temperature: float, sample: int, version: int) -> dict[str, AttentionMap]:
+    @remembered(translator.model, 64)
+    def maps(text: str, temperature: float, sample: int) -> dict[str, AttentionMap]:
         french = translator.sample(text, temperature, seed=sample) if temperature > 0 else None
         every = translator.maps(text, french)
         return {name: one for name, one in every.items() if name.endswith("cross")}
 
     def translated(text: str, temperature: float, sample: int) -> dict[str, AttentionMap]:
-        sample = sample if temperature > 0 else 0  # greedy decoding has no seed
-        return maps(text, temperature, sample, weights_version(translator.model))
+        return maps(text, temperature, sample if temperature > 0 else 0)  # greedy has no seed
 
-    @lru_cache(maxsize=64)
-    def greedy_share(text: str, temperature: float, version: int) -> float:
+    @remembered(translator.model, 64)
+    def greedy_share(text: str, temperature: float) -> float:
         return _probability_of_greedy(translator, text, temperature)
 
     shown = translated(text, temperature, sample)
@@ -64,12 +63,11 @@ def translation_explorer(
     (above, right), (below, unused) = grid
     unused.remove()
     right.set_subplotspec(right.get_gridspec()[:, 1])
-    pair = SentencePairPanel(
-        above, title="one French word, and the English words that it attends to", chooses="word"
-    )
-    title = "attention map: French (rows) attends to English (columns)"
-    map_ = attention_map(below, title=title, chooses="word")
-    heads_ = HeadsPanel(right, heads, title="all heads of the layer", chooses="head")
+    above.set_title("one French word, and the English words that it attends to")
+    below.set_title("attention map: French (rows) attends to English (columns)")
+    right.set_title("all heads of the layer")
+    pair, map_ = SentencePairPanel(above, "word"), attention_map(below, "word")
+    heads_ = HeadsPanel(right, heads, chooses="head")
 
     def update(
         text: str, layer: str, head: int, word: int, temperature: float, sample: int
@@ -84,17 +82,16 @@ def translation_explorer(
         notes = [f"head {number}" for number in range(heads)]
         heads_.update(weights, notes, head=head, brightest=1.0)
         mine = weights[head, word]
-        largest = mine.argsort(descending=True, stable=True)[:3].tolist()
         facts = {
             "English": repr(text),
             "French": repr(translator.detokenize(queries)),
             "layer": f"{layer}, head {head} of {heads}",
             "word": f"{word} {queries[word]}",
-            "attends to": ", ".join(f"{n} {keys[n]} ({mine[n]:.2f})" for n in largest),
+            "attends to": largest_weights(mine, numbered(keys)),
             "temperature": f"{temperature:g}",
         }
         if temperature > 0:
-            share = greedy_share(text, temperature, weights_version(translator.model))
+            share = greedy_share(text, temperature)
             facts["sample"] = str(sample)
             facts["probability of the greedy translation"] = probability(share)
         return facts

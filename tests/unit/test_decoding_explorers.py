@@ -14,7 +14,6 @@ from course_lib.checkpoints import phrase_translator
 from course_lib.data import phrases
 from course_lib.decoding import beam_search, table_model
 from course_lib.widgets import (
-    NextTokens,
     beam_explorer,
     bleu_explorer,
     next_token_explorer,
@@ -28,13 +27,6 @@ from tests.helpers.explorers import fact, move, panels, values_of
 TEXT = "are you tired?"
 
 # --- the next token --------------------------------------------------------------------------
-
-NAMES = [f"w{n}" for n in range(20)]
-
-
-def flat(steps=1):
-    draw = torch.Generator().manual_seed(3)
-    return NextTokens(NAMES, 2 * torch.randn(steps, 20, generator=draw), ["a", "b", "c"])
 
 
 def by_hand(z, temperature, top_k, top_p):
@@ -60,26 +52,36 @@ def by_hand(z, temperature, top_k, top_p):
 FILTERS = itertools.product((0.35, 1.0, 2.5), (0, 1, 5), (0.2, 0.75, 1.0))
 
 
-def test_bars_are_the_probabilities_before_and_after():
-    given = flat(3)
-    explorer = next_token_explorer(given)
+def test_bars_are_the_probabilities_before_and_after_of_what_the_translator_writes():
+    translator = phrase_translator()
+    names, words = translator.target.tokens, translator.words(TEXT)
+    (french,) = translator.all([words])
+    explorer = next_token_explorer(translator, TEXT)
     (bars,) = panels(explorer)
-    for position, (temperature, top_k, top_p) in zip(itertools.cycle(range(3)), FILTERS):
+    source, end = translator.source.encode(words)[None], len(french) + 1
+    for position, (temperature, top_k, top_p) in zip(itertools.cycle(range(end)), FILTERS):
         move(explorer, position=position, temperature=temperature, top_k=top_k, top_p=top_p)
-        before, after = by_hand(given.logits[position], temperature, top_k, top_p)
+        start = [1, *translator.target.encode(french[:position]).tolist()] if position else [1]
+        with torch.no_grad():
+            z = translator.model(source, torch.tensor([start]))[0, -1]
+        before, after = by_hand(z, temperature, top_k, top_p)
         most = np.argsort(-before, kind="stable")[:12]
-        assert bars.names == [NAMES[n] for n in most]
-        np.testing.assert_allclose(bars.before, before[most], atol=1e-6)
-        np.testing.assert_allclose(bars.values, after[most], atol=1e-6)
+        assert bars.names[0] == names[most[0]] == [*french, "<eos>"][position]
+        np.testing.assert_allclose(bars.before, before[most], atol=1e-5)
+        np.testing.assert_allclose(bars.values, after[most], atol=1e-5)
         np.testing.assert_array_equal(bars.removed, after[most] == 0)
-        np.testing.assert_allclose(values_of(bars.hover())[:, 0], after[most], atol=1e-6)
-        count = f"{position} token{'s' * (position > 1)}, {' '.join('ab'[:position])!r}"
+        np.testing.assert_allclose(values_of(*bars.hover())[:, 0], after[most], atol=1e-5)
+        count = f"{position} token{'s' * (position > 1)}, {' '.join(french[:position])!r}"
         assert fact(explorer, "generated") == (count if position else "nothing yet")
         kept = after[after > 0]
         nats = fact(explorer, "entropy").removesuffix(" after").split(" nats before, ")
         entropies = [-(p * np.log(p)).sum() for p in (before, kept)]
         assert list(map(float, nats)) == pytest.approx(entropies, abs=6e-4)
-        assert fact(explorer, "left") == f"{len(kept)} of 20 tokens"
+        assert fact(explorer, "left") == f"{len(kept)} of {len(names)} tokens"
+    explorer.choose(position=end - 1)
+    last = explorer.picture.png
+    explorer.choose(position=63)
+    assert explorer.picture.png == last, "beyond the text is its end"
 
 
 def test_what_is_improbable_is_not_said_to_be_impossible():
@@ -88,7 +90,7 @@ def test_what_is_improbable_is_not_said_to_be_impossible():
 
 
 def test_removed_bars_are_hatched_and_the_others_pale_and_filled():
-    (bars,) = panels(next_token_explorer(flat(), top_k=5))
+    (bars,) = panels(next_token_explorer(phrase_translator(), TEXT, top_k=5))
     wanted = {bars._pale: bars.before[:5], bars._crossed: bars.before[5:]}
     for drawn, values in (wanted | {bars._filled: bars.values[:5]}).items():
         lengths = [path.vertices[:, 0].max() ** 2 for path in drawn.get_paths()]
@@ -96,51 +98,7 @@ def test_removed_bars_are_hatched_and_the_others_pale_and_filled():
     assert bars._crossed.get_hatch() and not bars._pale.get_hatch()
     notes = [word for word in bars._words.words if "→" in word]
     assert notes[0] == f"{bars.before[0]:.3f} → {bars.values[0]:.3f}"
-    assert notes[5] == f"{bars.before[5]:.3f} → removed"
-
-
-def test_a_translator_shows_the_distributions_behind_what_it_writes():
-    translator = phrase_translator()
-    words = translator.words(TEXT)
-    (french,) = translator.all([words])
-    explorer = next_token_explorer(translator, TEXT)
-    (bars,) = panels(explorer)
-    source = translator.source.encode(words)[None]
-    for position in range(len(french) + 1):
-        move(explorer, position=position)
-        start = [1, *translator.target.encode(french[:position]).tolist()] if position else [1]
-        with torch.no_grad():
-            logits = translator.model(source, torch.tensor([start]))[0, -1]
-        p = logits.softmax(-1).sort(descending=True).values[:12]
-        np.testing.assert_allclose(bars.before, p, atol=1e-5)
-        assert bars.names[0] == [*french, "<eos>"][position], "what greedy decoding generates"
-    last = explorer.picture.png
-    explorer.choose(position=63)
-    assert explorer.picture.png == last, "beyond the text is its end"
-
-
-def test_a_function_of_a_text_has_a_box_and_is_called_once_for_each():
-    calls = []
-
-    def read(text):
-        calls.append(text)
-        return NextTokens(["x", "y"], torch.tensor([[float(len(text)), 0.0]]))
-
-    explorer = next_token_explorer(read, "ab")
-    (bars,) = panels(explorer)
-    assert bars.before[0] == pytest.approx(1 / (1 + math.exp(-2)))
-    move(explorer, temperature=2.0, top_k=1)
-    move(explorer, text="abcd", temperature=1.0)
-    assert bars.before[0] == pytest.approx(1 / (1 + math.exp(-4)))
-    assert calls == ["ab", "abcd"]
-
-
-def test_logits_are_left_as_they_are_and_may_rule_out_tokens():
-    logits = torch.tensor([[1.0, -math.inf, 0.0]], requires_grad=True)
-    explorer = next_token_explorer(NextTokens("abc", logits))
-    (bars,) = panels(explorer)
-    assert bars.names == ["a", "c", "b"] and bars.removed.tolist() == [False, False, True]
-    assert "position" not in explorer.controls and logits.grad is None
+    assert notes[5] == f"{probability(bars.before[5])} → removed"
 
 
 # --- models by prefix ------------------------------------------------------------------------
@@ -232,9 +190,9 @@ def test_the_tree_is_that_of_a_search_by_hand(beam_size, penalty, monkeypatch):
                 complete[line] = math.log(p) / last**penalty
         best = max(complete, key=complete.get) if complete else ()
         assert [seen["words"][node] for node in drawn["path"]] == list(best)
-        under = values_of(panel.hover())[drawn["row"], drawn["step"]]
+        under = values_of(*panel.hover())[drawn["row"], drawn["step"]]
         np.testing.assert_allclose(under, drawn["log-probability"], atol=1e-5)
-        assert np.isfinite(values_of(panel.hover())).sum() == len(seen["words"])
+        assert np.isfinite(values_of(*panel.hover())).sum() == len(seen["words"])
 
 
 @pytest.mark.parametrize("beam_size", range(1, 6))
@@ -341,13 +299,8 @@ def test_bleu_is_drawn_as_the_library_and_a_count_by_hand_have_it(candidate, ref
     brevity = min(1, math.exp(1 - nearest / len(words)))
     assert bars.values[4:] == pytest.approx([brevity, score])
     assert score == pytest.approx(brevity * np.prod(bars.values[:4]) ** 0.25)
-    np.testing.assert_allclose(values_of(bars.hover())[:, 0], bars.values, rtol=1e-6)
-    np.testing.assert_array_equal(values_of(top.hover()), top.counts)
-
-
-def test_tokens_are_made_by_the_function_handed_in():
-    explorer = bleu_explorer("abc", "abd", tokens=list)
-    assert panels(explorer)[1].values[0] == pytest.approx(2 / 3)
+    np.testing.assert_allclose(values_of(*bars.hover())[:, 0], bars.values, rtol=1e-6)
+    np.testing.assert_array_equal(values_of(*top.hover()), top.counts)
 
 
 # --- all three -------------------------------------------------------------------------------
@@ -357,22 +310,11 @@ def test_tokens_are_made_by_the_function_handed_in():
 def test_odd_words_are_drawn(word):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        explorer = next_token_explorer(NextTokens([word, "b"], torch.zeros(1, 2)))
-        explorer.picture.figure.svg()
-        beam_explorer({(): {"a": 0.5, word or "w": 0.5}})
+        beam_explorer({(): {"a": 0.5, word or "w": 0.5}}).picture.figure.svg()
         bleu_explorer(f"a {word} b", f"a {word}")
 
 
-PAIR = NextTokens("ab", torch.zeros(1, 2))
-NOTHING = NextTokens("ab", torch.full((1, 2), -math.inf))
 BAD = [
-    (next_token_explorer, [3], "source is a int"),
-    (next_token_explorer, [lambda text: PAIR], "give a text"),
-    (next_token_explorer, [PAIR, "a"], "text needs source"),
-    (next_token_explorer, [len, "a"], "it must return NextTokens"),
-    (next_token_explorer, [PAIR._replace(tokens="abc")], r"logits has shape \(1, 2\)"),
-    (next_token_explorer, [flat(5)], "generated holds 3 tokens, but logits has 5 steps"),
-    (next_token_explorer, [NOTHING], "nothing to choose from"),
     (beam_explorer, [3], "source is a int"),
     (beam_explorer, [TABLE, "a"], "text needs source"),
     (beam_explorer, [phrase_translator()], "give a text"),

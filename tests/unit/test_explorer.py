@@ -18,7 +18,6 @@ from course_lib.plots import LinesPanel, figure
 from course_lib.positions import T5RelativeBias, alibi_bias
 from course_lib.widgets import (
     LiveFigure,
-    NextTokens,
     attention_explorer,
     beam_explorer,
     bias_explorer,
@@ -50,7 +49,6 @@ read, translator, dates, wave = Reader(), phrase_translator(), date_translator()
 model, tokenizer = tiny_language_model()
 torch.manual_seed(0)
 dense, one_head = random_weights(12, 12), random_weights(1, 6, 9)
-flat = NextTokens([f"w{n}" for n in range(9)], torch.randn(3, 9), ["a", "b"])
 with torch.no_grad():
     planes = {
         "ALiBi": alibi_bias(8, 6),
@@ -96,7 +94,6 @@ EXPLORERS = {
         lambda **more: next_token_explorer(translator, ENGLISH[1], **more),
         {"text": ENGLISH},
     ),
-    "next token of logits": (lambda: next_token_explorer(flat), {"top_k": [2]}),
     "patterns": (lambda: pattern_explorer(dense), {"kind": ["longformer"]}),
     "reshape": (lambda: reshape_explorer(), {"heads": [4]}),
     "rotary": (lambda: rotary_explorer(), {"base": [10]}),
@@ -303,7 +300,9 @@ def test_a_text_is_not_read_at_every_keystroke_and_a_picture_knows_its_widget():
 
 def test_a_picture_is_cut_between_its_columns_and_nowhere_else():
     drawn, axes = figure(9, 3, columns=3)
-    made = [LinesPanel(one, [0, 1], {"a": [0, 1]}, x_label="x", title="one") for one in axes]
+    made = [LinesPanel(one, [0, 1], {"a": [0, 1]}) for one in axes]
+    for one in axes:
+        one.set(xlabel="x", title="one")
     live = LiveFigure(drawn, made)
     assert len(live.cuts) == 2
     for cut, left, right in zip(live.cuts, axes, axes[1:], strict=False):

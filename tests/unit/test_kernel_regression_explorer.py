@@ -30,9 +30,9 @@ def test_the_summary_and_the_panels_hold_what_pooling_computes(explorer, kernel,
     assert fact(explorer, "leave-one-out error") == short(loss)
     fit, stems, errors = (panel.data() for panel in panels(explorer))
     assert np.allclose(stems["weight"], wanted.weights[0]) and stems["query"] == [query]
-    assert (fit["query"], fit["output"]) == ([query], [pytest.approx(wanted.output.item())])
+    assert (fit["query"], fit["output"]) == (query, pytest.approx(wanted.output.item()))
     assert errors["marker at"] == [bandwidth] and errors["height"] == [pytest.approx(loss)]
-    grid = torch.tensor(panels(explorer)[0].grid)
+    grid = panels(explorer)[0].grid
     curve = attention_pooling(grid, series.keys, series.values, **options).output
     assert np.allclose(fit["fit"], curve) and np.allclose(fit["truth"], series.truth(grid))
     weights = next(one for one in explorer.picture.hover if one["lines"][0][0] == "weight")

@@ -85,7 +85,7 @@ def test_a_control_without_effect_is_switched_off(explorer):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (weights()[:5], r"weights has shape \(5, 12\); it must be a map of self-attention"),
+        (weights()[:5], r"weights has shape \(5, 12\); it must be square"),
         (weights() * 2, "weights has rows that do not sum to 1"),
     ],
 )
@@ -97,7 +97,7 @@ def test_weights_of_another_kind_are_refused(given, says):
 def test_lost_weights_are_amounts_and_not_negative_numbers():
     explorer = pattern_explorer(weights(), kind="block", window=5)
     _, kept, _ = panels(explorer)
-    top, middle, low = kept._bar.numbers()
+    top, middle, low = (text.get_text() for text in kept._levels)
     assert top == low and middle == "0" and not top.startswith("-")
     region, allowed = explorer.picture.hover[1], pairs("block", LENGTH, 5, 0)
     assert np.allclose(values_of(region), weights().numpy())

@@ -37,7 +37,7 @@ def test_the_table_drawn_is_the_closed_formula(length, d_model, base, position):
     assert table.data()["row"] == [position]
 
     share = np.linspace(0, 1, len(waves.x))
-    assert np.allclose(waves.x, share) and np.allclose(alike.x, share)
+    assert np.allclose(waves.x, share * (length - 1)) and np.allclose(alike.x, waves.x)
     fine = closed_formula(share * (length - 1), d_model, base)
     half = d_model // 2
     columns = {"first sine": 0, "middle sine": half + half % 2, "last sine": d_model - 2}
@@ -54,7 +54,7 @@ def test_the_table_drawn_is_the_closed_formula(length, d_model, base, position):
     assert on_a_row[[0, -1]].all()
     assert drawn["marker at"].item() == pytest.approx(position)
     for panel in (waves, alike):
-        hover, (low, high) = panel.hover(), panel.axes.get_ylim()
+        (hover,), (low, high) = panel.hover(), panel.axes.get_ylim()
         assert (hover["x"][0], hover["x"][-1]) == (0, length - 1)
         for line in panel.lines.values():
             assert low <= np.min(line) and np.max(line) <= high, "a curve is cut off"
@@ -83,12 +83,15 @@ def test_a_position_beyond_the_table_is_its_last_row_until_the_table_is_longer()
 def test_positions_are_written_as_whole_round_numbers(length):
     explorer = move(sinusoid_explorer(), length=length)
     for panel in panels(explorer)[1:]:
-        numbers = [int(word) for word in panel._ticks.words]
+        low, high = panel.axes.get_xlim()
+        seen = [
+            tick for tick in panel.axes.xaxis.get_major_ticks() if low <= tick.get_loc() <= high
+        ]
+        numbers = [int(tick.label1.get_text()) for tick in seen]
         step = numbers[1]
         assert str(step).strip("0") in ("1", "2", "5") and len(numbers) >= 4
         assert numbers == list(range(0, length, step)), "multiples of one step, to the end"
-        at = panel._ticks.get_offsets()[:, 0] * (length - 1)
-        assert np.allclose(at, numbers)
+        assert np.allclose([tick.get_loc() for tick in seen], numbers)
 
 
 # --- rotary embedding ------------------------------------------------------------------------
@@ -161,7 +164,7 @@ def test_planes_and_rows_are_those_handed_in():
             said = explorer._update(encoding=name, head=head, query=query)
             there = min(head, len(bias) - 1)
             np.testing.assert_array_equal(plane.values, bias[there])
-            np.testing.assert_array_equal(values_of(plane.hover()), bias[there])
+            np.testing.assert_array_equal(values_of(*plane.hover()), bias[there])
             assert plane.data()["row"] == [query] and heads.head == there
             np.testing.assert_allclose(row.lines["added"], bias[there, query] / scale, atol=1e-6)
             drawn = row.data()
@@ -208,13 +211,8 @@ def test_the_menu_of_biases_says_what_they_are():
 
 
 @pytest.mark.parametrize(
-    ("biases", "says"),
-    [
-        ({"a": torch.ones(3, 3)}, r"\(heads, query, key\)"),
-        ({"a": torch.ones(2, 3, 3), "b": torch.ones(2, 4, 4)}, r"a \(2, 3, 3\), b \(2, 4, 4\)"),
-        ({"a": torch.ones(2, 4, 3)}, "4 queries and 3 keys"),
-    ],
+    "biases", [{"a": torch.ones(2, 3, 3), "b": torch.ones(2, 4, 4)}, {"a": torch.ones(2, 4, 3)}]
 )
-def test_biases_of_another_shape_are_refused(biases, says, without_annotations):
-    with pytest.raises(ValueError, match=says):
+def test_biases_of_another_shape_are_refused(biases):
+    with pytest.raises(ValueError, match="equally many keys"):
         bias_explorer(biases)

@@ -67,7 +67,7 @@ def test_what_is_drawn_is_where_the_model_looked(dates):
     dates.choose(text="5 maja 1980", step=4)
     done = date_translator()("5 maja 1980")
     alignment, stems = panels(dates)
-    assert np.allclose(alignment._image.get_array(), done.weights)
+    assert np.array_equal(alignment._image.get_array(), VIRIDIS(done.weights.numpy(), bytes=True))
     assert np.allclose(stems._heads.get_ydata()[:11], done.weights[3])
     assert stems._heads.get_ydata()[11:].sum() == 0
     assert fact(dates, "output") == "1980-05-05, Monday"
@@ -96,8 +96,6 @@ def test_a_retrained_model_is_asked_anew():
 @pytest.mark.usefixtures("without_annotations")
 def test_a_model_that_writes_too_much_or_has_no_attention_is_refused():
     translator = untrained_date_translator()
-    with pytest.raises(ValueError, match="translator is a Seq2Seq"):
-        date_explorer(translator.model)
     translator.max_length = 13
     with pytest.raises(ValueError, match="give the Translator max_length=11"):
         date_explorer(translator)
@@ -118,7 +116,7 @@ def shown(monkeypatch):
 
 def test_a_loss_is_drawn_while_it_falls_and_left_as_a_still_picture(shown, monkeypatch):
     monkeypatch.setattr("course_lib.widgets.loss_picture._PAUSE", 0)
-    picture, pictures = LossPicture(below=0.5), set()
+    picture, pictures = LossPicture(), set()
     boxes = []
     for step, loss in enumerate(np.geomspace(2, 0.01, 50), start=1):
         picture(Progress(step, 50, loss, None, 0.1 * step, "steps" if step == 50 else None))
@@ -129,9 +127,7 @@ def test_a_loss_is_drawn_while_it_falls_and_left_as_a_still_picture(shown, monke
     live, still, table = shown
     assert len(pictures) > 40 and live is boxes[0]
     assert live.comm is None, "the live picture is closed"
-    assert still._repr_mimebundle_()[0]["text/plain"] == (
-        "Training loss, 50 steps. Mean of the last 20 steps ≈ 0.0337 (below 0.5: yes)."
-    )
+    assert still._repr_mimebundle_()[0]["text/plain"] == ("Training loss, 50 steps.")
     (panel,) = still.figure.panels
     assert np.allclose(panel._curves["loss"].get_ydata(), np.geomspace(2, 0.01, 50))
     assert table.rows[0] == [1, 2.0] and table.rows[-1] == [50, pytest.approx(0.01)]

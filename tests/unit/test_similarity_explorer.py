@@ -35,4 +35,4 @@ def test_scores_and_weights_are_those_of_the_angles_and_norms(name, direction, n
     assert [float(number) for number in fact(made, "weights").split()] == pytest.approx(
         weights, abs=0.00051
     )
-    assert math.hypot(*vectors.data()["query"]) == pytest.approx(norm, rel=1e-5)
+    assert math.hypot(*vectors.data()["query"][0]) == pytest.approx(norm, rel=1e-5)

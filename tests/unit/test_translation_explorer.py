@@ -141,7 +141,7 @@ def test_the_written_words_are_the_translation_and_stay_in_the_picture(translato
     _, pair, _ = panels(explorer)
     french = translator.sample(OTHER, 3.0, seed=seed)
     assert "".join(_written(translator, french)) == translator.detokenize(french)
-    boxes = pair._boxes["target"]
+    boxes = pair._targets
     assert len(boxes) == len(pair.queries)
     for one, other in zip(boxes, boxes[1:], strict=False):
         assert one[0] < one[2] <= 1 and 0.3 < one[1] < one[3] < 1.15
