@@ -63,7 +63,7 @@ def test_without_the_error_the_fit_and_the_weights_are_the_same(explorer):
 def test_a_query_that_no_key_answers_is_said_so_and_leaves_a_gap(explorer):
     move(explorer, kernel="boxcar", bandwidth=0.03, query=2.3)
     assert fact(explorer, "output") == "none, because no key is inside the window"
-    assert np.isnan(panels(explorer)[0].fit).any()
+    assert panels(explorer)[0].fit.isnan().any()
     json.dumps(explorer.picture.hover, allow_nan=False)  # a gap must not break the message
 
 

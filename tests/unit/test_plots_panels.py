@@ -117,11 +117,11 @@ def test_up_to_sixteen_lines_each_have_a_look_of_their_own():
 
 def test_a_disc_has_an_area_in_proportion_to_the_weight_and_sits_at_the_end_of_its_key():
     _, axes = figure()
-    panel = VectorsPanel(axes, [(0, 0)], ("keys", "query"), (2, 3))
-    panel.update([[1, 0], [0, 2]], [[1, 1]], weights=[0.25, 0.75])
-    small, large, _ = panel._ends.get_sizes()
+    panel = VectorsPanel(axes, [(0, 0)], ("query", "keys"), (3, 2))
+    panel.update([[1, 1]], [[1, 0], [0, 2]], weights=[0.25, 0.75])
+    _, small, large = panel._ends.get_sizes()
     assert large == pytest.approx(3 * small)
-    assert panel._ends.get_offsets().tolist() == [[1, 0], [0, 2], [1, 1]]
+    assert panel._ends.get_offsets().tolist() == [[1, 1], [1, 0], [0, 2]]
 
 
 def test_each_side_has_its_arrow():
