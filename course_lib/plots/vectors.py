@@ -14,7 +14,7 @@ _LABEL = 0.55 * np.array([[0.77, 0.64], [-0.64, 0.77]])
 
 
 class VectorsPanel(Panel):
-    """Fixed keys as blue vectors from the origin, each with a disc as large as its weight; the query in orange.
+    """Fixed keys as orange vectors from the origin, each with a disc as large as its weight; the query in blue.
 
     Args:
         axes: where to draw.
@@ -30,15 +30,15 @@ class VectorsPanel(Panel):
         axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal", title=title)
         axes.set(xlabel="component 0", ylabel="component 1")
         origin = np.zeros_like(self.keys)
-        style = {"colors": COLOURS["main"], "linewidths": 2.2, "capstyle": "round"}
+        style = {"colors": COLOURS["second"], "linewidths": 2.2, "capstyle": "round"}
         axes.add_collection(LineCollection(np.stack([origin, self.keys], axis=1), **style))
         for number, key in enumerate(self.keys):
             x, y = key + _LABEL @ key / np.hypot(*key)
             axes.text(x, y, f"k{number}", ha="center", va="center")
-        self._discs = axes.scatter(*self.keys.T, s=self.weights, color=COLOURS["main"], zorder=3)
-        self._line = LineCollection([], colors=COLOURS["second"], linewidths=3, capstyle="round")
+        self._discs = axes.scatter(*self.keys.T, s=self.weights, color=COLOURS["second"], zorder=3)
+        self._line = LineCollection([], colors=COLOURS["main"], linewidths=3, capstyle="round")
         axes.add_collection(self._line, autolim=False)
-        (self._tip,) = axes.plot([], [], "o", color=COLOURS["second"], markersize=6, zorder=4)
+        (self._tip,) = axes.plot([], [], "o", color=COLOURS["main"], markersize=6, zorder=4)
         self.artists = [self._discs, self._line, self._tip]
 
     def update(self, query: ArrayLike, weights: ArrayLike) -> None:

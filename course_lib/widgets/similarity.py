@@ -34,7 +34,7 @@ def similarity_explorer(*, score: str = "dot", direction: int = 40, norm: float 
     keys = torch.stack([_vector(*one) for one in KEYS])  # (key, 2)
 
     fig, (left, right) = figure(8.6, 3.8, columns=2, width_ratios=(1, 1.25))
-    plane = VectorsPanel(left, keys, _LONGEST + 0.2, title="query (orange) and keys (blue)")
+    plane = VectorsPanel(left, keys, _LONGEST + 0.2, title="query (blue) and keys (orange)")
     bars = BarsPanel(
         right,
         len(keys),

@@ -6,5 +6,4 @@ EXERCISES = (
     "masked_attention",
     "causal",
     "additive_scores",
-    "projected_scores",
 )

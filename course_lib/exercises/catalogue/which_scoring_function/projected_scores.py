@@ -1,4 +1,4 @@
-"""Exercise `projected_scores` of notebook 02."""
+"""Exercise `projected_scores` of study 02b."""
 
 import math
 
