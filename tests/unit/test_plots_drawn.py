@@ -76,6 +76,14 @@ def test_noise_is_not_magnified(y, options, bottom):
     assert axes.get_ylim()[0] == bottom if bottom is not None else axes.get_ylim()[0] != 0
 
 
+def test_the_mean_of_several_runs_is_the_arithmetic_one_in_every_panel_of_a_shared_log_axis():
+    made, panels = figure(columns=2, sharey=True)
+    for axes in panels:
+        line_plot(axes, [1, 2], {"a": [[1.0, 4.0], [9.0, 16.0]]}, log_x=True, log_y=True)
+    assert [axes.lines[0].get_ydata().tolist() for axes in panels] == [[5, 10], [5, 10]]
+    assert all(axes.get_yscale() == axes.get_xscale() == "log" for axes in panels)
+
+
 @pytest.mark.parametrize("limits", [(0.3, 2.9), (11, 25), (0.02, 4), (1e-5, 1)])
 def test_a_logarithmic_axis_has_at_least_two_numbers(limits):
     made, axes = figure(6.4, 3.2)
