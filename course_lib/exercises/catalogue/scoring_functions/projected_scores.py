@@ -14,7 +14,7 @@ from course_lib.scoring import ScaledDotScore
 def projected_scores(query, key, W_q, W_k):
     q = query @ W_q.T  # (query, d_k)
     k = key @ W_k.T  # (key, d_k)
-    scores = q @ k.T / math.sqrt(W_q.shape[0])  # d_k = W_q.shape[0]
+    scores = q @ k.T / math.sqrt(W_q.shape[0])  # (query, key)
     return scores
 
 
