@@ -41,7 +41,9 @@ def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int =
 
     curves = {
         scale: {
-            "entropy": [entropy(weights_at(d, scale)).median().item() for d in _DIMENSIONS],
+            "normalised entropy": [
+                entropy(weights_at(d, scale)).median().item() for d in _DIMENSIONS
+            ],
             "norm of the Jacobian": [
                 gradient_norm(weights_at(d, scale)).median().item() for d in _DIMENSIONS
             ],
@@ -54,7 +56,10 @@ def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int =
     lines = LinesPanel(
         right,
         np.array(_DIMENSIONS),
-        {name: np.zeros(len(_DIMENSIONS)) for name in ("entropy", "norm of the Jacobian")},
+        {
+            name: np.zeros(len(_DIMENSIONS))
+            for name in ("normalised entropy", "norm of the Jacobian")
+        },
         x_label="dimension d",
         y_label="median over the queries",
         title="by dimension",
