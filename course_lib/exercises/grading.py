@@ -3,6 +3,7 @@
 import dis
 import html
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -36,6 +37,7 @@ _MARKS = {"passed": "✓", "new": "○", "given": "✗", "tried": "✗"}
 _COLOURS = {"passed": "#3f8f5f", "new": "#6b7280", "given": "#d9650a", "tried": "#d9650a"}
 _GRADIENT_TOLERANCE = 1e-3
 _LEAST_GRADIENT = {torch.float64: 1e-12, torch.float32: 1e-6}  # smaller ones are rounding noise
+_SEARCH = 0.5  # share of the time limit after which no further pair of mistakes is tried
 _lock = threading.Lock()  # held during a check: a check inside a check would never end
 
 
@@ -93,8 +95,9 @@ def grade(name: object, attempt: object, *, seconds: float = 5.0) -> Report:
     if not _lock.acquire(blocking=False):
         return Report(exercise.name, "tried", messages.NESTED_CHECK)
     try:
+        until = time.monotonic() + _SEARCH * seconds
         with restored(attempt):  # once more around: a thread that was left behind restores nothing
-            return run_with_time_limit(seconds, lambda: _grade(exercise, attempt))
+            return run_with_time_limit(seconds, lambda: _grade(exercise, attempt, until))
     except TimeLimitExceeded:
         return _failed(exercise, "time", {"seconds": seconds})
     except KeyboardInterrupt:
@@ -105,7 +108,7 @@ def grade(name: object, attempt: object, *, seconds: float = 5.0) -> Report:
         _lock.release()
 
 
-def _grade(exercise: Exercise, attempt: object) -> Report:
+def _grade(exercise: Exercise, attempt: object, until: float) -> Report:
     if not callable(attempt):
         attempt_type = f"a {type(attempt).__name__}"
         message = messages.NOT_A_FUNCTION.format(name=exercise.name, came=attempt_type)
@@ -115,7 +118,7 @@ def _grade(exercise: Exercise, attempt: object) -> Report:
         outcomes.append(run(attempt, case))
         if isinstance(outcomes[-1].error, KeyboardInterrupt):
             return _failed(exercise, "interrupted", {})
-    report = _compare_with_reference(exercise, attempt, outcomes)
+    report = _compare_with_reference(exercise, attempt, outcomes, until)
     if report.state == "passed" and exercise.most_elements is not None:
         report = _check_size(exercise, attempt, exercise.most_elements) or report
     if report.state == "passed" and exercise.differentiable:
@@ -136,7 +139,7 @@ def unknown_exercise(name: object) -> str:
 
 
 def _compare_with_reference(
-    exercise: Exercise, attempt: Callable, outcomes: list[Outcome]
+    exercise: Exercise, attempt: Callable, outcomes: list[Outcome], until: float
 ) -> Report:
     if any(map(_is_unanswered, outcomes)):
         return _not_attempted(exercise)
@@ -148,7 +151,7 @@ def _compare_with_reference(
         raised = (messages.RAISED.format(came=error_text(actual.error)),) if actual.error else ()
         if exercise.given and gives(exercise.given, exercise.cases, outcomes):
             return Report(exercise.name, "given", exercise.given_message, raised + details)
-        if mistake := _known_mistake(exercise, outcomes):
+        if mistake := _known_mistake(exercise, outcomes, until):
             report = exercise.name, "tried", mistake.message, raised + details, mistake.name
             return Report(*report)
         if actual.changed is not None:
@@ -176,16 +179,19 @@ def _remark(output: object, expected: object) -> tuple[str, ...]:
     return (messages.OTHER_DTYPE.format(came=came, wanted=expected.dtype),)
 
 
-def _known_mistake(exercise: Exercise, outcomes: list[Outcome]) -> Mistake | None:
-    """Return the mistake that gives these outcomes, or two that do together."""
+def _known_mistake(exercise: Exercise, outcomes: list[Outcome], until: float) -> Mistake | None:
+    """Return the mistake that gives these outcomes, or two that do together, if they are found in time."""
     for mistake in exercise.mistakes:
         if gives(mistake.implementation, exercise.cases, outcomes):
             return mistake
     if not exercise.pairs or any(outcome.error for outcome in outcomes):
         return None
-    both = [
-        pair for pair in pairs(exercise) if gives(pair.implementation, exercise.cases, outcomes)
-    ]
+    both = []
+    for pair in pairs(exercise):
+        if time.monotonic() > until:  # a slow search is not the learner's infinite loop
+            return None
+        if gives(pair.implementation, exercise.cases, outcomes):
+            both.append(pair)
     same = len({pair.message for pair in both}) == 1  # else several explanations fit
     return both[0] if same else None
 

@@ -52,16 +52,16 @@ def retrieval_batch(
     The query is the key, rotated, plus noise: $q = R\,k + \epsilon$.
 
     Returns:
-        query (count, 1, d), key (count, 16, d), value (count, 16, 8), and the value of the key that the
-        query was made from (count, 1, 8).
+        query (count, 1, d), key (count, 16, d), value (count, 16, 8), and the target (count, 1, 8): the value of the
+        key that the query was made from.
     """
     d = len(rotated)
     key = torch.randn(count, KEYS, d, generator=generator)
     value = torch.randn(count, KEYS, VALUE_SIZE, generator=generator)
-    right = torch.randint(KEYS, (count,), generator=generator)
+    index = torch.randint(KEYS, (count,), generator=generator)
     every = torch.arange(count)
     noise = NOISE * torch.randn(count, 1, d, generator=generator)
-    return key[every, right][:, None] @ rotated.mT + noise, key, value, value[every, right][:, None]
+    return key[every, index][:, None] @ rotated.mT + noise, key, value, value[every, index][:, None]
 
 
 def train_scale(
@@ -104,14 +104,14 @@ def train_scale(
     W_q = (start * torch.randn(d, d, generator=generator) / d**0.5).requires_grad_()
     optimizer, losses = torch.optim.Adam([W_q], lr=lr), []
     for _ in range(steps):
-        query, key, value, wanted = retrieval_batch(rotated, generator)
+        query, key, value, target = retrieval_batch(rotated, generator)
         scores = factor * (query @ W_q.mT) @ key.mT  # (count, 1, 16)
         output = torch.softmax(scores, dim=-1) @ value  # (count, 1, 8)
-        loss = (output - wanted).square().mean()
+        loss = (output - target).square().mean()
         losses.append(loss.item())
         if on_scores:
-            right = (value == wanted).all(dim=-1).int().argmax(dim=-1)  # (count,)
-            loss = F.cross_entropy(scores[:, 0], right)
+            index = (value == target).all(dim=-1).int().argmax(dim=-1)  # (count,)
+            loss = F.cross_entropy(scores[:, 0], index)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

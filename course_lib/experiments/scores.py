@@ -1,13 +1,15 @@
 """Which scores find the key that a query was made from?
 
-A question consists of a query and six keys; the query is a noisy copy of one of them, with its components in
-the keys' order or in another one. Scores with parameters are trained with several learning rates::
+An example consists of a query and six keys; the query is a noisy copy of the target key, with its components as
+they are or permuted. Scores with parameters are trained with several learning rates::
 
     python -m course_lib.experiments.scores
 
-trains each from five seeds and records the accuracy beside this file.
+trains each from five seeds and records the accuracy beside this file; so it does for additive scores of vectors
+that are shifted away from 0. With the word "shifted", it replaces that part only.
 """
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -22,10 +24,12 @@ from course_lib.validation import require_one_of, require_positive, require_whol
 
 RECORD = Path(__file__).with_suffix(".json")
 RATES, SEEDS, BUDGETS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3), 5, (500, 1500)
-#: Keys per question, components of a vector, hidden units of additive scores, standard deviation of the noise.
+#: Keys per example, components of a vector, hidden units of additive scores, standard deviation of the noise.
 KEYS, SIZE, HIDDEN, NOISE = 6, 4, 32, 0.3
-#: The components of the keys in the order in which a query holds them.
-ORDERS = {"same": (0, 1, 2, 3), "other": (1, 2, 3, 0)}
+#: Which component of the target key each component of a query is a noisy copy of.
+ORDERS = {"identity": (0, 1, 2, 3), "permuted": (1, 2, 3, 0)}
+#: What is added to every component of the keys, and the scores that are trained on them.
+SHIFTS, SHIFTED = (0.5, 1.0, 2.0), ("additive", "additive, no bias")
 
 
 class Normalised(nn.Module):
@@ -60,16 +64,19 @@ SCORES: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-def questions(count: int, order: str, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """Sample queries (count, 1, 4), keys (count, 6, 4) and the index of the right key (count,).
+def examples(
+    count: int, order: str, generator: torch.Generator, *, shift: float = 0.0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sample queries (count, 1, 4), keys (count, 6, 4) and the index of the target key (count,).
 
-    The components of keys are standard normal, as is the noise, times 0.3, that a query adds to its key.
+    The components of keys are standard normal, plus the shift; the noise that a query adds to its key is normal, with
+    a standard deviation of 0.3.
     """
-    key = torch.randn(count, KEYS, SIZE, generator=generator)
-    right = torch.randint(KEYS, (count,), generator=generator)
-    query = key[torch.arange(count), right][:, list(ORDERS[order])]  # (count, 4)
+    key = torch.randn(count, KEYS, SIZE, generator=generator) + shift
+    target = torch.randint(KEYS, (count,), generator=generator)
+    query = key[torch.arange(count), target][:, list(ORDERS[order])]  # (count, 4)
     query = query + NOISE * torch.randn(count, SIZE, generator=generator)
-    return query[:, None], key, right
+    return query[:, None], key, target
 
 
 def accuracy(
@@ -78,16 +85,18 @@ def accuracy(
     lr: float = 0.01,
     *,
     seed: int = 0,
+    shift: float = 0.0,
     budgets: tuple[int, ...] = BUDGETS,
 ) -> list[float]:
     """Train a score with Adam on the cross-entropy of its weights; return its accuracy after each budget.
 
     Args:
         name: of a score in `SCORES`; one without parameters is not trained.
-        order: "same" or "other".
+        order: "identity" or "permuted".
         lr: the learning rate.
-        seed: of the initialisation and the questions.
-        budgets: numbers of training steps, of 64 questions each, rising.
+        seed: of the initialisation and the examples.
+        shift: what is added to every component of the keys.
+        budgets: numbers of training steps, of 64 examples each, rising.
 
     Raises:
         ValueError: for an unknown score or order, a learning rate that is not above 0, and a budget below 1.
@@ -99,55 +108,64 @@ def accuracy(
         require_whole(budget=budget)
     torch.manual_seed(seed)
     generator, score = torch.Generator().manual_seed(seed + 1), SCORES[name]()
-    test = questions(5000, order, torch.Generator().manual_seed(10_000 + seed))
+    test = examples(5000, order, torch.Generator().manual_seed(10_000 + seed), shift=shift)
     parameters = list(score.parameters())
     optimizer = torch.optim.Adam(parameters, lr=lr) if parameters else None
     found = []
     for step in range(1, budgets[-1] + 1):
         if parameters:
-            query, key, right = questions(64, order, generator)
-            loss = F.cross_entropy(score(query, key)[:, 0], right)
+            query, key, target = examples(64, order, generator, shift=shift)
+            loss = F.cross_entropy(score(query, key)[:, 0], target)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
         if step in budgets:
-            query, key, right = test
+            query, key, target = test
             chosen = score(query, key)[:, 0].argmax(dim=-1)  # (count,)
-            found.append((chosen == right).float().mean().item())
+            found.append((chosen == target).float().mean().item())
     return found
 
 
 @cache
 def recorded() -> dict[str, dict]:
-    """Return the recorded result: order → score → learning rate → budget → an accuracy per seed."""
+    """Return the recorded result: order → score → learning rate → budget → an accuracy per seed.
+
+    Under "shifted" it is shift → score → learning rate → budget → an accuracy per seed, in the order "identity".
+    """
     return read(RECORD)
 
 
-def best(order: str, name: str, budget: int) -> tuple[float, list[float]]:
+def best(order: str, name: str, budget: int, *, shift: float = 0.0) -> tuple[float, list[float]]:
     """Return the learning rate with the highest mean recorded accuracy, and its accuracies."""
-    arms = recorded()[order][name]
+    arms = recorded()["shifted"][f"{shift:g}"][name] if shift else recorded()[order][name]
     rate = max(arms, key=lambda lr: sum(arms[lr][str(budget)]))
     return float(rate), arms[rate][str(budget)]
 
 
-def main() -> None:
-    """Train everything and record it."""
+def _sweep(name: str, order: str, shift: float = 0.0) -> dict[str, dict]:
+    learns, found = any(True for _ in SCORES[name]().parameters()), {}
+    for lr in RATES if learns else RATES[:1]:
+        runs = [accuracy(name, order, lr, seed=seed, shift=shift) for seed in range(SEEDS)]
+        found[str(lr)] = {
+            str(budget): [round(run[n], 4) for run in runs] for n, budget in enumerate(BUDGETS)
+        }
+        print(order, shift, name, lr, found[str(lr)], flush=True)
+    return found
+
+
+def main(parts: list[str]) -> None:
+    """Train everything and record it; with the word "shifted", only the shifted vectors."""
     torch.set_num_threads(1)
-    result: dict[str, dict] = {}
-    for order in ORDERS:
-        result[order] = {}
-        for name in SCORES:
-            result[order][name] = {}
-            learns = any(True for _ in SCORES[name]().parameters())
-            for lr in RATES if learns else RATES[:1]:
-                runs = [accuracy(name, order, lr, seed=seed) for seed in range(SEEDS)]
-                found = result[order][name][str(lr)] = {
-                    str(budget): [round(run[n], 4) for run in runs]
-                    for n, budget in enumerate(BUDGETS)
-                }
-                print(order, name, lr, found, flush=True)
+    if "shifted" in parts:
+        result = read(RECORD)
+    else:
+        result = {order: {name: _sweep(name, order) for name in SCORES} for order in ORDERS}
+    result["shifted"] = {
+        f"{shift:g}": {name: _sweep(name, "identity", shift) for name in SHIFTED}
+        for shift in SHIFTS
+    }
     write(RECORD, result, indent=None)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -40,6 +40,7 @@ def line_plot(
     import seaborn  # takes a second; nothing else in this package needs it
 
     x = np.asarray(x, dtype=float)
+    axes.set(xscale="linear", yscale="linear")  # on a log axis, seaborn takes geometric means
     few = len(x) <= _MOST_MARKED
     lowest = np.inf
     for number, (name, y) in enumerate(lines.items()):

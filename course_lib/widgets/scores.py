@@ -41,7 +41,9 @@ def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int =
 
     curves = {
         scale: {
-            "entropy": [entropy(weights_at(d, scale)).median().item() for d in _DIMENSIONS],
+            "normalised entropy": [
+                entropy(weights_at(d, scale)).median().item() for d in _DIMENSIONS
+            ],
             "norm of the Jacobian": [
                 gradient_norm(weights_at(d, scale)).median().item() for d in _DIMENSIONS
             ],
@@ -74,7 +76,7 @@ def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int =
             "scores outside the picture": f"{100 * (scores.abs() > _EDGES[-1]).float().mean():.0f} %",
             "query": str(query),
             "largest weight": f"{weights[query, largest].item():.2f} at key {largest}",
-            "median entropy": f"{now['entropy']:.2f} of log {_KEYS}",
+            "median entropy": f"{now['normalised entropy']:.2f} of log {_KEYS}",
             "median norm of the Jacobian": f"{now['norm of the Jacobian']:.3f}",
         }
 

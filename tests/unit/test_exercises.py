@@ -317,6 +317,18 @@ def test_an_endless_loop_is_stopped_and_life_goes_on(attempt):
     assert grade("gaussian_weights", right).state == "passed"
 
 
+def test_a_slow_search_for_two_mistakes_ends_and_is_not_taken_for_an_endless_loop(monkeypatch):
+    def many(exercise):
+        for one in exercise.mistakes * 10_000:
+            time.sleep(0.01)
+            yield one
+
+    monkeypatch.setattr(grading, "pairs", many)
+    solution = EXERCISES["masked_attention"].solution
+    report = grade("masked_attention", lambda *given: solution(*given) + 0.3, seconds=2)
+    assert report.message.startswith("The values differ.")
+
+
 def test_an_endless_loop_is_stopped_off_the_main_thread_as_well():
     reports = []
     stopped = lambda: reports.append(grade("gaussian_weights", spins, seconds=0.3))  # noqa: E731

@@ -51,7 +51,7 @@ ARMS = {
         ],
     ),
     "scale": (scale.recorded(), [*map(str, scale.DIMENSIONS), "start", "scores"]),
-    "scores": (scores.recorded()["other"], scores.SCORES),
+    "scores": (scores.recorded()["permuted"], scores.SCORES),
     "warm-up": (
         warmup.recorded(),
         [warmup.arm(*arm) for arm in itertools.product(warmup.NORMS, warmup.WARMUPS)],
@@ -86,9 +86,9 @@ def chosen():
     for d, arm in itertools.product(scale.DIMENSIONS, ("1", "1/√d", "1/d")):
         rates = scale.recorded()[str(d)][arm].values()
         yield min, mean(scale.best(d, arm, 400)[1]), [runs["400"] for runs in rates]
-    for arm, rates in scores.recorded()["other"].items():
+    for arm, rates in scores.recorded()["permuted"].items():
         runs = [runs["500"] for runs in rates.values()]
-        yield max, mean(scores.best("other", arm, 500)[1]), runs
+        yield max, mean(scores.best("permuted", arm, 500)[1]), runs
     for rates in bottleneck.recorded().values():
         runs = [[runs[0]["validation"]] for runs in rates.values()]
         yield max, rates[bottleneck.best_rate(rates)][0]["validation"], runs
@@ -139,7 +139,7 @@ REFUSED = [
     (lambda: pronouns.train_readers("it", seeds=(0,), lr=1e-3, budgets=(1,), projections="two"), "projections='two' is unknown"),
     (lambda: scale.train_scale("1/d²", 16, 0.1), "scale='1/d²' is unknown"),
     (lambda: scale.train_scale("1", 16, 0.0), "lr"),
-    (lambda: scores.accuracy("product", "same"), "name='product' is unknown"),
+    (lambda: scores.accuracy("product", "identity"), "name='product' is unknown"),
     (lambda: scores.accuracy("dot", "reversed"), "order='reversed' is unknown"),
     (lambda: warmup.train("middle", 0, 1e-3, 0, (1,)), "norm"),
     (lambda: warmup.train("pre", 0, -1.0, 0, (1,)), "lr"),

@@ -74,6 +74,14 @@ def test_noise_is_not_magnified(y, options, bottom):
     assert axes.get_ylim()[0] == bottom if bottom is not None else axes.get_ylim()[0] != 0
 
 
+def test_the_mean_of_several_runs_is_the_arithmetic_one_in_every_panel_of_a_shared_log_axis():
+    made, panels = figure(columns=2, sharey=True)
+    for axes in panels:
+        line_plot(axes, [1, 2], {"a": [[1.0, 4.0], [9.0, 16.0]]}, log_x=True, log_y=True)
+    assert [axes.lines[0].get_ydata().tolist() for axes in panels] == [[5, 10], [5, 10]]
+    assert all(axes.get_yscale() == axes.get_xscale() == "log" for axes in panels)
+
+
 def test_bars_carry_names_numbers_and_intervals():
     panel, axes = drawn(lambda axes: bar_plot(axes, {"p": [0.2, 0.4], "q": 1.0}, x_label="share"))
     data = panel.data()

@@ -60,14 +60,16 @@ def test_a_scale_is_a_learning_rate_and_an_initialisation(d):
 # --- the comparison --------------------------------------------------------------------------
 
 
-def test_a_question_asks_for_the_nearest_key_in_the_order_of_the_query():
+@pytest.mark.parametrize("shift", [0.0, 2.0])
+def test_the_target_is_the_nearest_key_in_the_order_of_the_query(shift):
     for order, components in scores.ORDERS.items():
-        query, key, right = scores.questions(4000, order, generator(2))
+        query, key, target = scores.examples(4000, order, generator(2), shift=shift)
         assert query.shape == (4000, 1, 4) and key.shape == (4000, 6, 4)
         assert key.std().item() == pytest.approx(1, rel=0.05)
+        assert key.mean().item() == pytest.approx(shift, abs=0.02)
         distance = (query - key[..., list(components)]).square().sum(-1)  # (count, 6)
-        assert (distance.argmin(-1) == right).float().mean() > 0.95
-        assert right.bincount(minlength=6).min() > 550
+        assert (distance.argmin(-1) == target).float().mean() > 0.95
+        assert target.bincount(minlength=6).min() > 550
 
 
 def test_cosine_is_the_score_of_normalised_vectors():
@@ -76,15 +78,19 @@ def test_cosine_is_the_score_of_normalised_vectors():
     assert torch.allclose(scores.SCORES["cosine"]()(query, key), theirs, atol=1e-6)
 
 
-def test_a_score_with_parameters_learns_the_other_order_and_one_without_does_not():
-    (guessed,) = scores.accuracy("dot", "other", budgets=(1,))
-    (learned,) = scores.accuracy("general", "other", 0.03, budgets=(150,))
+def test_a_score_with_parameters_learns_the_permutation_and_one_without_does_not():
+    (guessed,) = scores.accuracy("dot", "permuted", budgets=(1,))
+    (learned,) = scores.accuracy("general", "permuted", 0.03, budgets=(150,))
     assert guessed < 0.2 < 0.6 < learned
 
 
-def test_a_run_of_the_recorded_comparison_can_be_repeated():
-    again = scores.accuracy("general", "other", 0.01, seed=2, budgets=(500,))
-    recorded = scores.recorded()["other"]["general"]["0.01"]["500"][2]
+def test_runs_of_the_recorded_comparison_can_be_repeated():
+    again = scores.accuracy("general", "permuted", 0.01, seed=2, budgets=(500,))
+    recorded = scores.recorded()["permuted"]["general"]["0.01"]["500"][2]
+    assert again == pytest.approx([recorded], abs=0.01)
+    shifted = {"shift": 1.0, "seed": 1, "budgets": (500,)}
+    again = scores.accuracy("additive, no bias", "identity", 0.03, **shifted)
+    recorded = scores.recorded()["shifted"]["1"]["additive, no bias"]["0.03"]["500"][1]
     assert again == pytest.approx([recorded], abs=0.01)
 
 

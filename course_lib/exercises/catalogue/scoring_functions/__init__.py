@@ -4,7 +4,6 @@ EXERCISES = (
     "hunt_width",
     "hunt_alike",
     "masked_attention",
-    "causal",
-    "additive_scores",
     "projected_scores",
+    "decoder_step_scores",
 )

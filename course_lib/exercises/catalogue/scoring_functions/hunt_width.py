@@ -49,6 +49,7 @@ key.shape[-1] -> query.shape[0]
 {ROOT} -> 8
 {ROOT} -> 10
 {ROOT} -> math.sqrt(2)
+{ROOT} -> math.sqrt(6)
     You divide by a fixed number. The dimension of the keys differs from call to call: use math.sqrt(key.shape[-1]).
 dim=-1 -> dim=-2
     Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.

@@ -36,6 +36,9 @@ MISTAKES = rf"""
 -torch.inf -> -100.0
 -torch.inf -> -100.0
 + {NOT_EMPTIED}
+-torch.inf -> -100.0
++ {TIMES_MASK}
++ {NOT_EMPTIED}
     Your masked scores are -100, and a real score may be lower: here -140. Masked scores must be -inf, and the weights
     of a sequence of length 0 must be 0.
 -torch.inf -> torch.inf
@@ -148,6 +151,10 @@ torch.arange(scores.shape[-1]) -> torch.arange(int(lengths.max()))
 + {NOT_EMPTIED}
     Your mask ends at lengths.max(). The scores may have more keys than that: make the positions with
     torch.arange(scores.shape[-1]).
+positions < lengths[:, None, None] -> positions < lengths[:, None, None].clamp(min=1)
++ {NOT_EMPTIED}
+    A sequence of length 0 gets the value of its first key, because its length is taken as 1. Its weights must all be
+    0.
 dim=-1 -> dim=-2
 {SOFTMAX} -> torch.softmax(scores, dim=-2).nan_to_num(0.0)
     Your softmax is over the queries. The weights of one query sum to 1 over the keys: dim=-1.
@@ -171,6 +178,7 @@ dim=-1 -> dim=0
 {NO_MASK}
 + {NOT_EMPTIED}
     The lengths are not used as a mask, so padding gets weight. Mask the keys at positions >= length.
+softmax(scores, -> softmax(scores / 2**0.5,
 softmax(scores, -> softmax(scores / value.shape[-1] ** 0.5,
 softmax(scores, -> softmax(scores / scores.shape[-1] ** 0.5,
     You divide the scores by a root. They are given; only mask, softmax and weighted sum are left.
@@ -224,7 +232,9 @@ EXERCISE = Exercise(
             value=torch.cat([_VALUE, 2 * _VALUE]),
         ),
         Case(  # exp of these is 0, or too large
-            scores=torch.tensor([[[-140.0, -141.0, 0.0], [120.0, 121.0, 0.0]]]).repeat(2, 1, 1),
+            scores=torch.tensor(
+                [[[-140.0, -141.0, 0.0], [120.0, 121.0, 0.0], [-140.0, -141.0, -140.0]]]
+            ).repeat(2, 1, 1),
             lengths=torch.tensor([2, 3]),
             value=torch.cat([_VALUE, 2 * _VALUE]),
         ),

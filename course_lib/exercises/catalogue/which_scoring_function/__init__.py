@@ -1,3 +1,3 @@
-"""The exercise of study 02b."""
+"""The exercises of study 02b, in the order in which the study sets them."""
 
 EXERCISES = ("gaussian_scores",)
