@@ -75,7 +75,7 @@ def steps(n: int) -> dict[str, Callable[[], Tensor]]:
     weights = torch.softmax(scores, dim=-1)  # (batch, query, key)
     return {
         "four projections": lambda: [projection(x) for _ in range(4)][-1],
-        "scores": lambda: q @ k.mT,
+        "scores": lambda: q @ k.mT / math.sqrt(D),
         "softmax": lambda: torch.softmax(scores, dim=-1),
         "weighted sum": lambda: weights @ v,
     }

@@ -45,8 +45,8 @@ ARMS = {
     "adjective": Arm("adjective", (3e-4, 1e-3, 3e-3), (600, 1800)),
     "it": Arm("it", (3e-4, 1e-3, 3e-3), (1800, 5400)),
     "nouns removed": Arm("adjective", (1e-3,), (1800,), removed=0.25),
-    "shared": Arm("adjective", (3e-4, 1e-3, 3e-3), (1800,), projections="shared"),
-    "none": Arm("adjective", (3e-4, 1e-3, 3e-3), (1800,), projections="none"),
+    "shared": Arm("adjective", (3e-4, 1e-3, 3e-3, 1e-2), (1800,), projections="shared"),
+    "none": Arm("adjective", (3e-4, 1e-3, 3e-3, 1e-2), (1800,), projections="none"),
 }
 
 
@@ -142,12 +142,12 @@ def measure_reader(model: PronounModel, asked: str) -> dict:
     Returns:
         "accuracy"; "on noun": mean weight on the noun that is meant; "ignored": noun → mean weight on it, how
         often it is predicted, and how often it is predicted after it was replaced by "the", for nouns with a mean
-        weight below 0.1; "never": the nouns that are never predicted; "guess": what is predicted most often, after the noun was replaced, for adjectives of
-        animals and of places, with its share. For sentences with an adjective of animals and of places, in this
-        order: "on adjective": mean weight on it; "weights exchanged" and "values exchanged": how often the other
-        noun is predicted if the weights, or the values, are those of the sentence with an adjective of the other
-        kind ("wide" or "tired"); "adjective's part": the mean logit of animals minus that of places in what the
-        adjective's token adds to the logits.
+        weight below 0.1; "never": the nouns that are never predicted; "guess": what is predicted most often after
+        the noun was replaced, for adjectives of animals and of places, with its share. For sentences with an
+        adjective of animals and of places, in this order: "on adjective": mean weight on it; "weights exchanged"
+        and "values exchanged": how often the other noun is predicted if the weights, or the values, are those of
+        the sentence with an adjective of the other kind ("wide" or "tired"); "adjective's part": the mean logit of
+        animals minus that of places in what the adjective's token adds to the logits.
 
     Raises:
         ValueError: for an unknown position.

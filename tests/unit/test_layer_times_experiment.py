@@ -38,3 +38,23 @@ def test_the_record_holds_every_layer_and_step():
     assert list(record["steps"]) == list(layer_times.steps(4))
     for group, count in (("layers", 8), ("steps", 8), ("batches", 2)):
         assert all(len(times) == count for times in record[group].values())
+
+
+def test_the_record_is_what_study_4a_says_of_it():
+    record, columns = layer_times.recorded(), list(layer_times.LENGTHS)
+    at_64, at_1024, at_2048 = (columns.index(n) for n in (64, 1024, 2048))
+    attention, gru, fused = (
+        record["layers"][name] for name in ("self-attention", "GRU", "self-attention, fused")
+    )
+    assert 7 < gru[at_64] / attention[at_64] < 9
+    assert 0.5 < attention[at_1024] / gru[at_1024] < 0.65
+    assert attention[at_2048] > gru[at_2048]
+    assert all(0.75 < a / b < 1.25 for a, b in zip(fused, attention, strict=True))
+    projections = record["steps"]["four projections"]
+    assert projections[at_64] > 0.5 * attention[at_64]
+    assert projections[at_1024] < 0.1 * attention[at_1024]
+    factors = [gru[i + 2] / gru[i] for i in range(0, 6, 2)]
+    assert all(3.5 < factor < 4.5 for factor in factors)
+    ratio = {name: many / one for name, (one, many) in record["batches"].items()}
+    assert 6 < ratio["GRU"] < 8
+    assert 35 < ratio["self-attention"] < 45
