@@ -50,6 +50,10 @@ def test_the_record_is_what_study_4a_says_of_it():
     assert 0.5 < attention[at_1024] / gru[at_1024] < 0.65
     assert attention[at_2048] > gru[at_2048]
     assert all(0.75 < a / b < 1.25 for a, b in zip(fused, attention, strict=True))
+    together = [sum(times) for times in zip(*record["steps"].values(), strict=True)]
+    whole = [one / four for one, four in zip(attention, together, strict=True)]
+    assert all(1 < ratio < 1.3 for ratio in whole[at_64:at_2048])
+    assert 1.3 < whole[at_2048] < 1.5
     projections = record["steps"]["four projections"]
     assert projections[at_64] > 0.5 * attention[at_64]
     assert projections[at_1024] < 0.1 * attention[at_1024]
