@@ -33,7 +33,9 @@ def weights_and_answer(model, words, position):
 def test_what_is_measured_of_the_shipped_reader():
     model, right, on_noun = pronoun_reader().model, 0, 0.0
     on_adjective = {"animal": [], "place": []}
-    without = {"hen": [], "river": []}
+    ignored = ("hen", "river")
+    without = {(noun, word): [] for noun in ignored for word in ("the", "not")}
+    carriers, carried = {"hen": "it", "river": "was"}, {noun: [] for noun in ignored}
     for one in HELD_OUT:
         weights, named = weights_and_answer(model, one.words, one.adjective)
         noun = one.words[one.answer]
@@ -41,9 +43,13 @@ def test_what_is_measured_of_the_shipped_reader():
         on_noun += weights[one.answer].item()
         kind = "animal" if one.answer == one.animal else "place"
         on_adjective[kind].append(weights[one.adjective].item())
-        if noun in without:
-            words = [*one.words[: one.answer], "the", *one.words[one.answer + 1 :]]
-            without[noun].append(weights_and_answer(model, words, one.adjective)[1] == noun)
+        if noun not in ignored:
+            continue
+        for word in ("the", "not"):
+            words = [*one.words[: one.answer], word, *one.words[one.answer + 1 :]]
+            without[noun, word].append(weights_and_answer(model, words, one.adjective)[1] == noun)
+        words = ["not" if word == carriers[noun] else word for word in one.words]
+        carried[noun].append(weights_and_answer(model, words, one.adjective)[1] == noun)
     measured = readers.measure_reader(model, "adjective")
     assert measured["accuracy"] == pytest.approx(right / len(HELD_OUT))
     means = [sum(those) / len(those) for those in on_adjective.values()]
@@ -51,11 +57,15 @@ def test_what_is_measured_of_the_shipped_reader():
     assert measured["weights exchanged"] == [1.0, 1.0]
     assert measured["values exchanged"] == [0.0, 0.0]
     assert measured["on noun"] == pytest.approx(on_noun / len(HELD_OUT), abs=1e-4)
-    assert set(measured["ignored"]) == set(without)
-    for noun, hits in without.items():
-        weight, named, named_without = measured["ignored"][noun]
+    assert set(measured["ignored"]) == set(measured["carriers"]) == set(ignored)
+    for noun in ignored:
+        weight, named, *named_without = measured["ignored"][noun]
         assert weight < 0.1 and named == 1.0
-        assert named_without == pytest.approx(sum(hits) / len(hits))
+        shares = [sum(hits) / len(hits) for (each, _), hits in without.items() if each == noun]
+        assert named_without == pytest.approx(shares)
+        word, weight, share = measured["carriers"][noun]
+        assert word == carriers[noun] and weight > 0.5
+        assert share == pytest.approx(sum(carried[noun]) / len(carried[noun]))
 
 
 def trained_alone(asked, seed, lr, steps):
