@@ -26,7 +26,8 @@ reach < n -> reach < n - 1
     You stop one input too early: the last output depends on the first of n inputs if it reaches n positions, its own
     included.
 (kernel_size - 1) * dilation -> kernel_size * dilation
-    A layer adds kernel_size - 1 positions, not kernel_size: the first of its inputs is at the position of the output itself.
+    A layer adds kernel_size - 1 positions, not kernel_size: the first of its inputs is at the position of the output
+    itself.
 (kernel_size - 1) * dilation -> (kernel_size - 1) / 2 * dilation
     You count centred convolutions, which reach back half as far. These are causal: each output combines its own
     input and the kernel_size - 1 inputs before it.
@@ -43,7 +44,8 @@ kernel_size if dilated else 1 -> 2 if dilated else 1
 kernel_size if dilated else 1 -> (dilation + 1) / dilation if dilated else 1
     Your dilation grows by 1 from layer to layer. Here it grows by the factor kernel_size.
 kernel_size if dilated else 1 -> kernel_size - 1 if dilated else 1
-    Your dilation grows by the factor kernel_size - 1. It is kernel_size, so that no input is skipped and none counted twice.
+    Your dilation grows by the factor kernel_size - 1. It is kernel_size, so that no input is skipped and none counted
+    twice.
 tensor(layers) -> tensor(layers + 1)
     You count one layer too many.
 tensor(layers) -> tensor(layers - 1)
@@ -58,8 +60,8 @@ tensor(layers) -> tensor(math.floor(math.log(n) / math.log(kernel_size)) if dila
 tensor(layers) -> tensor(layers if dilated else (n - 1) // (kernel_size - 1))
     You round down. A part of a layer is a whole layer: round up.
 tensor(layers) -> tensor(layers if dilated else math.ceil(n / kernel_size))
-    Without dilation each layer adds kernel_size - 1 positions to the first one: it takes (n - 1) / (kernel_size - 1) layers,
-    rounded up.
+    Without dilation each layer adds kernel_size - 1 positions to the first one: it takes (n - 1) / (kernel_size - 1)
+    layers, rounded up.
 """
 
 EXERCISE = Exercise(
@@ -79,8 +81,8 @@ EXERCISE = Exercise(
     hints=(
         "How many inputs does the last output depend on after one layer, and after two? Draw kernel size 3.",
         "Layer l, counted from 0, adds kernel_size - 1 positions, each as far from the next as its dilation.",
-        "Start with a reach of 1 and add (kernel_size - 1) * dilation per layer, until it is n. The dilation stays 1, or is "
-        "multiplied by kernel_size.",
+        "Start with a reach of 1 and add (kernel_size - 1) * dilation per layer, until it is n. The dilation stays 1, or "
+        "is multiplied by kernel_size.",
     ),
     differentiable=False,
 )
