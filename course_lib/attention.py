@@ -74,7 +74,8 @@ def scaled_dot_product_attention(
         dropout: the probability with which a weight is dropped, after the softmax.
         training: whether dropout is applied.
         need_weights: False to use PyTorch's fused kernel, which never holds the (query, key) matrix; the
-            weights are then None.
+            weights are then None. (With other than three or four axes, and where PyTorch has no fused kernel for
+            the inputs, it computes the same with the matrix.)
         enable_gqa: whether keys and values may have fewer heads than the queries, a divisor of their number;
             each key/value head then serves a group of query heads. All three are (batch, heads, length, d).
         is_causal: True for `causal_mask` in place of a mask; the fused kernel then skips what it masks.
@@ -110,10 +111,14 @@ def scaled_dot_product_attention(
             require_broadcast(shape, bias=bias)
             mask = bias if mask is None else torch.where(mask, bias, -torch.inf)
         p = dropout if training else 0.0
+        one_head = query.ndim == key.ndim == value.ndim == 3 and not grouped
+        if one_head:  # the fused kernel takes (batch, heads, length, d) and nothing else
+            query, key, value = (x[:, None] for x in (query, key, value))
+            mask = mask[:, None] if mask is not None and mask.ndim == 3 else mask
         output = F.scaled_dot_product_attention(
             query, key, value, mask, p, is_causal, scale=scale, enable_gqa=grouped
         )
-        return AttentionOutput(output, None)
+        return AttentionOutput(output[:, 0] if one_head else output, None)
     if grouped:
         group = query.shape[-3] // key.shape[-3]
         key, value = (x.repeat_interleave(group, dim=-3) for x in (key, value))

@@ -2,11 +2,14 @@
 
 ::
 
+    export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000
     python -m course_lib.experiments.layer_times
 
-measures processor time on one thread, for the layers and for the steps of self-attention, and records it beside this
-file (about a minute). Other programs lengthen a measurement and never shorten it, through the caches that they share:
-run it on a quiet machine. Each time is the least of `REPETITIONS`, which alternate between all that is measured.
+measures processor time on one thread, for the layers and for the operations of self-attention, and records it beside
+this file (about a minute). With the two variables, the C library (glibc) keeps the memory of large tensors; otherwise
+it returns that of 16 MB to the operating system after every call, which takes longer than some of the operations.
+Other programs on the machine lengthen a measurement, through the caches that they share: run it while it is quiet.
+Each time is the least of `REPETITIONS`, which alternate between all that is measured.
 """
 
 import math
@@ -23,37 +26,40 @@ from course_lib.experiments.record import read, rounded, write
 
 RECORD = Path(__file__).with_suffix(".json")
 LENGTHS, BATCHES = (16, 32, 64, 128, 256, 512, 1024, 2048), (1, 64)
+#: With as many vectors as each has components, self-attention and the GRU need equally many multiplications.
+DIMENSIONS = (64, 128, 256, 512)
 #: Dimension of the vectors; the length at which batches are compared.
-D, LENGTH_OF_BATCHES, WIDTH = 64, 64, 3
+D, LENGTH_OF_BATCHES, KERNEL_SIZE = 64, 64, 3
 REPETITIONS, LEAST_SECONDS = 40, 0.002
 
 
 class CausalConvolution(nn.Module):
-    """Combine each vector with the `WIDTH` - 1 before it."""
+    """Combine each vector with the `KERNEL_SIZE` - 1 before it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.convolution = nn.Conv1d(D, D, WIDTH)
+        self.convolution = nn.Conv1d(D, D, KERNEL_SIZE)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return as many vectors as `x` has, (batch, length, d)."""
-        return self.convolution(F.pad(x.mT, (WIDTH - 1, 0))).mT
+        return self.convolution(F.pad(x.mT, (KERNEL_SIZE - 1, 0))).mT
 
 
 class SelfAttentionLayer(nn.Module):
     """One head with an output projection, as in the Transformer."""
 
-    def __init__(self, *, fused: bool = False) -> None:
+    def __init__(self, d: int = D, *, fused: bool = False) -> None:
         super().__init__()
-        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(D, D) for _ in range(4))
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(d, d) for _ in range(4))
         self.fused = fused
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the output, (batch, length, d)."""
         q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
-        if self.fused:
-            return self.out_proj(F.scaled_dot_product_attention(q, k, v))
-        weights = torch.softmax(q @ k.mT / math.sqrt(D), dim=-1)  # (batch, query, key)
+        if self.fused:  # the fused kernel needs an axis of heads
+            q, k, v = q[:, None], k[:, None], v[:, None]  # (batch, 1, length, d)
+            return self.out_proj(F.scaled_dot_product_attention(q, k, v)[:, 0])
+        weights = torch.softmax(q @ k.mT / math.sqrt(k.shape[-1]), dim=-1)  # (batch, query, key)
         return self.out_proj(weights @ v)
 
 
@@ -67,15 +73,15 @@ def layers() -> dict[str, nn.Module]:
     }
 
 
-def steps(n: int) -> dict[str, Callable[[], Tensor]]:
-    """Return the steps of self-attention over `n` vectors, name → a call."""
-    projection, x = nn.Linear(D, D), torch.randn(1, n, D)
+def operations(n: int) -> dict[str, Callable[[], Tensor]]:
+    """Return the operations of self-attention over `n` vectors, name → a call."""
+    projections, x = [nn.Linear(D, D) for _ in range(4)], torch.randn(1, n, D)
     q, k, v = torch.randn(3, 1, n, D)
     scores = q @ k.mT  # (batch, query, key)
     weights = torch.softmax(scores, dim=-1)  # (batch, query, key)
     return {
-        "four projections": lambda: [projection(x) for _ in range(4)][-1],
-        "scores": lambda: q @ k.mT,
+        "four projections": lambda: [projection(x) for projection in projections][-1],
+        "scores": lambda: q @ k.mT / math.sqrt(D),
         "softmax": lambda: torch.softmax(scores, dim=-1),
         "weighted sum": lambda: weights @ v,
     }
@@ -109,7 +115,9 @@ def _seconds(call: Callable[[], Tensor], count: int) -> float:
 
 @cache
 def recorded() -> dict[str, dict[str, list[float]]]:
-    """Return the record: "layers", "steps" → name → times for `LENGTHS`; "batches" → layer → for `BATCHES`."""
+    """Return the record: "layers", "operations" → name → times for `LENGTHS`; "batches" → layer → for
+    `BATCHES`; "dimensions" → layer → for `DIMENSIONS`.
+    """
     return read(RECORD)
 
 
@@ -122,13 +130,20 @@ def main() -> None:
         x = torch.randn(1, n, D)
         for name, layer in modules.items():
             calls["layers", name, n] = lambda layer=layer, x=x: layer(x)
-        for name, call in steps(n).items():
-            calls["steps", name, n] = call
+        for name, call in operations(n).items():
+            calls["operations", name, n] = call
     for batch in BATCHES:
         x = torch.randn(batch, LENGTH_OF_BATCHES, D)
         for name, layer in modules.items():
             calls["batches", name, batch] = lambda layer=layer, x=x: layer(x)
-    record: dict = {"layers": {}, "steps": {}, "batches": {}}
+    for d in DIMENSIONS:
+        x = torch.randn(1, d, d)
+        for name, layer in {
+            "self-attention": SelfAttentionLayer(d),
+            "GRU": nn.GRU(d, d, batch_first=True),
+        }.items():
+            calls["dimensions", name, d] = lambda layer=layer, x=x: layer(x)
+    record: dict = {"layers": {}, "operations": {}, "batches": {}, "dimensions": {}}
     for (group, name, _), spent in least_times(calls).items():
         record[group].setdefault(name, []).append(spent)
     write(RECORD, rounded(record, ".4g"))

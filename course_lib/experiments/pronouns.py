@@ -45,8 +45,8 @@ ARMS = {
     "adjective": Arm("adjective", (3e-4, 1e-3, 3e-3), (600, 1800)),
     "it": Arm("it", (3e-4, 1e-3, 3e-3), (1800, 5400)),
     "nouns removed": Arm("adjective", (1e-3,), (1800,), removed=0.25),
-    "shared": Arm("adjective", (3e-4, 1e-3, 3e-3), (1800,), projections="shared"),
-    "none": Arm("adjective", (3e-4, 1e-3, 3e-3), (1800,), projections="none"),
+    "shared": Arm("adjective", (3e-4, 1e-3, 3e-3, 1e-2), (1800,), projections="shared"),
+    "none": Arm("adjective", (3e-4, 1e-3, 3e-3, 1e-2), (1800,), projections="none"),
 }
 
 
@@ -141,13 +141,14 @@ def measure_reader(model: PronounModel, asked: str) -> dict:
 
     Returns:
         "accuracy"; "on noun": mean weight on the noun that is meant; "ignored": noun → mean weight on it, how
-        often it is predicted, and how often it is predicted after it was replaced by "the", for nouns with a mean
-        weight below 0.1; "never": the nouns that are never predicted; "guess": what is predicted most often, after the noun was replaced, for adjectives of
-        animals and of places, with its share. For sentences with an adjective of animals and of places, in this
-        order: "on adjective": mean weight on it; "weights exchanged" and "values exchanged": how often the other
-        noun is predicted if the weights, or the values, are those of the sentence with an adjective of the other
-        kind ("wide" or "tired"); "adjective's part": the mean logit of animals minus that of places in what the
-        adjective's token adds to the logits.
+        often it is predicted, and how often it is predicted after it was replaced by "the" and by "not", for nouns
+        with a mean weight below 0.1; "carriers": such a noun → the word that has most of the weight in its place,
+        the mean weight on that, and how often the noun is predicted after that word was replaced by "not"; "never": the nouns that are never predicted; "guess": what is predicted most often after
+        the noun was replaced, for adjectives of animals and of places, with its share. For sentences with an
+        adjective of animals and of places, in this order: "on adjective": mean weight on it; "weights exchanged"
+        and "values exchanged": how often the other noun is predicted if the weights, or the values, are those of
+        the sentence with an adjective of the other kind ("wide" or "tired"); "adjective's part": the mean logit of
+        animals minus that of places in what the adjective's token adds to the logits.
 
     Raises:
         ValueError: for an unknown position.
@@ -163,12 +164,16 @@ def measure_reader(model: PronounModel, asked: str) -> dict:
 
     weights = _weights(model, tokens)
     mine = weights[every, at]  # (count, key)
-    on_noun, predicted = mine[every, answers], model(tokens)[every, at].argmax(-1)
-    without = tokens.clone()
-    without[every, answers] = vocabulary.encode(["the"])
-    guessed = model(without)[every, at].argmax(-1)
+    on_word = torch.zeros(len(tokens), len(vocabulary)).scatter_add_(1, tokens, mine)
+    wide, tired, the, no = vocabulary.encode(["wide", "tired", "the", "not"])
 
-    wide, tired = vocabulary.encode(["wide", "tired"])
+    def answered(tokens: Tensor) -> Tensor:
+        return model(tokens)[every, at].argmax(-1)
+
+    noun_at = F.one_hot(answers, tokens.shape[-1]).bool()  # (count, length)
+    on_noun, predicted = mine[every, answers], answered(tokens)
+    guessed, guessed_otherwise = (answered(tokens.masked_fill(noun_at, w)) for w in (the, no))
+
     exchanged = tokens.clone()
     exchanged[every, three[:, 2]] = torch.where(of_animal, wide, tired)
 
@@ -186,7 +191,7 @@ def measure_reader(model: PronounModel, asked: str) -> dict:
     added = parts @ model.out.weight.T  # (count, vocabulary)
     gap = added[:, animals].mean(dim=1) - added[:, places].mean(dim=1)
 
-    ignored, never = {}, []
+    ignored, carriers, never = {}, {}, []
     for noun in labels.unique():
         group = labels == noun
         if not (predicted[group] == noun).any():
@@ -196,6 +201,14 @@ def measure_reader(model: PronounModel, asked: str) -> dict:
                 on_noun[group].mean().item(),
                 _share(predicted[group] == noun),
                 _share(guessed[group] == noun),
+                _share(guessed_otherwise[group] == noun),
+            ]
+            carrier = on_word[group].mean(dim=0).argmax()
+            without_it = answered(tokens.masked_fill(tokens == carrier, no))
+            carriers[word(noun)] = [
+                word(carrier),
+                on_word[group, carrier].mean().item(),
+                _share(without_it[group] == noun),
             ]
     guess = {}
     for name, group in (("animal", of_animal), ("place", ~of_animal)):
@@ -205,6 +218,7 @@ def measure_reader(model: PronounModel, asked: str) -> dict:
         "accuracy": _share(predicted == labels),
         "on noun": on_noun.mean().item(),
         "ignored": ignored,
+        "carriers": carriers,
         "never": never,
         "guess": guess,
         "on adjective": by_kind(mine[every, three[:, 2]]),

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from course_lib.attention import AttentionOutput
 from tests.helpers.tensors import ROUNDING, all_true, gradients, random_mask, without_second_query
@@ -91,3 +92,18 @@ def by_pytorch(query, key, value, mask=None, scale=None):
         for values in (value, identity)
     )
     return AttentionOutput(output, weights)
+
+
+class Operators(TorchDispatchMode):
+    """The names of the PyTorch operators that run within it."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.names.add(function.name())
+        return function(*args, **(kwargs or {}))
+
+
+FUSED = "aten::_scaled_dot_product_flash_attention_for_cpu"

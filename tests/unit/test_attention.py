@@ -9,13 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from course_lib.attention import AttentionOutput, scaled_dot_product_attention
+from course_lib.profiling import peak_memory
 from tests.helpers.attention import (
     BATCH,
+    D_HEAD,
+    FUSED,
     HEADS,
     KEYS,
     MASKS,
     QUERIES,
     SIZE,
+    Operators,
     by_double_loop,
     by_pytorch,
     check,
@@ -245,3 +249,37 @@ def test_dropout_acts_only_in_training(need_weights):
     for quiet in ({"dropout": 0.9}, {"training": True}):
         ours = scaled_dot_product_attention(*tensors, need_weights=need_weights, **quiet)
         torch.testing.assert_close(ours, plain, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("heads", [(), (HEADS,)], ids=["one head", "heads"])
+@pytest.mark.parametrize(
+    ("mask", "bias"),
+    [
+        (None, None),
+        ((1,), None),
+        ((QUERIES, 1), None),
+        ((BATCH, 1, 1), None),
+        ((BATCH, 1, 1), (QUERIES, 1)),
+    ],
+)
+def test_without_weights_the_fused_kernel_runs(mask, bias, heads):
+    tensors = [torch.randn(BATCH, *heads, n, D_HEAD) for n in (QUERIES, KEYS, KEYS)]
+    if mask is not None:
+        mask = random_mask(*mask[:1], *(1 for _ in heads if len(mask) == 3), *mask[1:-1], KEYS)
+    bias = None if bias is None else torch.randn(QUERIES, KEYS)
+    with Operators() as operators:
+        ours = scaled_dot_product_attention(*tensors, mask, bias=bias, need_weights=False)
+    assert FUSED in operators.names
+    stored = scaled_dot_product_attention(*tensors, mask, bias=bias)
+    torch.testing.assert_close(ours.output, stored.output)
+
+
+@pytest.mark.parametrize("heads", [(), (1,)], ids=["one head", "heads"])
+def test_without_weights_no_matrix_of_queries_and_keys_is_held(heads):
+    tensors = [torch.randn(1, *heads, 1024, 8) for _ in range(3)]
+    matrix = 1024 * 1024 * 4  # bytes
+    least, most = (
+        peak_memory(lambda n=n: scaled_dot_product_attention(*tensors, need_weights=n))
+        for n in (False, True)
+    )
+    assert least < matrix / 4 and most >= matrix

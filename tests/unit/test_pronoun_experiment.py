@@ -31,7 +31,9 @@ def weights_and_answer(model, words, position):
 def test_what_is_measured_of_the_shipped_reader():
     model, right, on_noun = pronoun_reader().model, 0, 0.0
     on_adjective = {"animal": [], "place": []}
-    without = {"hen": [], "river": []}
+    ignored = ("hen", "river")
+    without = {(noun, word): [] for noun in ignored for word in ("the", "not")}
+    carriers, carried = {"hen": "it", "river": "was"}, {noun: [] for noun in ignored}
     for one in HELD_OUT:
         weights, named = weights_and_answer(model, one.words, one.adjective)
         noun = one.words[one.answer]
@@ -39,9 +41,13 @@ def test_what_is_measured_of_the_shipped_reader():
         on_noun += weights[one.answer].item()
         kind = "animal" if one.answer == one.animal else "place"
         on_adjective[kind].append(weights[one.adjective].item())
-        if noun in without:
-            words = [*one.words[: one.answer], "the", *one.words[one.answer + 1 :]]
-            without[noun].append(weights_and_answer(model, words, one.adjective)[1] == noun)
+        if noun not in ignored:
+            continue
+        for word in ("the", "not"):
+            words = [*one.words[: one.answer], word, *one.words[one.answer + 1 :]]
+            without[noun, word].append(weights_and_answer(model, words, one.adjective)[1] == noun)
+        words = ["not" if word == carriers[noun] else word for word in one.words]
+        carried[noun].append(weights_and_answer(model, words, one.adjective)[1] == noun)
     measured = readers.measure_reader(model, "adjective")
     assert measured["accuracy"] == pytest.approx(right / len(HELD_OUT))
     means = [sum(those) / len(those) for those in on_adjective.values()]
@@ -49,11 +55,15 @@ def test_what_is_measured_of_the_shipped_reader():
     assert measured["weights exchanged"] == [1.0, 1.0]
     assert measured["values exchanged"] == [0.0, 0.0]
     assert measured["on noun"] == pytest.approx(on_noun / len(HELD_OUT), abs=1e-4)
-    assert set(measured["ignored"]) == set(without)
-    for noun, hits in without.items():
-        weight, named, named_without = measured["ignored"][noun]
+    assert set(measured["ignored"]) == set(measured["carriers"]) == set(ignored)
+    for noun in ignored:
+        weight, named, *named_without = measured["ignored"][noun]
         assert weight < 0.1 and named == 1.0
-        assert named_without == pytest.approx(sum(hits) / len(hits))
+        shares = [sum(hits) / len(hits) for (each, _), hits in without.items() if each == noun]
+        assert named_without == pytest.approx(shares)
+        word, weight, share = measured["carriers"][noun]
+        assert word == carriers[noun] and weight > 0.5
+        assert share == pytest.approx(sum(carried[noun]) / len(carried[noun]))
 
 
 def trained_alone(asked, seed, lr, steps):
@@ -112,3 +122,22 @@ def test_removed_nouns_change_the_training():
         words = [*one.words[: one.answer], "the", *one.words[one.answer + 1 :]]
         _, named = weights_and_answer(model, words, one.adjective)
         assert (named == "the") == (word == "the")
+
+
+def test_the_record_is_what_study_4b_says_of_it():
+    runs = [
+        run
+        for lr in readers.ARMS["adjective"].rates
+        for run in readers.recorded()[readers.name_of("adjective", lr, 1800)]
+    ]
+    assert all(run["ignored"] for run in runs)
+    learned = [run for run in runs if run["accuracy"] >= 0.99]
+    assert len(runs) == 15 and len(learned) == 14
+    assert {len(run["ignored"]) for run in learned} == {1, 2}
+    assert all(shares[1:] == [1, 1, 1] for run in learned for shares in run["ignored"].values())
+    carriers = [one for run in learned for one in run["carriers"].values()]
+    assert {word for word, _, _ in carriers} == {"it", "was", "too", "the"}
+    assert min(weight for _, weight, _ in carriers) > 0.935
+    assert sum(share < 0.55 for _, _, share in carriers) == len(carriers) - 4 == 20
+    (fifth,) = (r for r in readers.recorded()["nouns removed 0.001 1800"] if r["ignored"])
+    assert fifth["ignored"]["cow"][1:] == [1, 0, 1]

@@ -2,8 +2,6 @@
 
 EXERCISES = (
     "hunt_dropout",
-    "hunt_sentences",
-    "attention_from_scratch",
     "decoder_mask",
     "from_torch_masks",
     "cross_attention",
