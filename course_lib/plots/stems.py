@@ -14,9 +14,10 @@ class StemsPanel(Panel):
     Args:
         axes: where to draw.
         keys: positions of the stems, shape (key,).
+        fewer: whether `update` may show fewer of them; then the numbers of the axis are drawn anew each time.
     """
 
-    def __init__(self, axes: Axes, keys: ArrayLike) -> None:
+    def __init__(self, axes: Axes, keys: ArrayLike, *, fewer: bool = False) -> None:
         super().__init__(axes)
         self.keys = np.asarray(keys)
         self._stems = axes.vlines(self.keys, 0, 0, color=COLOURS["main"], linewidth=1.4)
@@ -24,14 +25,20 @@ class StemsPanel(Panel):
         self._query = axes.axvline(self.keys[0], color=COLOURS["second"], ls="--", lw=1.4)
         axes.set_ylabel("weight (square-root scale)")
         root_scale(axes, 1.05)
-        self.artists = [changing_numbers(axes), self._stems, self._heads, self._query]
+        self._fit(self.keys)
+        self.artists = [self._stems, self._heads, self._query]
+        if fewer:
+            self.artists.insert(0, changing_numbers(axes))
+
+    def _fit(self, keys: np.ndarray) -> None:
+        edge = 0.02 * max(float(np.ptp(keys)), 1.0)
+        self.axes.set_xlim(keys.min() - edge, keys.max() + edge)
 
     def update(self, weights: ArrayLike, query: float | None = None) -> None:
         """Show other weights, of all keys or of the first ones; mark the query among the keys."""
         self.weights = np.asarray(weights)
         self._shown = keys = self.keys[: len(self.weights)]
-        edge = 0.02 * max(float(np.ptp(keys)), 1.0)
-        self.axes.set_xlim(keys.min() - edge, keys.max() + edge)
+        self._fit(keys)
         self._stems.set_segments(
             [[(key, 0), (key, w)] for key, w in zip(keys, self.weights, strict=True)]
         )

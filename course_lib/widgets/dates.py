@@ -49,7 +49,7 @@ def date_explorer(
     left.set(title="attention weights of each step", xlabel="source", ylabel="target")
     right.set(title="weights of this step", xlabel="source position")
     alignment = MapPanel(left, name="weight", space=(0.06, 0.12, 0.1), chooses=("step", None))
-    stems = StemsPanel(right, np.arange(_MOST_SOURCE))
+    stems = StemsPanel(right, np.arange(_MOST_SOURCE), fewer=True)
 
     def limits(text: str, **_) -> dict[str, int]:
         return {"step": len(translated(text).target)}
