@@ -39,14 +39,17 @@ RATES = {
     ("copying", "Bahdanau", 700): (0.003, 0.01, 0.02),
     ("copying", "Luong", 700): (0.003, 0.01, 0.02, 0.04),
     ("copying", "fixed context", 4000): (0.003, 0.01, 0.02, 0.04),
-    ("copying", "Bahdanau", 4000): (0.003, 0.01, 0.02),
-    ("copying", "Luong", 4000): (0.003, 0.01, 0.02),
+    ("copying", "Bahdanau", 4000): (0.001, 0.003, 0.01, 0.02),
+    ("copying", "Luong", 4000): (0.001, 0.003, 0.01, 0.02),
     ("dates", "fixed context", 750): (0.003, 0.01, 0.02, 0.04, 0.08),
     ("dates", "Bahdanau", 750): (0.003, 0.01, 0.02),
     ("dates", "fixed context", 3000): (0.01, 0.02, 0.04),
 }
-#: Further learning rates of an arm for every seed: the best one of Bahdanau's decoder, and one as good as the best.
-FURTHER = {("dates", "fixed context", 750): (0.01, 0.04)}
+#: Further learning rates of an arm for every seed: the best one of Bahdanau's decoder, or one as good as the best.
+FURTHER = {
+    ("dates", "fixed context", 750): (0.01, 0.04),
+    ("copying", "Bahdanau", 4000): (0.01,),
+}
 #: Arms of which errors by field and length, and attention weights, are recorded too.
 EXAMINED = (("dates", "fixed context", 750), ("dates", "Bahdanau", 750))
 SEEDS = (0, 1, 2)
