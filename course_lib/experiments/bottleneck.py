@@ -40,7 +40,7 @@ RATES = {
     ("copying", "Luong", 700): (0.003, 0.01, 0.02, 0.04),
     ("copying", "fixed context", 4000): (0.003, 0.01, 0.02, 0.04),
     ("copying", "Bahdanau", 4000): (0.001, 0.003, 0.01, 0.02),
-    ("copying", "Luong", 4000): (0.001, 0.003, 0.01, 0.02),
+    ("copying", "Luong", 4000): (0.003, 0.01, 0.02),
     ("dates", "fixed context", 750): (0.003, 0.01, 0.02, 0.04, 0.08),
     ("dates", "Bahdanau", 750): (0.003, 0.01, 0.02),
     ("dates", "fixed context", 3000): (0.01, 0.02, 0.04),
@@ -276,7 +276,7 @@ def best_rate(arm: dict[str, list[dict]]) -> str:
 def rates(task: str, decoder: str, steps: int) -> tuple[str, str]:
     """Return the learning rates that were tried for an arm, in one text, and the best of them."""
     arm = recorded()[name_of(task, decoder, steps)]
-    return ", ".join(arm), best_rate(arm)
+    return ", ".join(sorted(arm, key=float)), best_rate(arm)
 
 
 def runs(task: str, decoder: str, steps: int, lr: float | None = None) -> list[dict]:
