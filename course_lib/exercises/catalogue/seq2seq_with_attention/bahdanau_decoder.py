@@ -12,7 +12,7 @@ def bahdanau_decoder(inputs, state, memory, mask, W, U, v, A):
     keys, states = memory @ U.T, []  # (batch, source, score)
     for y in inputs.unbind(dim=1):  # (batch, embedding_size)
         scores = torch.tanh((state @ W.T)[:, None, :] + keys) @ v  # (batch, source)
-        weights = masked_softmax(scores, mask[:, 0])
+        weights = masked_softmax(scores, mask)
         context = (weights[:, :, None] * memory).sum(dim=1)  # (batch, memory_size)
         state = torch.tanh(torch.cat([state, y, context], dim=-1) @ A.T)
         states.append(state)
@@ -20,7 +20,7 @@ def bahdanau_decoder(inputs, state, memory, mask, W, U, v, A):
 
 
 SCORES = "torch.tanh((state @ W.T)[:, None, :] + keys) @ v"
-WEIGHTS = "masked_softmax(scores, mask[:, 0])"
+WEIGHTS = "masked_softmax(scores, mask)"
 CONTEXT = "(weights[:, :, None] * memory).sum(dim=1)"
 STATE = "torch.tanh(torch.cat([state, y, context], dim=-1) @ A.T)"
 MISTAKES = rf"""
@@ -29,34 +29,27 @@ MISTAKES = rf"""
     themselves.
 {WEIGHTS} -> torch.softmax(scores, dim=-1)
     Your decoder attends to padding as well: the mask is not used.
-mask[:, 0] -> mask[0]
-    You use one mask for the whole batch. Each sequence has its own padding: mask[:, 0].
-(scores, mask[:, 0]) -> (scores, mask[:, 0], dim=0)
+(scores, mask) -> (scores, mask[0])
+    You use one mask for the whole batch. Each sequence has its own padding: mask is (batch, source).
+(scores, mask) -> (scores, mask, dim=0)
     Your softmax runs over the batch. The weights of one sequence sum to 1 over the source: dim=-1.
-{WEIGHTS} -> masked_softmax(scores, mask)
-    Your scores are (batch, source) and the mask is (batch, 1, source). Use mask[:, 0], or give the scores a target
-    axis.
-{WEIGHTS} -> torch.softmax(scores.masked_fill(~mask, -1e9), dim=-1)
-+ {CONTEXT} -> (weights @ memory)[:, 0]
-    Your scores are (batch, source) and the mask is (batch, 1, source), so they broadcast to (batch, batch, source).
-    Use mask[:, 0], or give the scores a target axis.
-{WEIGHTS} -> torch.softmax(scores, dim=-1) * mask[:, 0]
+{WEIGHTS} -> torch.softmax(scores, dim=-1) * mask
     You set masked weights to 0 after the softmax, so the others no longer sum to 1. Mask the scores instead.
-{WEIGHTS} -> torch.softmax(scores * mask[:, 0], dim=-1)
+{WEIGHTS} -> torch.softmax(scores * mask, dim=-1)
     You set masked scores to 0. exp(0) is 1, so padding still gets weight. Masked scores must be -inf.
-{WEIGHTS} -> scores * mask[:, 0]
+{WEIGHTS} -> scores * mask
 {WEIGHTS} -> scores
     You use the scores as weights. Apply a masked softmax first.
-{WEIGHTS} -> torch.sigmoid(scores) * mask[:, 0]
+{WEIGHTS} -> torch.sigmoid(scores) * mask
     Your weights are sigmoids of the scores and do not sum to 1. Apply a masked softmax.
-(scores, mask[:, 0]) -> (scores / scores.shape[-1] ** 0.5, mask[:, 0])
-(scores, mask[:, 0]) -> (scores / len(v) ** 0.5, mask[:, 0])
-(scores, mask[:, 0]) -> (scores / state.shape[-1] ** 0.5, mask[:, 0])
+(scores, mask) -> (scores / scores.shape[-1] ** 0.5, mask)
+(scores, mask) -> (scores / len(v) ** 0.5, mask)
+(scores, mask) -> (scores / state.shape[-1] ** 0.5, mask)
     You divide the scores by a root. The additive score has no scale.
-mask[:, 0] -> ~mask[:, 0]
+(scores, mask) -> (scores, ~mask)
     Your mask is inverted: the decoder attends to padding only. True means 'may attend'.
-{WEIGHTS} -> torch.softmax(scores.masked_fill(mask[:, 0], -torch.inf), dim=-1)
-{WEIGHTS} -> torch.softmax(scores.masked_fill(mask[:, 0], -1e9), dim=-1)
+{WEIGHTS} -> torch.softmax(scores.masked_fill(mask, -torch.inf), dim=-1)
+{WEIGHTS} -> torch.softmax(scores.masked_fill(mask, -1e9), dim=-1)
     Your mask is inverted: the decoder attends to padding only. True means 'may attend', and masked_fill fills where
     its argument is True.
 scores = -> before = torch.tanh(torch.cat([state, y, 0 * memory[:, 0]], dim=-1) @ A.T)\nscores =
@@ -102,7 +95,7 @@ memory @ U.T -> memory @ W.T
 {CONTEXT} -> memory[:, -1]
 {CONTEXT} -> memory[:, 0]
 {CONTEXT} -> memory.mean(dim=1)
-{CONTEXT} -> (mask * memory.mT).sum(dim=-1) / mask.sum(dim=-1)
+{CONTEXT} -> (mask[:, None] * memory.mT).sum(dim=-1) / mask.sum(dim=-1, keepdim=True)
     Your context vector does not depend on the state. It is the average of the memory by the attention weights of the
     previous state.
 {CONTEXT} -> memory[torch.arange(len(memory)), weights.argmax(dim=-1)]
@@ -164,7 +157,7 @@ EXERCISE = Exercise(
             inputs=torch.tensor([[[1.0], [-1.0]]]),
             state=torch.tensor([[1.0, 0.0]]),
             memory=torch.tensor([[[1.0, 2.0], [-1.0, 0.0], [3.0, 1.0]]]),
-            mask=torch.tensor([[[True, True, False]]]),
+            mask=torch.tensor([[True, True, False]]),
             W=torch.tensor([[1.0, 0.0], [1.0, -1.0]]),
             U=torch.tensor([[1.0, 1.0], [0.0, 2.0]]),
             v=torch.tensor([2.0, -1.0]),
@@ -174,7 +167,7 @@ EXERCISE = Exercise(
             inputs=random_tensor(3, 4, 2, seed=31),
             state=random_tensor(3, 4, seed=30),
             memory=random_tensor(3, 6, 5, seed=32),
-            mask=padding_mask(torch.tensor([6, 2, 4])),
+            mask=padding_mask(torch.tensor([6, 2, 4]))[:, 0],
             W=rounded_tensor(5, 4, seed=33),
             U=rounded_tensor(5, 5, seed=34),
             v=rounded_tensor(5, seed=35),
@@ -185,7 +178,6 @@ EXERCISE = Exercise(
     hints=(
         "Loop over inputs.unbind(dim=1). In each step: scores, weights, context vector, new state.",
         "The score is vᵀ tanh(W s + U h_j): (state @ W.T)[:, None, :] + memory @ U.T is (batch, source, score).",
-        "mask is (batch, 1, source); scores are (batch, source) or (batch, 1, source). They must fit each other.",
         "state = torch.tanh(torch.cat([state, y, context], dim=-1) @ A.T); stack the states along dim=1.",
     ),
 )

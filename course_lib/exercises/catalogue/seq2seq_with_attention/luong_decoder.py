@@ -15,16 +15,16 @@ def luong_decoder(inputs, state, memory, mask, A, W, W_c):
         states.append(state)
     states = torch.stack(states, dim=1)  # (batch, target, hidden)
     scores = states @ W @ memory.mT  # (batch, target, source): s W h
-    contexts = masked_softmax(scores, mask) @ memory  # (batch, target, memory_size)
+    contexts = masked_softmax(scores, mask[:, None]) @ memory  # (batch, target, memory_size)
     return torch.tanh(torch.cat([contexts, states], dim=-1) @ W_c.T)
 
 
-WEIGHTS = "masked_softmax(scores, mask)"
-READ = "(masked_softmax((state @ W)[:, None, :] @ memory.mT, mask) @ memory)[:, 0]"
+WEIGHTS = "masked_softmax(scores, mask[:, None])"
+READ = "(masked_softmax((state @ W)[:, None, :] @ memory.mT, mask[:, None]) @ memory)[:, 0]"
 OUTPUT = "torch.tanh(torch.cat([contexts, states], dim=-1) @ W_c.T)"
 MISTAKES = rf"""
-(scores, mask) -> (scores / scores.shape[-1] ** 0.5, mask)
-(scores, mask) -> (scores / memory.shape[-1] ** 0.5, mask)
+(scores, mask[:, None]) -> (scores / scores.shape[-1] ** 0.5, mask[:, None])
+(scores, mask[:, None]) -> (scores / memory.shape[-1] ** 0.5, mask[:, None])
     You divide the scores by a root. Luong's general score is not scaled; W is learned and can have any size.
 states @ W @ memory.mT -> states @ memory.mT
     That is Luong's dot score. The general score has a matrix: sᵀ W h.
@@ -33,37 +33,37 @@ states @ W @ memory.mT -> states @ W.T @ memory.mT
 states @ W @ memory.mT -> torch.tanh(states @ W @ memory.mT)
 states @ W @ memory.mT -> torch.tanh(states @ W) @ memory.mT
     There is a tanh in your score. Luong's general score is sᵀ W h, without a nonlinearity.
-(scores, mask) -> (-scores, mask)
+(scores, mask[:, None]) -> (-scores, mask[:, None])
     Your sign is wrong: the smallest scores get the largest weights.
 {WEIGHTS} -> torch.softmax(scores, dim=-1)
     Your decoder attends to padding as well: the mask is not used.
-(scores, mask) -> (scores, mask[0])
-    You use one mask for the whole batch. Each sequence has its own padding: mask is (batch, 1, source).
-(scores, mask) -> (scores, mask[:, 0])
-    Your mask is (batch, source), which does not fit scores of shape (batch, target, source). Pass it as it is:
-    (batch, 1, source).
-(scores, mask) -> (scores, ~mask)
+(scores, mask[:, None]) -> (scores, mask[0])
+    You use one mask for the whole batch. Each sequence has its own padding: mask is (batch, source).
+(scores, mask[:, None]) -> (scores, mask)
+    Your mask is (batch, source), which does not fit scores of shape (batch, target, source). Give it a target axis:
+    mask[:, None].
+(scores, mask[:, None]) -> (scores, ~mask[:, None])
     Your mask is inverted: the decoder attends to padding only. True means 'may attend'.
-{WEIGHTS} -> torch.softmax(scores.masked_fill(mask, -torch.inf), dim=-1)
-{WEIGHTS} -> torch.softmax(scores.masked_fill(mask, -1e9), dim=-1)
+{WEIGHTS} -> torch.softmax(scores.masked_fill(mask[:, None], -torch.inf), dim=-1)
+{WEIGHTS} -> torch.softmax(scores.masked_fill(mask[:, None], -1e9), dim=-1)
     Your mask is inverted: the decoder attends to padding only. True means 'may attend', and masked_fill fills where
     its argument is True.
-{WEIGHTS} -> torch.softmax(scores, dim=-1) * mask
+{WEIGHTS} -> torch.softmax(scores, dim=-1) * mask[:, None]
     You set masked weights to 0 after the softmax, so the others no longer sum to 1. Mask the scores instead.
-{WEIGHTS} -> torch.softmax(scores * mask, dim=-1)
+{WEIGHTS} -> torch.softmax(scores * mask[:, None], dim=-1)
     You set masked scores to 0. exp(0) is 1, so padding still gets weight. Masked scores must be -inf.
-{WEIGHTS} -> scores * mask
+{WEIGHTS} -> scores * mask[:, None]
 {WEIGHTS} -> scores
     You use the scores as weights. Apply a masked softmax first.
-{WEIGHTS} -> torch.sigmoid(scores) * mask
+{WEIGHTS} -> torch.sigmoid(scores) * mask[:, None]
     Your weights are sigmoids of the scores and do not sum to 1. Apply a masked softmax.
-{WEIGHTS} -> torch.softmax(scores.masked_fill(~mask, -1e9), dim=1) * mask
-{WEIGHTS} -> torch.softmax(scores.masked_fill(~mask, -1e9), dim=1)
-{WEIGHTS} -> torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=1)
+{WEIGHTS} -> torch.softmax(scores.masked_fill(~mask[:, None], -1e9), dim=1) * mask[:, None]
+{WEIGHTS} -> torch.softmax(scores.masked_fill(~mask[:, None], -1e9), dim=1)
+{WEIGHTS} -> torch.softmax(scores.masked_fill(~mask[:, None], -torch.inf), dim=1)
     Your softmax runs over the target positions. The weights of one target position sum to 1 over the source: dim=-1.
-(scores, mask) -> (scores, mask, dim=0)
+(scores, mask[:, None]) -> (scores, mask[:, None], dim=0)
     Your softmax runs over the batch. The weights of one target position sum to 1 over the source: dim=-1.
-(scores, mask) -> (0 * scores, mask)
+(scores, mask[:, None]) -> (0 * scores, mask[:, None])
     Your weights are equal for all source positions. They are the masked softmax of the scores sᵀ W h.
 {WEIGHTS} @ memory -> {WEIGHTS} @ (memory @ W.T)
     Your context vectors average projected states. W belongs to the score; the values are the states of the memory
@@ -143,7 +143,7 @@ EXERCISE = Exercise(
             inputs=torch.tensor([[[1.0], [-1.0]]]),
             state=torch.tensor([[1.0, 0.0]]),
             memory=torch.tensor([[[1.0, 2.0], [-1.0, 0.0], [3.0, 1.0]]]),
-            mask=torch.tensor([[[True, True, False]]]),
+            mask=torch.tensor([[True, True, False]]),
             A=torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]]),
             W=torch.tensor([[1.0, 2.0], [0.0, -1.0]]),
             W_c=torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 2.0]]),
@@ -152,7 +152,7 @@ EXERCISE = Exercise(
             inputs=random_tensor(3, 4, 2, seed=16),
             state=random_tensor(3, 5, seed=20),
             memory=random_tensor(3, 6, 5, seed=21),
-            mask=padding_mask(torch.tensor([6, 2, 3])),
+            mask=padding_mask(torch.tensor([6, 2, 3]))[:, 0],
             A=rounded_tensor(5, 7, seed=24),
             W=rounded_tensor(5, 5, seed=22),
             W_c=rounded_tensor(8, 10, seed=23),
@@ -161,7 +161,7 @@ EXERCISE = Exercise(
     mistakes=mistakes(luong_decoder, MISTAKES),
     hints=(
         "First the loop over the inputs, which collects the states: (batch, target, hidden) after stacking.",
-        "All scores at once: states @ W @ memory.mT is (batch, target, source), and mask broadcasts over target.",
-        "contexts = masked_softmax(scores, mask) @ memory; then torch.cat([contexts, states], dim=-1) @ W_c.T.",
+        "All scores at once: states @ W @ memory.mT is (batch, target, source). mask[:, None] fits it.",
+        "contexts = weights @ memory; then torch.tanh(torch.cat([contexts, states], dim=-1) @ W_c.T).",
     ),
 )
