@@ -223,9 +223,9 @@ def redraw_heads() -> None:
 BROWSER = (
     ("01_kernel_regression", "explorer = ", "Kernel regression", "query"),
     ("02_scoring_functions", "explorer = ", "One query", "direction"),
-    ("03_seq2seq_with_attention", "explorer = ", "From a written", "step"),
+    ("03_seq2seq_with_attention", "date_explorer(date_translator()", "From a written", "step"),
     ("04_self_and_cross_attention", "reader = pronoun_reader()", "One layer of self-attention", "query"),
-    ("05_multi_head_attention", "first = attention_explorer(", "4 heads look up 4 letters", "query", 3),
+    ("05_multi_head_attention", "first = attention_explorer(", "4 heads look up 4 letters", "head", 3),
     ("06_positional_encodings", "explorer = ", "The sinusoidal", "position"),
     ("07_transformer_blocks", "explorer = depth_explorer()", "Depth", "depth", 5),
     ("08_transformer", "translator = phrase_translator()", "Translator", "query"),
@@ -281,7 +281,7 @@ COUNT = """(image) => {
 
 
 def while_dragged(explorer: Explorer, slider: str, seconds: float = 4.0) -> float:
-    """Pictures a second, while a hand drags a slider from one end to the other and back."""
+    """Pictures a second, while a hand drags a slider from end to end and back, twice a second."""
     handle, page = explorer._handle(slider), explorer.page
     track = handle.locator("xpath=ancestor::*[contains(@class, 'noUi-base')]").bounding_box()
     x, y = track["x"] + track["width"] / 2, track["y"] + track["height"] / 2
@@ -290,7 +290,7 @@ def while_dragged(explorer: Explorer, slider: str, seconds: float = 4.0) -> floa
     page.mouse.down()
     started = time.perf_counter()
     while (past := time.perf_counter() - started) < seconds:
-        page.mouse.move(x - 0.48 * track["width"] * np.cos(np.pi * past), y)
+        page.mouse.move(x - 0.48 * track["width"] * np.cos(4 * np.pi * past), y)
         page.wait_for_timeout(10)
     page.mouse.up()
     return page.evaluate("() => window.pictures") / seconds
