@@ -81,8 +81,9 @@ def attention_explorer(
     lines = LinksPanel(beside, "query", row_name=rows)
     panels = [map_, lines]
     if most > 1:
-        said = max((_measures(one)[0] for one in layers.values()), key=len)
-        right.set_title(f"each head: {', '.join(['number', *said])}")
+        said = [list(_measures(one)[0]) for one in layers.values()]
+        some = "" if min(said, key=len) == max(said, key=len) else " (self-attention)"
+        right.set_title(f"each head: number, {', '.join(max(said, key=len))}{some}")
         panels.append(HeadsPanel(right, most, chooses="head"))
 
     def update(query: int, view: str, layer: str, head: int, text: str | None) -> dict[str, str]:

@@ -114,7 +114,7 @@ def rotary_explorer(
     blank(left, (-1.2, 2.4 * _PAIRS - 1.2), (-1.75, 1.25))
     centres = [(2.4 * n, 0) for n in range(_PAIRS)]
     for centre in centres:
-        left.add_patch(Circle(centre, fill=False, edgecolor=COLOURS["data"]))
+        left.add_patch(Circle(centre, 1, fill=False, edgecolor=COLOURS["data"]))
     pairs_panel = VectorsPanel(left, centres, ("blue", "orange"), widths=(4.5, 2.5))
     curve = LinesPanel(right, offsets, {"dot product": 0.0 * offsets}, y_limits=(-4.3, 4.3))
 

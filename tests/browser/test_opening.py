@@ -6,7 +6,7 @@ from axe_playwright_python.sync_playwright import Axe
 from course_lib.tools import normal_form
 from tests.helpers.opening import open_and_move
 
-NOTEBOOKS = [path.name for path in normal_form.paths()]
+NOTEBOOKS = [path.name for path in normal_form.paths() if not normal_form.is_study(path)]
 #: The course's part of a page of JupyterLab: texts and outputs, without JupyterLab's menus and editors. An image in
 #: an output is drawn by JupyterLab 4, which takes no alternative text; its caption stands beside it as text.
 OURS = ".jp-MarkdownOutput, .jp-OutputArea-output:not(.jp-RenderedImage)"
