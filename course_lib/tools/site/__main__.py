@@ -17,7 +17,7 @@ from course_lib.tools.site.page import lesson, page, render
 
 ROOT = normal_form.NOTEBOOKS.parent
 README, SITE = ROOT / "README.md", ROOT / "site"
-_PICTURE = re.compile(r'(<img [^>]*?src=")(?:\.\./)?(img/[^"]+)')
+_PICTURE = re.compile(r'(<img [^>]*?src=")(?:\.\./)*(img/[^"]+)')
 
 
 def write_site(folder: Path, notebooks: list[Path]) -> list[Path]:
