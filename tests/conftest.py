@@ -16,12 +16,13 @@ jaxtyping.install_import_hook(
     HOOKED, "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
 )
 
-# Every example is quick, and fixtures such as the ledger collect over all of them.
+# Every example is quick on an idle machine (no test fails for a time), and fixtures such as the ledger collect over
+# all of them.
 settings.register_profile(
     "course",
     deadline=None,
     max_examples=40,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("course")
 
