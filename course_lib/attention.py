@@ -106,10 +106,10 @@ def scaled_dot_product_attention(
         shape = (*batch, queries, keys)
         if mask is not None:
             require_mask(mask, shape)
-            mask = torch.atleast_2d(mask)
         if bias is not None:  # the kernel takes one of both: the mask becomes -inf in the bias
             require_broadcast(shape, bias=bias)
             mask = bias if mask is None else torch.where(mask, bias, -torch.inf)
+        mask = None if mask is None else torch.atleast_2d(mask)  # the kernel asks for both axes
         p = dropout if training else 0.0
         one_head = query.ndim == key.ndim == value.ndim == 3 and not grouped
         if one_head:  # the fused kernel takes (batch, heads, length, d) and nothing else

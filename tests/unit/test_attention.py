@@ -138,6 +138,16 @@ def test_mask_of_few_axes_applies_to_all_queries(mask, need_weights):
     torch.testing.assert_close(ours.output, theirs.output)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (KEYS,)])
+@pytest.mark.parametrize("axes", [3, 4])
+def test_bias_of_few_axes_is_added_to_all_queries(axes, shape):
+    query, key, value = (torch.randn([2, 1, KEYS, 3][4 - axes :]) for _ in range(3))
+    bias = torch.randn(shape)
+    ours = scaled_dot_product_attention(query, key, value, bias=bias, need_weights=False)
+    theirs = by_double_loop(query, key, value, torch.ones(KEYS, KEYS).bool(), bias=bias)
+    torch.testing.assert_close(ours.output, theirs.output)
+
+
 # --- invariants ------------------------------------------------------------------------------
 
 
