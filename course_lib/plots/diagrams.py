@@ -45,7 +45,7 @@ def one_query_diagram(
     middle = 0.85 + bottom / 2
     made, page = _page(7.8, 1.65 + bottom)
     n, d, d_v = axes
-    x = {"query": 0.65, "keys": 2.05, "scores": 3.3, "weights": 4.3, "values": 5.5, "output": 7.15}
+    x = {"query": 0.6, "keys": 1.95, "scores": 3.1, "weights": 4.0, "values": 5.1, "output": 7.2}
     shapes = (f"({d},)", f"({n}, {d})", f"({n},)", f"({n},)", f"({n}, {d_v})", f"({d_v},)")
     for (name, centre), shape in zip(x.items(), shapes, strict=True):
         page.text(centre, 0.2, name, ha="center", va="center", fontweight="bold")
