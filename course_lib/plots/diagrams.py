@@ -43,9 +43,9 @@ def one_query_diagram(
     weights = np.exp(scores) / np.exp(scores).sum()  # (n,)
     bottom = _LANE * (len(keys) - 1)
     middle = 0.85 + bottom / 2
-    made, page = _page(9, 1.65 + bottom)
+    made, page = _page(7.8, 1.65 + bottom)
     n, d, d_v = axes
-    x = {"query": 0.8, "keys": 2.35, "scores": 3.75, "weights": 4.95, "values": 6.3, "output": 8.3}
+    x = {"query": 0.6, "keys": 1.95, "scores": 3.1, "weights": 4.0, "values": 5.1, "output": 7.2}
     shapes = (f"({d},)", f"({n}, {d})", f"({n},)", f"({n},)", f"({n}, {d_v})", f"({d_v},)")
     for (name, centre), shape in zip(x.items(), shapes, strict=True):
         page.text(centre, 0.2, name, ha="center", va="center", fontweight="bold")
