@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_lib.data import PairBatch, PairBatches, date_vocabularies, written_dates
+from course_lib.data.dates import WrittenDate
 from course_lib.experiments.record import read, rounded, write
 from course_lib.recurrent import (
     BahdanauDecoder,
@@ -80,15 +81,17 @@ def copy_pairs(count: int, seed: int = 0) -> tuple[list[Tensor], list[Tensor]]:
     return sources, [F.pad(F.pad(source, (1, 0), value=1), (0, 1), value=2) for source in sources]
 
 
+def encode_dates(dates: Sequence[WrittenDate]) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the tokens of the texts, and of their ISO 8601 form with a start and an end token."""
+    source, target = date_vocabularies()
+    texts = [source.encode(one.text) for one in dates]
+    return texts, [target.encode(one.iso, bos=True, eos=True) for one in dates]
+
+
 @cache
 def date_pairs(split: str, count: int, seed: int = 0) -> tuple[list[Tensor], list[Tensor]]:
-    """Return texts of dates, and their ISO 8601 form with a start and an end token."""
-    source, target = date_vocabularies()
-    dates = written_dates(count, split=split, seed=seed)
-    return (
-        [source.encode(one.text) for one in dates],
-        [target.encode(one.iso, bos=True, eos=True) for one in dates],
-    )
+    """Return random dates of a split, as `encode_dates` encodes them."""
+    return encode_dates(written_dates(count, split=split, seed=seed))
 
 
 def right_tokens(model: Seq2Seq, sources: Sequence[Tensor], targets: Sequence[Tensor]) -> Tensor:

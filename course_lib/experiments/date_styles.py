@@ -9,7 +9,6 @@ result beside this file. One arm gets additional Swedish dates in training, the 
 """
 
 import random
-from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache
 from itertools import chain
@@ -17,15 +16,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib.data import DATE_STYLES, HELD_OUT_STYLE, date_vocabularies, pad, write_date
+from course_lib.data import DATE_STYLES, HELD_OUT_STYLE, pad, write_date
 from course_lib.data.dates import FIRST_DAY, LAST_DAY, WrittenDate, is_held_out
 from course_lib.experiments.bottleneck import (
     FIELDS,
     SEEDS,
     date_pairs,
+    encode_dates,
     right_tokens,
     train_model,
 )
@@ -63,17 +62,10 @@ def days(held_out: bool, count: int, seed: int = 0) -> list:
     return random.Random(seed).sample([day for day in every if is_held_out(day) == held_out], count)
 
 
-def encoded(dates: Sequence[WrittenDate]) -> tuple[list[Tensor], list[Tensor]]:
-    """Return the tokens of the texts, and of their ISO 8601 form with a start and an end token."""
-    source, target = date_vocabularies()
-    texts = [source.encode(one.text) for one in dates]
-    return texts, [target.encode(one.iso, bos=True, eos=True) for one in dates]
-
-
 def training_pairs(further: int) -> tuple[list[Tensor], list[Tensor]]:
     """Return the 20,000 pairs of training, and so many further Swedish dates."""
     pairs = date_pairs("train", 20_000)
-    added = encoded([write_date(day, *ISO_STYLE) for day in days(False, further)])
+    added = encode_dates([write_date(day, *ISO_STYLE) for day in days(False, further)])
     return tuple([*old, *new] for old, new in zip(pairs, added, strict=True))
 
 
@@ -87,7 +79,7 @@ def tests() -> dict[str, list[WrittenDate]]:
 
 def by_style(model: Seq2Seq) -> dict[str, float]:
     """Return the exact-match accuracy of each format, "language style" → a share."""
-    found = {name: right_tokens(model, *encoded(dates)) for name, dates in tests().items()}
+    found = {name: right_tokens(model, *encode_dates(dates)) for name, dates in tests().items()}
     return {name: right.all(dim=1).float().mean().item() for name, right in found.items()}
 
 
@@ -98,11 +90,10 @@ def exposure(model: Seq2Seq) -> dict[str, list[float]]:
     They are those of the characters after the first mistake (None without one), of all characters, and of whole dates.
     The first mistake is the same in both.
     """
-    sources, targets = encoded(list(chain(*tests().values()))[::7])
+    sources, targets = encode_dates(list(chain(*tests().values()))[::7])
     source, labels = pad(sources), pad(targets)[:, 1:]
     forced = model(source, pad(targets)[:, :-1]).logits.argmax(dim=-1) == labels
-    free = model.generate(source, labels.shape[1]).tokens
-    free = F.pad(free, (0, labels.shape[1] - free.shape[1])) == labels
+    free = right_tokens(model, sources, targets)
     wrong = (~forced).long()
     after = wrong.cumsum(dim=1) - wrong > 0  # (date, character)
     parts = {}
@@ -118,7 +109,7 @@ def run(name: str, seed: int) -> dict:
     pairs = training_pairs(further) if further else None
     model = train_model("dates", decoder, steps=steps, lr=lr, seed=seed, pairs=pairs)
     dates = tests()[" ".join(ISO_STYLE)]
-    right = right_tokens(model, *encoded(dates))
+    right = right_tokens(model, *encode_dates(dates))
     wrong = [(~right[:, digits].all(dim=1)).float().mean().item() for digits in FIELDS.values()]
     return {"styles": by_style(model), "Swedish fields wrong": wrong, "exposure": exposure(model)}
 

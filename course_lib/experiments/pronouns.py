@@ -143,12 +143,13 @@ def measure_reader(model: PronounModel, asked: str) -> dict:
         "accuracy"; "on noun": mean weight on the noun that is meant; "ignored": noun → mean weight on it, how
         often it is predicted, and how often it is predicted after it was replaced by "the" and by "not", for nouns
         with a mean weight below 0.1; "carriers": such a noun → the word that has most of the weight in its place,
-        the mean weight on that, and how often the noun is predicted after that word was replaced by "not"; "never": the nouns that are never predicted; "guess": what is predicted most often after
-        the noun was replaced, for adjectives of animals and of places, with its share. For sentences with an
-        adjective of animals and of places, in this order: "on adjective": mean weight on it; "weights exchanged"
-        and "values exchanged": how often the other noun is predicted if the weights, or the values, are those of
-        the sentence with an adjective of the other kind ("wide" or "tired"); "adjective's part": the mean logit of
-        animals minus that of places in what the adjective's token adds to the logits.
+        the mean weight on that, and how often the noun is predicted after that word was replaced by "not";
+        "never": the nouns that are never predicted; "guess": what is predicted most often after the noun was
+        replaced, for adjectives of animals and of places, with its share. For sentences with an adjective of
+        animals and of places, in this order: "on adjective": mean weight on it; "weights exchanged" and "values
+        exchanged": how often the other noun is predicted if the weights, or the values, are those of the sentence
+        with an adjective of the other kind ("wide" or "tired"); "adjective's part": the mean logit of animals
+        minus that of places in what the adjective's token adds to the logits.
 
     Raises:
         ValueError: for an unknown position.

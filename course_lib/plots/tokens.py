@@ -47,22 +47,28 @@ class TokenLabels(Words):
         )
 
 
+def visible(token: str) -> str:
+    """Return the token, ␣ for white space alone."""
+    return token if token.strip() or not token else "␣"
+
+
 def shortened(token: str, most: int) -> str:
     """Cut a token to at most `most` characters; a space alone becomes ␣."""
-    token = token if token.strip() or not token else "␣"
+    token = visible(token)
     return token if len(token) <= most else f"{token[: most - 1]}…"
 
 
 def numbered(tokens: Sequence[str], side: str = "") -> list[str]:
     """Tokens with their positions, since a token may occur twice.
 
-    One that says its position, as "5 F" does, or "head 0" on the side "head", does not get it again.
+    One that says its position, as "5 F" does, or "head 0" on the side "head", does not get it again; a space alone
+    becomes ␣.
     """
     names = []
     for position, token in enumerate(tokens):
         own = token.removeprefix(f"{side} ")
         says = own.startswith(f"{position} ") or (own != token and own == str(position))
-        names.append(own if says else f"{position} {token}")
+        names.append(own if says else f"{position} {visible(token)}")
     return names
 
 

@@ -140,6 +140,12 @@ def test_of_equal_weights_the_first_are_named():
     assert named == [math.floor(y * 10) for _, y in places] == [0, 1, 2]
 
 
+def test_a_space_is_named_visibly():
+    explorer = attention_explorer(torch.eye(3), list("a b"), query=1)
+    assert fact(explorer, "query") == "1 ␣"
+    assert fact(explorer, "attends to").startswith("1 ␣ (1.00)")
+
+
 def test_the_answer_to_the_typed_text_is_said():
     explorer = attention_explorer(Reader(), text="a bb", answer=str.upper)
     assert fact(move(explorer, text="c dd"), "answer") == "'C DD'"

@@ -56,7 +56,7 @@ def test_exposure_is_measured_after_the_first_mistake(monkeypatch):
     found = date_styles.exposure(model)
     dates = [one for each in few.values() for one in each][::7]
     later, every, whole = {}, {}, {}
-    for source, target in zip(*date_styles.encoded(dates), strict=True):
+    for source, target in zip(*bottleneck.encode_dates(dates), strict=True):
         forced = model(source[None], target[None, :-1]).logits[0].argmax(dim=-1)
         free = model.generate(source[None], 11).tokens[0]
         free = F.pad(free, (0, 11 - len(free)))

@@ -3,7 +3,7 @@
 EXERCISES = (
     "hunt_context",
     "hunt_padding",
-    "forced_loss",
+    "log_probability",
     "greedy_decode",
     "bahdanau_decoder",
     "luong_decoder",
