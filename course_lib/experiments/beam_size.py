@@ -137,7 +137,7 @@ def measured(translator: PhraseTranslator) -> dict:
     Returns:
         "empty": the mean log-probability of the empty translation, and for each α, as a string: lists with one
         number per beam size: "bleu", "brevity" (the penalty), "tokens" (mean), "short" (share of translations of
-        at most one token), "repeated" (share with a token three times in a row), "model error" (share of translations that are wrong, and that the model finds at least as
+        at most one token), "model error" (share of translations that are wrong, and that the model finds at least as
         probable as the reference), "search error" (share less probable than the reference); and "16 − 4", the 95 %
         interval of the difference in BLEU over resampled sentences.
     """
@@ -159,7 +159,6 @@ def measured(translator: PhraseTranslator) -> dict:
                     "brevity": brevity_penalty(sum(lengths), sum(map(len, right))),
                     "tokens": sum(lengths) / len(lengths),
                     "short": sum(length <= 1 for length in lengths) / len(lengths),
-                    "repeated": sum(map(repeats, found)) / len(found),
                     "model error": (wrong & ~missed).float().mean().item(),
                     "search error": missed.float().mean().item(),
                 }
