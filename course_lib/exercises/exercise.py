@@ -26,6 +26,8 @@ NOTEBOOKS = (
     "07_transformer_blocks",
     "08_transformer",
     "09_decoding_and_bleu",
+    "09a_wide_beams",
+    "09b_trusting_a_score",
     "10_efficient_attention",
     "11_scaling_laws",
     "13_language_model",

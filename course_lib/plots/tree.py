@@ -13,7 +13,7 @@ from course_lib.plots.style import COLOURS, blank
 from course_lib.plots.tokens import shortened
 from course_lib.plots.words import Words
 
-COLUMNS = 8  # the last ones are visible
+COLUMNS = 8  # as many as are visible of a larger tree
 KINDS = ("kept", "dropped", "complete")
 _HALF_WIDTH, _HALF_HEIGHT = 0.37, 0.4  # of a node, in columns and rows
 _LONGEST = 10  # characters
@@ -33,12 +33,13 @@ class TreePanel(Panel):
     Args:
         axes: where to draw.
         value_name: what to call the numbers under the pointer.
+        columns: how many are visible, the last ones.
     """
 
-    def __init__(self, axes: Axes, value_name: str) -> None:
+    def __init__(self, axes: Axes, value_name: str, columns: int = COLUMNS) -> None:
         super().__init__(axes)
-        self._value_name = value_name
-        blank(axes, (-0.5, COLUMNS - 0.5), (1, 0))
+        self._value_name, self._visible = value_name, columns
+        blank(axes, (-0.5, columns - 0.5), (1, 0))
         self._lines = axes.add_collection(LineCollection([], capstyle="round"), autolim=False)
         nodes = PathCollection([], transform=axes.transData)
         self._nodes = axes.add_collection(nodes, autolim=False)
@@ -59,7 +60,7 @@ class TreePanel(Panel):
         path: Sequence[int] = (),
         height: int = 4,
     ) -> None:
-        """Show another tree; its last `COLUMNS` columns are visible.
+        """Show another tree; its last columns are visible.
 
         Args:
             columns, rows: position of each node, from the left and from the top.
@@ -74,7 +75,7 @@ class TreePanel(Panel):
         self.columns, self.rows = np.asarray(columns), np.asarray(rows)
         self.values, self.shares = np.asarray(values, dtype=float), np.asarray(shares, dtype=float)
         self.path, self._height = set(path), height
-        self._first = max(0, self.columns.max() - COLUMNS + 1)
+        self._first = max(0, self.columns.max() - self._visible + 1)
         seen = [node for node, column in enumerate(self.columns) if column >= self._first]
         x, y = self.columns - float(self._first), (self.rows + 0.5) / height
         half = _HALF_HEIGHT * min(1 / height, 0.14)
@@ -88,7 +89,7 @@ class TreePanel(Panel):
         self._nodes.set_linewidth([wide for _, _, wide, *_ in styles])
         self._nodes.set_linestyle([dash for *_, dash, _ in styles])
         self._link([node for node in seen if parents[node] >= 0], x, y, parents)
-        headed = range(self._first, self._first + COLUMNS)
+        headed = range(self._first, self._first + self._visible)
         heads = [f"step {n}" if n else "" for n in headed if n <= self.columns.max()]
         shift = 0.45 * half
         self._words.show(
@@ -124,10 +125,10 @@ class TreePanel(Panel):
 
     def hover(self) -> list[dict]:
         """The exact number of the node under the pointer."""
-        numbers = np.full((self._height, COLUMNS), np.nan)
+        numbers = np.full((self._height, self._visible), np.nan)
         seen = self.columns >= self._first
         numbers[self.rows[seen], self.columns[seen] - self._first] = self.values[seen]
-        columns = [f"{self._first + n}, {self._value_name}" for n in range(COLUMNS)]
+        columns = [f"{self._first + n}, {self._value_name}" for n in range(self._visible)]
         rows = [str(row + 1) for row in range(self._height)]
         names = {"row_name": "candidate", "column_name": "step"}
         return [self._hover_grid(numbers, self._box(), rows, columns, **names)]

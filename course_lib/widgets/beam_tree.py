@@ -54,7 +54,7 @@ def beam_explorer(
         "filled: kept, dashed: dropped, square: complete, orange: best complete hypothesis\n"
         "number: probability of the hypothesis; line: the thicker, the more probable its last token\n"
     )
-    tree = TreePanel(axes, "log-probability")
+    tree = TreePanel(axes, "log-probability", columns=min(COLUMNS, longest + 1))
 
     def update(step: int, beam_size: int, length_penalty: float, text: str | None) -> dict:
         every = search(text, beam_size, length_penalty)

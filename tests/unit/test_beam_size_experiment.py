@@ -42,3 +42,26 @@ def test_the_interval_is_that_of_resampled_corpora():
         expected.tolist(), abs=2e-4
     )
     assert beam_size.paired_interval(first, first, right) == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "text, repeated",
+    [
+        ("le bon bon bon chien .", True),
+        ("le bon bon chien bon .", False),
+        ("bon bon", False),
+        ("", False),
+        ("? ? ? ?", True),
+    ],
+)
+def test_a_text_repeats_itself_if_a_token_occurs_three_times_in_a_row(text, repeated):
+    assert beam_size.repeats(text.split()) is repeated
+
+
+def test_the_record_has_every_arm_and_every_sweep_has_its_best_rate_in_the_middle():
+    record = beam_size.recorded()
+    assert list(record) == list(beam_size.ARMS)
+    for arm, result in record.items():
+        swept = list(result["validation"])
+        assert len(swept) == 1 or f"{result['lr']:g}" == swept[1], arm
+        assert len(result["runs"]) == (5 if len(swept) == 3 else 3)

@@ -193,6 +193,7 @@ def test_the_tree_is_that_of_a_search_by_hand(beam_size, penalty, monkeypatch):
         under = values_of(*panel.hover())[drawn["row"], drawn["step"]]
         np.testing.assert_allclose(under, drawn["log-probability"], atol=1e-5)
         assert np.isfinite(values_of(*panel.hover())).sum() == len(seen["words"])
+    assert values_of(*panel.hover()).shape[1] == 4, "the start and 3 steps fill the picture"
 
 
 @pytest.mark.parametrize("beam_size", range(1, 6))

@@ -1,4 +1,4 @@
-"""Exercise `brevity` of notebook 09."""
+"""Exercise `brevity` of study 09a."""
 
 import torch
 

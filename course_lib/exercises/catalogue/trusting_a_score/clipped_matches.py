@@ -1,4 +1,4 @@
-"""Exercise `clipped_matches` of notebook 09."""
+"""Exercise `clipped_matches` of study 09b."""
 
 from collections import Counter
 
