@@ -25,6 +25,8 @@ NOTEBOOKS = (
     "06_positional_encodings",
     "07_transformer_blocks",
     "08_transformer",
+    "08a_word_alignment",
+    "08b_training_recipe",
     "09_decoding_and_bleu",
     "10_efficient_attention",
     "11_scaling_laws",
