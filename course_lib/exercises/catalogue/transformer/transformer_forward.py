@@ -209,4 +209,5 @@ EXERCISE = Exercise(
         "After the encoder: x = embed_target(target); for layer in decoder_layers: x = layer(x, memory, mask, "
         "memory_mask); return lm_head(x).",
     ),
+    differentiable=False,
 )
