@@ -5,11 +5,10 @@ left out::
 
     python -m course_lib.experiments.recipe
 
-trains every arm from three seeds. With 400 steps the learning rate is swept in factors of two until the best one
-has a worse one on either side; with 1,200 steps it is the best one of 400 steps, and without warm-up twice that
-too. Beside this file it records what each run reaches on 1,000 held-out sentences (20 minutes of CPU
-time). Runs that are recorded
-already are kept; delete the file to start anew.
+trains every arm from three seeds. With 400 steps the learning rate is swept in factors of two until the best one has
+a worse one on either side; with 1,200 steps it is the best one of 400 steps, and without warm-up twice that too. It
+records beside this file what each run reaches on 1,000 held-out sentences (twenty minutes of CPU time). Runs that are
+recorded already are kept; delete the file to start anew.
 """
 
 from functools import cache
