@@ -25,6 +25,8 @@ NOTEBOOKS = (
     "06_positional_encodings",
     "07_transformer_blocks",
     "08_transformer",
+    "08a_word_alignment",
+    "08b_training_recipe",
     "09_decoding_and_bleu",
     "09a_wide_beams",
     "09b_trusting_a_score",

@@ -17,6 +17,7 @@ from course_lib.experiments import (
     positions,
     post_norm,
     pronouns,
+    recipe,
     scale,
     scores,
     warmup,
@@ -50,6 +51,7 @@ ARMS = {
             for lr, steps in itertools.product(arm.rates, arm.budgets)
         ],
     ),
+    "recipe": (recipe.recorded(), recipe.ARMS),
     "scale": (scale.recorded(), [*map(str, scale.DIMENSIONS), "start", "scores"]),
     "scores": (scores.recorded()["permuted"], scores.SCORES),
     "warm-up": (
@@ -83,6 +85,9 @@ def chosen():
         for column, budget in enumerate(warmup.BUDGETS):
             runs = [[run[column] for run in runs] for runs in rates.values()]
             yield max, mean(warmup.best(arm, budget)[1]), runs
+    for arm, budgets in recipe.recorded().items():
+        runs = [[run["exact"] for run in runs] for runs in budgets[str(recipe.SHORT)].values()]
+        yield max, recipe.mean(recipe.best(arm, recipe.SHORT)[1]), runs
     for d, arm in itertools.product(scale.DIMENSIONS, ("1", "1/√d", "1/d")):
         rates = scale.recorded()[str(d)][arm].values()
         yield min, mean(scale.best(d, arm, 400)[1]), [runs["400"] for runs in rates]
@@ -137,6 +142,8 @@ REFUSED = [
     (lambda: pronouns.train_readers("noun", seeds=(0,), lr=1e-3, budgets=(1,)), "asked='noun' is unknown"),
     (lambda: pronouns.measure_reader(pronoun_reader().model, "noun"), "asked='noun' is unknown"),
     (lambda: pronouns.train_readers("it", seeds=(0,), lr=1e-3, budgets=(1,), projections="two"), "projections='two' is unknown"),
+    (lambda: recipe.train("no dropout", 4e-3, 0, 1), "arm='no dropout' is unknown"),
+    (lambda: recipe.train("untied", 0.0, 0, 1), "lr"),
     (lambda: scale.train_scale("1/d²", 16, 0.1), "scale='1/d²' is unknown"),
     (lambda: scale.train_scale("1", 16, 0.0), "lr"),
     (lambda: scores.accuracy("product", "identity"), "name='product' is unknown"),

@@ -2,11 +2,9 @@
 
 EXERCISES = (
     "hunt_validation",
-    "hunt_cross",
     "teacher_forcing",
-    "decode_mask",
-    "decode_logits",
+    "transformer_forward",
     "training_steps",
-    "smoothed_targets",
+    "decode_mask",
     "cached_step",
 )

@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_cross` of notebook 08."""
+"""Bug hunt `hunt_cross` of study 08a."""
 
 import math
 

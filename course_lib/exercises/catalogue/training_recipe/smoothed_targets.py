@@ -1,4 +1,4 @@
-"""Exercise `smoothed_targets` of notebook 08."""
+"""Exercise `smoothed_targets` of study 08b."""
 
 import torch
 import torch.nn.functional as F

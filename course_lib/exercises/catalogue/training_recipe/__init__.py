@@ -1,0 +1,3 @@
+"""The exercise of study 08b."""
+
+EXERCISES = ("smoothed_targets",)

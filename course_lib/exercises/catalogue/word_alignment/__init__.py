@@ -1,0 +1,3 @@
+"""The exercise of study 08a."""
+
+EXERCISES = ("hunt_cross",)

@@ -1,0 +1,212 @@
+"""What do warm-up, label smoothing and tied weights change for the translator of notebook 08?
+
+The post-norm Transformer of the notebook learns the phrasebook with the paper's recipe, and with one part of it
+left out::
+
+    python -m course_lib.experiments.recipe
+
+trains every arm from three seeds. With 400 steps the learning rate is swept in factors of two until the best one has
+a worse one on either side; the whole recipe is trained for 1,200 steps too, at its best rate of 400 steps. It records
+beside this file what each run reaches on 1,000 held-out sentences (fifteen minutes of CPU time). Runs that are recorded
+already are kept; delete the file to start anew.
+"""
+
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from course_lib.data import (
+    PairBatches,
+    Phrase,
+    Vocabulary,
+    alignment_error_rate,
+    pad,
+    phrasebook_vocabularies,
+    phrases,
+    strongest_links,
+)
+from course_lib.experiments.record import read, write
+from course_lib.inspection import record_attention
+from course_lib.training import linear_schedule_with_warmup, next_token_loss
+from course_lib.transformer import Transformer, TransformerConfig
+from course_lib.translator import PhraseTranslator
+from course_lib.validation import require_one_of, require_positive, require_whole
+
+RECORD = Path(__file__).with_suffix(".json")
+
+
+class Recipe(NamedTuple):
+    """How an arm is trained: the share of its steps that is warm-up, label smoothing, tied weights."""
+
+    warmup: float = 0.1
+    smoothing: float = 0.1
+    tied: bool = True
+
+
+ARMS = {
+    "whole recipe": Recipe(),
+    "no warm-up": Recipe(warmup=0.0),
+    "no label smoothing": Recipe(smoothing=0.0),
+    "untied": Recipe(tied=False),
+}
+MIDDLE, SEEDS, SHORT, LONG = 4e-3, range(3), 400, 1200
+#: What is measured of a run.
+MEASURES = ("exact", "accuracy", "confidence", "perplexity")
+
+
+@cache
+def _pairs() -> tuple[Vocabulary, Vocabulary, list[Phrase], list[Phrase]]:
+    """Both vocabularies, the sentences of training, and those that are held out."""
+    return *phrasebook_vocabularies(), phrases(60_000), phrases(1000, split="held out")
+
+
+def _encoded(pairs: list[Phrase]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    english, french = _pairs()[:2]
+    sources = [english.encode(one.english) for one in pairs]
+    return sources, [french.encode(one.french, bos=True, eos=True) for one in pairs]
+
+
+@cache
+def _training() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    return _encoded(_pairs()[2])
+
+
+def measured(translator: PhraseTranslator) -> dict[str, float]:
+    """Evaluate a translator on the held-out sentences.
+
+    "exact": the share of sentences that greedy decoding translates as the reference does. The others are of the
+    next token after a true prefix: "accuracy", how often the most probable one is right; "confidence", its mean
+    probability; "perplexity".
+    """
+    held_out = _pairs()[3]
+    done = translator.all([one.english for one in held_out])
+    right = [words == list(one.french) for words, one in zip(done, held_out, strict=True)]
+    source, target = map(pad, _encoded(held_out))
+    labels = target[:, 1:]  # (sentence, target)
+    with torch.no_grad():
+        logits = translator.model(source, target[:, :-1])  # (sentence, target, vocabulary)
+    best, token = logits.softmax(dim=-1).max(dim=-1)  # (sentence, target) each
+    real = labels != 0
+    numbers = (
+        torch.tensor(right).float().mean(),
+        (token == labels)[real].float().mean(),
+        best[real].mean(),
+        next_token_loss(logits, target).exp(),
+    )
+    return dict(zip(MEASURES, map(float, numbers), strict=True))
+
+
+def aligned(translator: PhraseTranslator) -> dict[str, float]:
+    """Score the cross-attention as an aligner of the held-out sentences.
+
+    Candidates are the heads of each layer, and their mean. "aer": the alignment error rate, on all but the first 300
+    sentences, of the candidate with the lowest one on these 300; "worst aer": the highest of a candidate.
+    """
+    held_out = _pairs()[3]
+    source, target = map(pad, _encoded(held_out))
+    with torch.no_grad(), record_attention(translator.model) as maps:
+        translator.model(source, target[:, :-1])
+    rates = []
+    for name, (weights,) in maps.items():
+        if name.endswith("cross_attention"):
+            for head in (*weights.unbind(1), weights.mean(1)):  # (sentence, target, source)
+                links = [
+                    strongest_links(one[: len(p.french), : len(p.english)])
+                    for one, p in zip(head, held_out, strict=True)
+                ]
+                parts = slice(300), slice(300, None)
+                rates.append([alignment_error_rate(links[s], held_out[s]) for s in parts])
+    return {"aer": min(rates)[1], "worst aer": max(rate for _, rate in rates)}
+
+
+def train(arm: str, lr: float, seed: int, steps: int) -> PhraseTranslator:
+    """Train one model.
+
+    Args:
+        arm: one of `ARMS`.
+        lr: the largest learning rate; it falls linearly to 0 after the warm-up.
+        seed: of the initialisation and the batches.
+        steps: of 64 sentences.
+    """
+    require_one_of(ARMS, arm=arm)
+    require_positive(lr=lr)
+    require_whole(steps=steps)
+    english, french = _pairs()[:2]
+    recipe = ARMS[arm]
+    torch.manual_seed(seed)
+    config = TransformerConfig(
+        source_vocabulary=len(english),
+        target_vocabulary=len(french),
+        d_model=64,
+        num_heads=4,
+        encoder_layers=2,
+        decoder_layers=2,
+        d_ff=128,
+        tie_embeddings=recipe.tied,
+    )
+    model, warmup = Transformer(config), max(1, round(recipe.warmup * steps))
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    batches = PairBatches(*_training(), batch_size=64, seed=seed)
+    for step, (source, target) in zip(range(1, steps + 1), batches, strict=False):
+        optimizer.param_groups[0]["lr"] = linear_schedule_with_warmup(step, lr, steps, warmup)
+        logits = model(source, target[:, :-1])  # (batch, target, vocabulary)
+        loss = next_token_loss(logits, target, smoothing=recipe.smoothing)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return PhraseTranslator(model.eval(), english, french)
+
+
+def recorded() -> dict[str, dict[str, dict[str, list[dict[str, float]]]]]:
+    """Return the recorded result: arm → steps → learning rate → for each seed what was measured.
+
+    Runs of the larger budget have the two numbers of `aligned` too.
+    """
+    return read(RECORD)
+
+
+def mean(runs: list[dict[str, float]], measure: str = "exact") -> float:
+    """Return the mean of a measure over the seeds."""
+    return sum(run[measure] for run in runs) / len(runs)
+
+
+def best(arm: str, steps: int) -> tuple[str, list[dict[str, float]]]:
+    """Return the learning rate with the largest mean exact match, and what was measured of its runs."""
+    return max(recorded()[arm][str(steps)].items(), key=lambda item: mean(item[1]))
+
+
+def _run(arm: str, lr: float, steps: int) -> None:
+    """Train from every seed and record it, unless it is recorded."""
+    result = recorded()
+    rates = result.setdefault(arm, {}).setdefault(str(steps), {})
+    if f"{lr:g}" in rates:
+        return
+    runs = []
+    for seed in SEEDS:
+        translator = train(arm, lr, seed, steps)
+        runs.append(measured(translator) | (aligned(translator) if steps == LONG else {}))
+    rates[f"{lr:g}"] = [{name: round(x, 4) for name, x in run.items()} for run in runs]
+    write(RECORD, result)
+    print(arm, steps, f"{lr:g}", rates[f"{lr:g}"], flush=True)
+
+
+def main() -> None:
+    """Run the long version and record it."""
+    torch.set_num_threads(1)
+    for arm in ARMS:
+        rate = MIDDLE
+        while True:
+            for lr in (rate, rate / 2, 2 * rate):
+                _run(arm, lr, SHORT)
+            chosen = float(best(arm, SHORT)[0])
+            if chosen == rate:
+                break
+            rate = chosen
+    whole = next(iter(ARMS))
+    _run(whole, float(best(whole, SHORT)[0]), LONG)
+
+
+if __name__ == "__main__":
+    main()
