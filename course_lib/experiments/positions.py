@@ -16,6 +16,7 @@ alone and keeps what is recorded of the others.
 import argparse
 import copy
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -223,17 +224,19 @@ def main() -> None:
     """Run the experiment and record it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("arms", nargs="*", help=f"of {', '.join(ARMS)}; all where left out")
-    chosen = parser.parse_args().arms or ARMS
-    for name in chosen:
+    parser.add_argument("--mask", choices=MASKS, help="both where left out")
+    parser.add_argument("--task", choices=TASKS, help="both where left out")
+    options = parser.parse_args()
+    masks = [options.mask] if options.mask else MASKS
+    tasks = [options.task] if options.task else TASKS
+    for name in options.arms:
         require_one_of(ARMS, arm=name)
     torch.set_num_threads(1)
     result = recorded()
-    for name in chosen:
-        for mask, causal in MASKS.items():
-            for task in TASKS:
-                arm = _arm(name, task, causal)
-                result.setdefault(mask, {}).setdefault(task, {})[name] = arm
-                print(mask, task, name, arm, flush=True)
+    for name, mask, task in product(options.arms or ARMS, masks, tasks):
+        arm = _arm(name, task, MASKS[mask])
+        result.setdefault(mask, {}).setdefault(task, {})[name] = arm
+        print(mask, task, name, arm, flush=True)
         _write(result)
 
 
@@ -241,10 +244,11 @@ def _write(result: dict) -> None:
     """Write the record, in the order of `ARMS` and with three digits."""
     ordered = {
         mask: {
-            task: {name: result[mask][task][name] for name in ARMS if name in result[mask][task]}
-            for task in TASKS
+            task: {name: arms[name] for name in ARMS if name in arms}
+            for task, arms in result[mask].items()
         }
         for mask in MASKS
+        if mask in result
     }
     write(RECORD, rounded(ordered, ".3g"))
 
