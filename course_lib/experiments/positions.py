@@ -268,7 +268,7 @@ def repaired(model: SmallModel) -> SmallModel:
         for side in (-1, 1):  # keys before and after the query
             last = t5_bucket(torch.tensor(side * (TRAINED - 1)), **options)
             untrained = t5_bucket(side * far, **options).unique()
-            table[untrained[untrained > last]] = table[last]
+            table[untrained[untrained > last]] = table[last].clone()
     return model
 
 
