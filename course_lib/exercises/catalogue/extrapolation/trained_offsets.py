@@ -26,9 +26,9 @@ torch.arange(-(length - 1), length) -> torch.arange(-(length - 1), 1)
 torch.arange(-(length - 1), length) -> (torch.arange(length) - torch.arange(length)[:, None]).flatten()
     You count pairs of positions. Count offsets: each once, however many pairs have it.
 offsets.clamp(-clip, clip) -> offsets[offsets.abs() <= clip]
-    You leave out the offsets beyond the clip. They are clipped: each uses the first or the last row.
 torch.bincount(rows, minlength=2 * clip + 1) -> torch.bincount(rows, minlength=2 * clip + 1).clamp(max=1)
-    You say whether a row is trained. Count how many different offsets train it.
+    You count at most one offset for each row. The first and the last row are also used by every offset beyond the
+    clip: count these too.
 torch.bincount(rows, minlength=2 * clip + 1) -> torch.bincount(rows)
     Rows at the end that no offset uses are missing: there are always 2 * clip + 1 rows.
 """
