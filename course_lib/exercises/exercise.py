@@ -23,6 +23,8 @@ NOTEBOOKS = (
     "04b_do_weights_explain",
     "05_multi_head_attention",
     "06_positional_encodings",
+    "06a_extrapolation",
+    "06b_longer_context",
     "07_transformer_blocks",
     "08_transformer",
     "08a_word_alignment",

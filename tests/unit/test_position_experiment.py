@@ -1,4 +1,4 @@
-"""The experiment on positional encodings of notebook 06: its tasks, its model, its record."""
+"""The experiment on positional encodings of study 06a: its tasks, its model, its record."""
 
 import pytest
 import torch
@@ -10,9 +10,10 @@ from course_lib.experiments.positions import (
     TRAINED,
     SmallModel,
     accuracies,
+    repaired,
     trained,
 )
-from course_lib.positions import ENCODINGS, AlibiBias
+from course_lib.positions import ENCODINGS, AlibiBias, T5RelativeBias
 
 
 def test_the_tasks_ask_what_they_say():
@@ -56,19 +57,62 @@ def test_the_second_half_of_fresh_sequences_is_counted():
     )
 
 
-def test_an_arm_keeps_the_learning_rate_with_the_lowest_loss(monkeypatch, without_annotations):
-    made, better = [], {1e-3: 0.3, 3e-3: 0.1, 1e-2: 0.2}
+@pytest.mark.parametrize(
+    ("losses", "kept", "tried"),
+    [
+        # the lowest loss; the sweep goes on while that is at the edge
+        ({1e-3: 0.3, 3e-3: 0.2, 1e-2: 0.4, 3e-2: 0.5}, 3e-3, [3e-3, 1e-2, 3e-2, 1e-3]),
+        ({3e-3: 0.2, 1e-2: 0.1, 3e-2: 0.4}, 1e-2, [3e-3, 1e-2, 3e-2]),
+        # rates that solve the task differ by noise
+        ({3e-3: 1e-6, 1e-2: 1e-4, 3e-2: 0.0}, 1e-2, [3e-3, 1e-2, 3e-2]),
+        ({3e-3: 1e-6, 1e-2: 0.2, 3e-2: 0.4}, 3e-3, [3e-3, 1e-2, 3e-2]),
+    ],
+)
+def test_an_arm_keeps_the_learning_rate_with_the_lowest_loss(
+    monkeypatch, without_annotations, losses, kept, tried
+):
+    made = []
 
     def trained(encoding, task, *, seed, steps, lr, causal):
         made.append((seed, lr))
         return seed, lr
 
     monkeypatch.setattr(positions, "trained", trained)
-    monkeypatch.setattr(positions, "held_out_loss", lambda model, task: better[model[1]])
+    monkeypatch.setattr(positions, "held_out_loss", lambda model, task: losses[model[1]])
     monkeypatch.setattr(positions, "accuracies", lambda model, task, count: list(model))
-    arm = positions._arm("t5", "the first", True)
-    assert arm == {"lr": 3e-3, "accuracy": [[0, 3e-3], [1, 3e-3], [2, 3e-3]]}
-    assert made == [(0, 1e-3), (0, 3e-3), (0, 1e-2), (1, 3e-3), (2, 3e-3)]
+    arm = positions._arm("shaw 4", "the first", True)
+    assert arm["lr"] == kept and arm["accuracy"] == [[0, kept], [1, kept], [2, kept]]
+    assert arm["sweep"] == {
+        f"{lr:g}": {"loss": losses[lr], "accuracy": [0, lr]} for lr in sorted(tried)
+    }
+    assert made == [*((0, lr) for lr in tried), (1, kept), (2, kept)]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_variants_share_parameters_among_offsets_that_training_has(causal):
+    for name in positions.VARIANTS:
+        model = SmallModel(positions.arm_of(name, causal), causal=causal)
+        tokens = torch.randint(SYMBOLS, (2, TRAINED))
+        model(tokens).square().sum().backward()
+        layer = model.attention[1].positions
+        if isinstance(layer, T5RelativeBias):
+            shared = layer(60, 60).detach()[:, 59, :45]  # (heads, distances from 15 on)
+            assert (shared == shared[:, :1]).all()
+        else:
+            assert layer.key.grad[0].any(), "the row of the farthest keys is trained"
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_repair_gives_far_keys_the_last_trained_bias_of_their_side(causal):
+    model = SmallModel("t5", causal=causal)
+    before, after = (
+        one.attention[0].positions(60, 60).detach() for one in (model, repaired(model))
+    )
+    offset = torch.arange(60) - torch.arange(60)[:, None]  # (query, key)
+    near = offset.abs() < TRAINED
+    assert torch.equal(before[:, near], after[:, near]) and not torch.equal(before, after)
+    for far, edge in ((offset <= 1 - TRAINED, 1 - TRAINED), (offset >= TRAINED - 1, TRAINED - 1)):
+        assert (after[:, far] == after[:, offset == edge][:, :1]).all()
 
 
 def test_an_encoding_of_a_learner_can_be_tried():

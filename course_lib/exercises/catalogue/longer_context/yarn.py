@@ -1,4 +1,4 @@
-"""Exercise `yarn` of notebook 06."""
+"""Exercise `yarn` of study 06b."""
 
 import math
 
