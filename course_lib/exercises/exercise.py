@@ -24,6 +24,8 @@ NOTEBOOKS = (
     "05_multi_head_attention",
     "06_positional_encodings",
     "07_transformer_blocks",
+    "07a_deep_post_norm",
+    "07b_which_activation",
     "08_transformer",
     "09_decoding_and_bleu",
     "10_efficient_attention",
