@@ -24,8 +24,8 @@ from course_lib.validation import require_one_of, require_positive, require_whol
 
 RECORD = Path(__file__).with_suffix(".json")
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)
-#: Learning rates that follow while the largest one so far is the best.
-LARGER_RATES = (3e-2, 1e-1)
+#: Learning rates that follow while the largest, or the smallest, one so far is the best.
+LARGER_RATES, SMALLER_RATES = (3e-2, 1e-1), (1e-4, 3e-5)
 #: A held-out loss at which the task counts as learned; guessing is ln 16 = 2.77.
 LEARNED = 0.1
 #: How often, in steps, and on how many batches the held-out loss is measured where it ends training.
@@ -205,11 +205,15 @@ def _record(
 
 
 def sweep(name: str) -> None:
-    """Train an arm at one learning rate after the other, until the best one has a worse one above it."""
-    for lr in (*RATES, *LARGER_RATES):
-        if lr not in RATES and float(best_rate(recorded()[name][str(STEPS)])) < lr / 4:
-            return
+    """Train an arm at one learning rate after the other, until the best one has a worse one on both sides."""
+    for lr in RATES:
         _record(name, STEPS, lr)
+    for further, edge in ((LARGER_RATES, max(RATES)), (SMALLER_RATES, min(RATES))):
+        for lr in further:
+            if best_rate(recorded()[name][str(STEPS)]) != f"{edge:g}":
+                break
+            _record(name, STEPS, lr)
+            edge = lr
 
 
 def train_longer(name: str) -> None:

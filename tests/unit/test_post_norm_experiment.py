@@ -62,4 +62,6 @@ def test_the_best_learning_rate_of_every_arm_has_a_worse_one_on_both_sides():
     for name, by_steps in post_norm.recorded().items():
         rates = sorted(map(float, by_steps[str(post_norm.STEPS)]))
         assert set(post_norm.RATES) <= set(rates)
-        assert rates[0] < float(post_norm.best_rate(by_steps[str(post_norm.STEPS)])) < rates[-1], name
+        assert rates[0] < float(post_norm.best_rate(by_steps[str(post_norm.STEPS)])) < rates[-1], (
+            name
+        )
