@@ -217,10 +217,10 @@ def sweep(name: str) -> None:
 
 
 def train_longer(name: str) -> None:
-    """Train an arm for `LONG` steps at the two learning rates that were best before."""
+    """Train an arm for `LONG` steps at the two of the `RATES` that were best before."""
     by_rate = recorded()[name][str(STEPS)]
-    for lr in sorted(by_rate, key=lambda lr: sum(by_rate[lr]))[:2]:
-        _record(name, LONG, float(lr))
+    for lr in sorted(RATES, key=lambda lr: sum(by_rate[f"{lr:g}"]))[:2]:
+        _record(name, LONG, lr)
 
 
 def main() -> None:
