@@ -12,7 +12,7 @@ def test_every_run_is_recorded_from_every_seed_and_ended_when_it_had_learned():
         assert len(runs) == len(SEEDS), (name, lr)
         for losses, needed in zip(runs, plateau.steps_needed(name, lr), strict=True):
             assert EVERY * len(losses) == (needed or steps)
-            assert needed is None or losses[-1] < 5 * LEARNED < losses[0]
+            assert needed is None or losses[-1] < 10 * LEARNED < losses[0]
 
 
 def test_the_recorded_losses_are_means_of_windows():
