@@ -26,6 +26,8 @@ NOTEBOOKS = (
     "06a_extrapolation",
     "06b_longer_context",
     "07_transformer_blocks",
+    "07a_deep_post_norm",
+    "07b_which_activation",
     "08_transformer",
     "08a_word_alignment",
     "08b_training_recipe",

@@ -1,4 +1,4 @@
-"""Why does a deep post-norm stack fail to train, and what rescues it?
+"""What does a deep post-norm stack learn in 300 steps, and what helps it?
 
 The stacks and the task are those of `course_lib.experiments.depth`: predict the token three positions back. What is
 varied is the scale of the residual branches at initialisation, warm-up, depth, and the learning rate::
@@ -6,9 +6,11 @@ varied is the scale of the residual branches at initialisation, warm-up, depth, 
     python -m course_lib.experiments.post_norm
 
 trains every arm from three seeds at several learning rates, and where the seeds disagree from ten, and records the
-result beside this file (35 minutes of CPU time). Runs that are recorded already are kept; delete the file to start anew.
+result beside this file (40 minutes of CPU time). Runs that are recorded already are kept; delete the file to start
+anew. How long the slow arms need is what `course_lib.experiments.plateau` measures.
 """
 
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -17,14 +19,17 @@ from torch import Tensor, nn
 
 from course_lib.experiments.depth import DeepStack, task_batches, task_loss
 from course_lib.experiments.record import read, write
-from course_lib.training import TrainingConfig, fit
+from course_lib.training import Evaluation, TrainingConfig, fit
 from course_lib.validation import require_one_of, require_positive, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")
-RATES = (1e-3, 3e-3, 3e-4)
-#: The arms of the map are trained at these rates; the others at `RATES`, until every seed is below the loss `LEARNED`.
-MAP_RATES = (*RATES, 1e-2)
+RATES = (3e-4, 1e-3, 3e-3, 1e-2)
+#: Learning rates that follow while the largest, or the smallest, one so far is the best.
+LARGER_RATES, SMALLER_RATES = (3e-2, 1e-1), (1e-4, 3e-5)
+#: A held-out loss at which the task counts as learned; guessing is ln 16 = 2.77.
 LEARNED = 0.1
+#: How often, in steps, and on how many batches the held-out loss is measured where it ends training.
+EVERY, HELD_OUT = 50, 8
 SEEDS = range(3)
 STEPS, LONG = 300, 1000
 #: Two arms whose seeds disagree, scale 0.3 with and without warm-up, are trained for `STEPS` steps from more seeds,
@@ -106,6 +111,7 @@ def train(
     lr: float = 1e-3,
     seed: int = 0,
     steps: int = STEPS,
+    until: float | None = None,
 ) -> list[float]:
     """Train a stack with Adam; return the loss before each step.
 
@@ -115,8 +121,15 @@ def train(
         lr: the peak learning rate.
         seed: of the initialisation and the batches.
         steps: number of training steps.
+        until: stop when the loss on held-out batches, measured every `EVERY` steps, is at most this.
     """
     require_whole(0, warmup=warmup)
+    evaluation = None
+    if until is not None:
+        held_out = torch.cat(list(islice(task_batches(12345), HELD_OUT)))
+        evaluation = Evaluation(
+            lambda model: -task_loss(model, held_out).item(), every=EVERY, target_score=-until
+        )
     torch.manual_seed(seed)
     history = fit(
         ScaledStack(depth, norm, scale=scale, variant=variant),
@@ -124,6 +137,7 @@ def train(
         task_loss,
         steps=steps,
         lr=lambda step: lr * min(1.0, step / max(warmup, 1)),
+        evaluation=evaluation,
         seed=seed,
         config=TrainingConfig(max_grad_norm=1e9),  # no clipping, as in the depth experiment
     )
@@ -191,18 +205,22 @@ def _record(
 
 
 def sweep(name: str) -> None:
-    """Train an arm at one learning rate after the other."""
-    for lr in MAP_RATES if name in MAP else RATES:
+    """Train an arm at one learning rate after the other, until the best one has a worse one on both sides."""
+    for lr in RATES:
         _record(name, STEPS, lr)
-        if name not in MAP and max(best(name)) < LEARNED:
-            return
+    for further, edge in ((LARGER_RATES, max(RATES)), (SMALLER_RATES, min(RATES))):
+        for lr in further:
+            if best_rate(recorded()[name][str(STEPS)]) != f"{edge:g}":
+                break
+            _record(name, STEPS, lr)
+            edge = lr
 
 
 def train_longer(name: str) -> None:
-    """Train an arm for `LONG` steps at the two learning rates that were best before."""
+    """Train an arm for `LONG` steps at the two of the `RATES` that were best before."""
     by_rate = recorded()[name][str(STEPS)]
-    for lr in sorted(by_rate, key=lambda lr: sum(by_rate[lr]))[:2]:
-        _record(name, LONG, float(lr))
+    for lr in sorted(RATES, key=lambda lr: sum(by_rate[f"{lr:g}"]))[:2]:
+        _record(name, LONG, lr)
 
 
 def main() -> None:

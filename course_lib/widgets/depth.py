@@ -20,14 +20,14 @@ def depth_explorer(*, depth: int = 12, norm: str = "post", warmup: int = 0, afte
         depth, norm, warmup, after: initial values of the controls: one of `DEPTHS`, "pre" or "post", one of
             `WARMUPS`, and the step after which the gradients are shown, one of `PROBED`.
     """
-    blocks, steps = np.arange(1, max(DEPTHS) + 1), np.arange(EVERY, STEPS + 1, EVERY)
+    blocks, steps = np.arange(max(DEPTHS)), np.arange(EVERY, STEPS + 1, EVERY)
     fig, (left, right) = figure(10.4, 3.6, columns=2)
-    left.set(title="gradient norm by block", xlabel="block (1 = the first)", ylabel="gradient norm")
+    left.set(title="gradient norm by block", xlabel="block (0 = the first)", ylabel="gradient norm")
     right.set(title="training", xlabel="step", ylabel="loss in nats")
     lines = {name: np.full(len(blocks), np.nan) for name in NORMS}
     gradients = LinesPanel(left, blocks, lines, log_y=True, y_limits=(_SMALLEST, _LARGEST))
     left.legend(loc="lower right")  # no curve reaches this corner
-    left.set_xlim(0.5, max(DEPTHS) + 0.5)
+    left.set_xlim(-0.5, max(DEPTHS) - 0.5)
     left.xaxis.get_major_locator().set_params(integer=True)
     losses = LinesPanel(right, steps, {name: 0 * steps for name in NORMS}, y_limits=(0, 4))
     right.legend(loc="upper right")
@@ -43,8 +43,8 @@ def depth_explorer(*, depth: int = 12, norm: str = "post", warmup: int = 0, afte
             "norm": norm,
             "depth": str(depth),
             "warm-up": f"{warmup} steps",
-            f"gradient norm of block 1 after {after} steps": f"{mine[0]:.2g}",
-            f"of block {depth}": f"{mine[-1]:.2g}",
+            f"gradient norm of block 0 after {after} steps": f"{mine[0]:.2g}",
+            f"of block {depth - 1}": f"{mine[-1]:.2g}",
             "final losses of three seeds": ", ".join(f"{end:.2g}" for end in sorted(ends)),
         }
 

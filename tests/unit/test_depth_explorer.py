@@ -48,7 +48,7 @@ def test_the_lines_are_the_means_of_the_record_and_stay_inside_their_axes():
         explorer._update(depth=depth, norm="pre", warmup=warmup, after=after)
         for name in NORMS:
             blocks, drawn = vertices(gradients, name)
-            np.testing.assert_array_equal(blocks, np.arange(1, 19))
+            np.testing.assert_array_equal(blocks, np.arange(18))
             wanted = geometric_means(depth, name, warmup, after)
             np.testing.assert_allclose(drawn[:depth], wanted, rtol=1e-6)
             assert np.isnan(drawn[depth:]).all(), "there is nothing after the last block"
@@ -70,7 +70,7 @@ def test_the_lines_are_the_means_of_the_record_and_stay_inside_their_axes():
 def test_the_summary_and_the_thick_line_are_of_the_chosen_norm(norm, depth, warmup, after):
     explorer = move(depth_explorer(), depth=depth, norm=norm, warmup=warmup, after=after)
     means = geometric_means(depth, norm, warmup, after)
-    for block, name in ((0, f"gradient norm of block 1 after {after} steps"), (-1, f"of block {depth}")):  # fmt: skip
+    for block, name in ((0, f"gradient norm of block 0 after {after} steps"), (-1, f"of block {depth - 1}")):  # fmt: skip
         assert float(fact(explorer, name)) == pytest.approx(means[block], rel=0.0501)
     ends = sorted(run[-1] for run in RECORD[f"{depth} {norm} {warmup}"]["losses"])
     said = map(float, fact(explorer, "final losses of three seeds").split(", "))
@@ -84,7 +84,7 @@ def test_the_summary_and_the_thick_line_are_of_the_chosen_norm(norm, depth, warm
 
 def test_the_pointer_reads_the_exact_values():
     gradients, losses = depth_explorer(depth=4, warmup=100, after=30).picture.hover
-    assert gradients["x"] == list(range(1, 19)) and gradients["limits"] == [0.5, 18.5]
+    assert gradients["x"] == list(range(18)) and gradients["limits"] == [-0.5, 17.5]
     assert losses["x"] == list(range(5, 301, 5))
     for name, values in gradients["lines"]:
         assert values[:4] == pytest.approx(geometric_means(4, name, 100, 30), rel=1e-6)

@@ -14,6 +14,7 @@ from course_lib.experiments import (
     efficient,
     heads,
     long_context,
+    plateau,
     positions,
     post_norm,
     pronouns,
@@ -42,6 +43,7 @@ ARMS = {
     "heads": (heads.recorded(), heads.ARMS),
     "long context": (long_context.recorded(), map(str, long_context.THETAS)),
     "positions": (positions.recorded()["causal"]["the first"], positions.ARMS),
+    "plateau": (plateau.recorded(), {name for name, _, _ in plateau.RUNS}),
     "post-norm": (post_norm.recorded(), post_norm.ARMS),
     "pronouns": (
         pronouns.recorded(),

@@ -49,3 +49,19 @@ def test_survival_is_a_similarity_that_falls_with_scale_and_depth():
     ]
     assert 0.9 < by_scale[0] > by_scale[1] > by_scale[2] < 0.3
     assert post_norm.survival(made(post_norm.ScaledStack, 2, "post"), TOKENS) > by_scale[2] + 0.3
+
+
+def test_training_ends_once_the_held_out_loss_is_low_enough(monkeypatch):
+    monkeypatch.setattr(post_norm, "EVERY", 2)
+    whole = post_norm.train(2, steps=6)
+    assert post_norm.train(2, steps=6, until=0.0) == whole
+    assert post_norm.train(2, steps=6, until=100.0) == whole[:2]
+
+
+def test_the_best_learning_rate_of_every_arm_has_a_worse_one_on_both_sides():
+    for name, by_steps in post_norm.recorded().items():
+        rates = sorted(map(float, by_steps[str(post_norm.STEPS)]))
+        assert set(post_norm.RATES) <= set(rates)
+        assert rates[0] < float(post_norm.best_rate(by_steps[str(post_norm.STEPS)])) < rates[-1], (
+            name
+        )

@@ -1,0 +1,3 @@
+"""The exercise of study 07a."""
+
+EXERCISES = ("largest_ratio",)

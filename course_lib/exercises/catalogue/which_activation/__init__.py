@@ -1,0 +1,3 @@
+"""The exercise of study 07b."""
+
+EXERCISES = ("swiglu",)

@@ -1,0 +1,71 @@
+"""How many steps does a deep stack need before it has learned?
+
+The arms are those of `course_lib.experiments.post_norm`, trained until the held-out loss is at most `LEARNED`, or until
+a budget that is more than ten times that of the fastest arm is spent::
+
+    python -m course_lib.experiments.plateau
+
+trains every arm from three seeds and records the training loss, a mean over every 50 steps, beside this file (25
+minutes of CPU time). Runs that are recorded already are kept; delete the file to start anew.
+"""
+
+from pathlib import Path
+
+import torch
+
+from course_lib.experiments.post_norm import ARMS, EVERY, LEARNED, SEEDS, arm, train
+from course_lib.experiments.record import read, write
+
+RECORD = Path(__file__).with_suffix(".json")
+PLAIN, WARM = arm(12, "post"), arm(12, "post", warmup=200)
+SIX, SMALL = arm(6, "post"), arm(12, "post", scale=0.1)
+MEDIUM, PRE = arm(12, "post", scale=0.3), arm(12, "pre")
+#: Arm, learning rate, and number of steps at most.
+RUNS = (
+    (PLAIN, 1e-3, 6000),
+    (WARM, 1e-3, 6000),
+    (SMALL, 3e-3, 4000),
+    (MEDIUM, 1e-3, 4000),
+    (PRE, 3e-3, 4000),
+    (SIX, 1e-3, 4000),
+)
+
+
+def recorded() -> dict[str, dict[str, list[list[float]]]]:
+    """Return the recorded result: arm → learning rate → for each seed the mean loss of every 50 steps.
+
+    A run that ended before its budget had learned the task.
+    """
+    return read(RECORD)
+
+
+def steps_needed(name: str, lr: float) -> list[int | None]:
+    """Return after how many steps each seed had learned; None where the budget did not suffice."""
+    budget = {(one, rate): steps for one, rate, steps in RUNS}[name, lr]
+    lengths = [EVERY * len(losses) for losses in recorded()[name][f"{lr:g}"]]
+    return [length if length < budget else None for length in lengths]
+
+
+def train_until_learned(name: str, lr: float, steps: int, seed: int) -> list[float]:
+    """Train one stack; return the mean loss of every `EVERY` steps."""
+    losses = train(**ARMS[name], lr=lr, seed=seed, steps=steps, until=LEARNED)
+    windows = torch.tensor(losses).view(-1, EVERY).mean(dim=1)
+    return [float(f"{loss:.3g}") for loss in windows.tolist()]
+
+
+def main() -> None:
+    """Run what is not recorded yet."""
+    torch.set_num_threads(1)
+    for name, lr, steps in RUNS:
+        for seed in SEEDS:
+            result = recorded()
+            runs = result.setdefault(name, {}).setdefault(f"{lr:g}", [])
+            if len(runs) > seed:
+                continue
+            runs.append(train_until_learned(name, lr, steps, seed))
+            print(name, f"{lr:g}", seed, EVERY * len(runs[-1]), runs[-1][-1], flush=True)
+            write(RECORD, result, indent=None)
+
+
+if __name__ == "__main__":
+    main()
