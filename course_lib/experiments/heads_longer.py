@@ -50,9 +50,7 @@ ARMS = {
     "2 KV heads": Arm({0.00125: 3, 0.0025: 5}, 3000, 100, SHARED | {"num_kv_heads": 2}),
     "32 heads": Arm({0.0025: 1, 0.005: 3}, 6000, 200, {"num_heads": 32}),
     "1 head": Arm({0.005: 3}, 3000, 200, {"num_heads": 1}),
-    "1 head, FFN, 18,000 steps": Arm(
-        {0.00125: 1}, 18_000, 600, {"num_heads": 1, "path": PATHS[2]}
-    ),
+    "1 head, FFN, 18,000 steps": Arm({0.00125: 1}, 18_000, 600, {"num_heads": 1, "path": PATHS[2]}),
 }
 
 

@@ -58,9 +58,7 @@ EXERCISE = Exercise(
     reference=_by_loop,
     solution=pool_kv_heads,
     cases=(
-        Case(
-            W=torch.arange(16.0).view(8, 2) ** 2, num_heads=4, num_kv_heads=2
-        ),  # heads of 2 rows
+        Case(W=torch.arange(16.0).view(8, 2) ** 2, num_heads=4, num_kv_heads=2),  # heads of 2 rows
         Case(W=random_tensor(24, 5, seed=1), num_heads=6, num_kv_heads=2),
         Case(W=random_tensor(24, 4, seed=2), num_heads=8, num_kv_heads=1),
     ),
