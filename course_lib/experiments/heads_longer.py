@@ -38,19 +38,18 @@ class Arm:
 
 SHARED = {"num_heads": 4, "attributes": True}
 ONE = SHARED | {"num_kv_heads": 1}
+FFN = {"num_heads": 1, "path": PATHS[2]}
 ARMS = {
     "1 KV head": Arm({0.00125: 3, 0.0025: 3, 0.005: 1}, 12_000, 500, ONE),
     "4 KV heads": Arm({0.0025: 3, 0.005: 5, 0.01: 3}, 1500, 100, SHARED),
-    "1 KV head, d_head 16": Arm({0.0025: 3, 0.005: 3, 0.01: 3}, 1500, 100, ONE | {"d_head": 16}),
+    "1 KV head, d_head 16": Arm({0.0025: 3}, 1500, 100, ONE | {"d_head": 16}),
     "1 KV head, d_model 64, d_head 8": Arm(
         {0.0025: 3, 0.005: 3, 0.01: 3}, 1500, 100, ONE | {"d_model": 64, "d_head": 8}
     ),
-    "1 head, FFN": Arm({0.00125: 3, 0.0025: 3}, 6000, 200, {"num_heads": 1, "path": PATHS[2]}),
-    "2 heads": Arm({0.0025: 8}, 1800, 100, {"num_heads": 2}),
-    "2 KV heads": Arm({0.00125: 3, 0.0025: 5}, 3000, 100, SHARED | {"num_kv_heads": 2}),
-    "32 heads": Arm({0.0025: 1, 0.005: 3}, 6000, 200, {"num_heads": 32}),
-    "1 head": Arm({0.005: 3}, 3000, 200, {"num_heads": 1}),
-    "1 head, FFN, 18,000 steps": Arm({0.00125: 1}, 18_000, 600, {"num_heads": 1, "path": PATHS[2]}),
+    "1 head, FFN": Arm({0.0025: 3}, 6000, 200, FFN),
+    "2 heads": Arm({0.0025: 8}, 1200, 100, {"num_heads": 2}),
+    "1 head, FFN, 18,000 steps": Arm({0.00125: 1}, 18_000, 600, FFN),
+    "32 heads": Arm({0.005: 3}, 6000, 200, {"num_heads": 32}),
 }
 
 
@@ -94,8 +93,8 @@ def main() -> None:
         for lr, seeds in ARMS[arm].rates.items():
             new[f"{lr:g}"] = [curve(arm, lr, seed) for seed in range(seeds)]
             print(arm, lr, [list(one.values())[-1] for one in new[f"{lr:g}"]], flush=True)
-        result = read(RECORD) | {arm: new}
-        write(RECORD, {name: result[name] for name in ARMS if name in result}, indent=None)
+            result = read(RECORD) | {arm: new}
+            write(RECORD, {name: result[name] for name in ARMS if name in result}, indent=None)
 
 
 if __name__ == "__main__":
