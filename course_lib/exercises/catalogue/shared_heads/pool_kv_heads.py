@@ -59,8 +59,8 @@ EXERCISE = Exercise(
     solution=pool_kv_heads,
     cases=(
         Case(W=torch.arange(16.0).view(8, 2) ** 2, num_heads=4, num_kv_heads=2),  # heads of 2 rows
-        Case(W=random_tensor(24, 5, seed=1), num_heads=6, num_kv_heads=2),
         Case(W=random_tensor(24, 4, seed=2), num_heads=8, num_kv_heads=1),
+        Case(W=random_tensor(24, 5, seed=1), num_heads=6, num_kv_heads=2),
     ),
     mistakes=mistakes(pool_kv_heads, MISTAKES),
     hints=(
