@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from course_lib.experiments.record import read, write
 from course_lib.multihead import MultiHeadAttention
-from course_lib.training import fit
+from course_lib.training import Evaluation, History, fit
 from course_lib.validation import require_one_of, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")
@@ -71,6 +71,7 @@ class Retrieval(nn.Module):
         path: what stands between attention and the output: one of `PATHS`.
         attributes: whether items are asked for by their attributes instead of their positions.
         d_model: of embeddings and layer.
+        d_head: of each head; `d_model / num_heads` where left out.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Retrieval(nn.Module):
         path: str = "attention only",
         attributes: bool = False,
         d_model: int = 32,
+        d_head: int | None = None,
     ) -> None:
         super().__init__()
         require_one_of(PATHS, path=path)
@@ -88,7 +90,13 @@ class Retrieval(nn.Module):
         self.letter = nn.Embedding(LETTERS, d_model)
         self.item = nn.Embedding(ASKED * ITEMS if attributes else ITEMS, d_model)
         self.asked = nn.Embedding(ASKED * ITEMS, d_model)  # one vector for each rank and value
-        self.attention = MultiHeadAttention(d_model, num_heads, num_kv_heads=num_kv_heads)
+        inner = d_model if d_head is None else num_heads * d_head
+        self.attention = MultiHeadAttention(
+            inner, num_heads, num_kv_heads=num_kv_heads, kdim=d_model, vdim=d_model
+        )
+        if inner != d_model:
+            self.attention.q_proj = nn.Linear(d_model, inner)
+            self.attention.out_proj = nn.Linear(inner, d_model)
         self.feed_forward = nn.Sequential(
             nn.Linear(d_model, 4 * d_model), nn.ReLU(), nn.Linear(4 * d_model, d_model)
         )
@@ -118,6 +126,18 @@ def trained(*, seed: int = 0, steps: int = 600, lr: float = 5e-3, **options) -> 
         steps, lr: of training, with Adam.
         options: of `Retrieval`.
     """
+    return training(seed=seed, steps=steps, lr=lr, **options)[0]
+
+
+def training(
+    *,
+    seed: int = 0,
+    steps: int = 600,
+    lr: float = 5e-3,
+    evaluation: Evaluation | None = None,
+    **options,
+) -> tuple[Retrieval, History]:
+    """Train as `trained` does; return the model and what happened, with the scores of an evaluation."""
     require_whole(steps=steps)
     torch.manual_seed(seed)
     model, generator = Retrieval(**options), torch.Generator().manual_seed(seed)
@@ -131,8 +151,8 @@ def trained(*, seed: int = 0, steps: int = 600, lr: float = 5e-3, **options) -> 
         *inputs, labels = batch
         return F.cross_entropy(model(*inputs).flatten(0, 1), labels.flatten())
 
-    fit(model, batches(), loss, steps=steps, lr=lr, seed=seed)
-    return model
+    history = fit(model, batches(), loss, steps=steps, lr=lr, seed=seed, evaluation=evaluation)
+    return model, history
 
 
 def accuracy(model: Retrieval, *, count: int = 2000) -> float:

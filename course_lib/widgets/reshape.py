@@ -36,7 +36,7 @@ _MERGE = (
     Step(".transpose(0, 1)", lambda x, h: x.transpose(0, 1), _TOKENS),
     Step(".flatten(-2)", lambda x, h: x.flatten(-2), _FLAT),
 )
-_NOTHING = Step("no step here", lambda x, h: x, _HEADS_FIRST)
+_NOTHING = Step("transpose left out", lambda x, h: x, _HEADS_FIRST)
 
 #: Variant → its four steps: two before attention, two after it.
 VARIANTS: dict[str, tuple[Step, ...]] = {

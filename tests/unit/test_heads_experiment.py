@@ -1,9 +1,10 @@
-"""The experiment behind notebook 05: how many heads a lookup needs, and what shared KV heads cost."""
+"""The experiments behind studies 05a and 05b: how many heads a lookup needs, and what shared KV heads cost."""
 
 import pytest
 import torch
 
 from course_lib.experiments import heads as lookup
+from course_lib.experiments import heads_longer
 
 
 def test_a_question_by_position_asks_for_four_different_letters():
@@ -59,6 +60,8 @@ def by_hand(model, letters, *rest):
         {"num_heads": 1, "path": "residual and FFN"},
         {"num_heads": 4, "num_kv_heads": 2, "attributes": True},
         {"num_heads": 4, "num_kv_heads": 1, "attributes": True, "d_model": 40},
+        {"num_heads": 4, "num_kv_heads": 1, "attributes": True, "d_head": 16},
+        {"num_heads": 4, "num_kv_heads": 1, "attributes": True, "d_model": 64, "d_head": 8},
     ],
 )
 def test_the_model_is_what_its_options_say(options):
@@ -78,3 +81,24 @@ def test_training_learns():
     torch.manual_seed(0)
     before = lookup.accuracy(lookup.Retrieval(4))
     assert lookup.accuracy(lookup.trained(num_heads=4, steps=60)) > before + 0.1
+
+
+def test_a_curve_passes_through_what_shorter_training_reaches(monkeypatch):
+    options = {"num_heads": 2}
+    monkeypatch.setitem(heads_longer.ARMS, "short", heads_longer.Arm({0.01: 1}, 6, 3, options))
+    curve = heads_longer.curve("short", 0.01, seed=1)
+    expected = {
+        n: lookup.accuracy(lookup.trained(steps=n, lr=0.01, seed=1, **options)) for n in (3, 6)
+    }
+    assert curve == {step: round(right, 3) for step, right in expected.items()}
+
+
+@pytest.mark.parametrize("arm", heads_longer.ARMS)
+def test_every_curve_is_recorded_to_its_last_step(arm):
+    recorded, wanted = heads_longer.recorded()[arm], heads_longer.ARMS[arm]
+    assert {float(lr): len(curves) for lr, curves in recorded.items()} == wanted.rates
+    steps = list(range(wanted.every, wanted.steps + 1, wanted.every))
+    assert all(list(curve) == steps for curves in recorded.values() for curve in curves)
+    best = max(sum(one[wanted.steps] for one in runs) / len(runs) for runs in recorded.values())
+    found = heads_longer.best(arm)
+    assert sum(one[wanted.steps] for one in found) / len(found) == best

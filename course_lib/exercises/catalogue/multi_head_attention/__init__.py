@@ -4,9 +4,6 @@ EXERCISES = (
     "hunt_five",
     "hunt_mask_axes",
     "hunt_cache",
-    "one_head",
-    "head_contributions",
-    "project_heads",
     "decode_step",
     "causal_self_attention",
 )

@@ -1,4 +1,4 @@
-"""Exercise `project_heads` of notebook 05."""
+"""Exercise `project_heads` of study 05c."""
 
 import torch
 

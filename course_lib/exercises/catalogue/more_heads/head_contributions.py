@@ -1,4 +1,4 @@
-"""Exercise `head_contributions` of notebook 05."""
+"""Exercise `head_contributions` of study 05a."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Exercise `one_head` of notebook 05."""
+"""Exercise `one_head` of study 05c."""
 
 import torch
 

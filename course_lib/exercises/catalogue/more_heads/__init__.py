@@ -1,0 +1,3 @@
+"""The exercise of study 05a."""
+
+EXERCISES = ("head_contributions",)

@@ -1,0 +1,3 @@
+"""The exercises of study 05c."""
+
+EXERCISES = ("one_head", "project_heads")

@@ -1,0 +1,3 @@
+"""The exercise of study 05b."""
+
+EXERCISES = ("pool_kv_heads",)

@@ -1,0 +1,101 @@
+"""The lookups of `heads`, trained for longer: who is unable to learn, and who is slow?
+
+::
+
+    python -m course_lib.experiments.heads_longer
+
+trains every arm at the learning rates and from the seeds that `ARMS` names, with the accuracy on held-out questions
+along the way, and records these curves beside this file (a quarter of an hour of CPU time). The rates are those that
+were best in the sweeps of `heads`, and their neighbours. With names of arms behind it, it trains these alone and
+keeps what is recorded of the others.
+"""
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from course_lib.experiments import heads
+from course_lib.experiments.heads import PATHS
+from course_lib.experiments.record import read, write
+from course_lib.training import Evaluation
+from course_lib.validation import require_one_of
+
+RECORD = Path(__file__).with_suffix(".json")
+Curve = dict[int, float]  # step → accuracy
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What is trained: learning rate → number of seeds, the budget, how often it is evaluated, and the options."""
+
+    rates: dict[float, int]
+    steps: int
+    every: int
+    options: dict
+
+
+SHARED = {"num_heads": 4, "attributes": True}
+ONE = SHARED | {"num_kv_heads": 1}
+FFN = {"num_heads": 1, "path": PATHS[2]}
+ARMS = {
+    "1 KV head": Arm({0.00125: 3, 0.0025: 3, 0.005: 1}, 12_000, 500, ONE),
+    "4 KV heads": Arm({0.0025: 3, 0.005: 5, 0.01: 3}, 1500, 100, SHARED),
+    "1 KV head, d_head 16": Arm({0.0025: 3}, 1500, 100, ONE | {"d_head": 16}),
+    "1 KV head, d_model 64, d_head 8": Arm(
+        {0.00125: 3, 0.0025: 3, 0.005: 3, 0.01: 3}, 1500, 100, ONE | {"d_model": 64, "d_head": 8}
+    ),
+    "1 head, FFN": Arm({0.0025: 3}, 6000, 200, FFN),
+    "2 heads": Arm({0.0025: 8}, 1200, 100, {"num_heads": 2}),
+    "1 head, FFN, 18,000 steps": Arm({0.00125: 1}, 18_000, 600, FFN),
+    "32 heads": Arm({0.005: 3}, 6000, 200, {"num_heads": 32}),
+}
+
+
+def curve(arm: str, lr: float, seed: int) -> Curve:
+    """Train one arm from one seed; return step → accuracy on held-out questions."""
+    evaluation = Evaluation(heads.accuracy, every=ARMS[arm].every)
+    options = {"steps": ARMS[arm].steps, "lr": lr, "seed": seed, **ARMS[arm].options}
+    _, history = heads.training(evaluation=evaluation, **options)
+    return {step: round(score, 3) for step, score in history.scores.items()}
+
+
+def recorded() -> dict[str, dict[str, list[Curve]]]:
+    """Return the record: arm → learning rate → a curve per seed."""
+    return {
+        arm: {
+            lr: [{int(step): score for step, score in one.items()} for one in curves]
+            for lr, curves in found.items()
+        }
+        for arm, found in read(RECORD).items()
+    }
+
+
+def best(arm: str, step: int | None = None) -> list[Curve]:
+    """Return the curves, one per seed, at the learning rate that is best at a step (the last where left out)."""
+    step = ARMS[arm].steps if step is None else step
+
+    def mean(curves: list[Curve]) -> float:
+        return sum(one[step] for one in curves) / len(curves)
+
+    return max(recorded()[arm].values(), key=mean)
+
+
+def main() -> None:
+    """Train, and record it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("arms", nargs="*", help=f"of {', '.join(map(repr, ARMS))}; or all")
+    torch.set_num_threads(1)
+    for arm in parser.parse_args().arms or ARMS:
+        require_one_of(ARMS, arm=arm)
+        new: dict[str, list[Curve]] = {}
+        for lr, seeds in ARMS[arm].rates.items():
+            new[f"{lr:g}"] = [curve(arm, lr, seed) for seed in range(seeds)]
+            print(arm, lr, [list(one.values())[-1] for one in new[f"{lr:g}"]], flush=True)
+            result = read(RECORD) | {arm: new}
+            write(RECORD, {name: result[name] for name in ARMS if name in result}, indent=None)
+
+
+if __name__ == "__main__":
+    main()
