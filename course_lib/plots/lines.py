@@ -22,6 +22,7 @@ class LinesPanel(Panel):
         lines: name → y, shape (points,); the first four differ in colour and in dash.
         log_x, log_y: logarithmic axes.
         y_limits: fixed limits of the y axis; chosen from the data where left out.
+        legend: its place, which must stay when the lines change.
         whole: whether the x axis, whose numbers are whole, follows another x.
     """
 
@@ -34,6 +35,7 @@ class LinesPanel(Panel):
         log_x: bool = False,
         log_y: bool = False,
         y_limits: tuple[float, float] | None = None,
+        legend: str = "upper right",
         whole: bool = False,
     ) -> None:
         super().__init__(axes)
@@ -50,7 +52,7 @@ class LinesPanel(Panel):
         if y_limits is not None:
             axes.set_ylim(*y_limits)
         if len(lines) > 1:
-            axes.legend()
+            axes.legend(loc=legend)
         style = {"color": COLOURS["second"], "zorder": 5}
         (self._marker,) = axes.plot([], [], "o", markersize=8, **style)
         # beyond the limits: at the edge, an arrow in the direction of the marker, with its height

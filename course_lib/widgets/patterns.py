@@ -57,7 +57,9 @@ def pattern_explorer(
     sides, space = ("lost", "kept"), (0.1, 0.05, 0.24)
     kept = MapPanel(axes[1], scale="signed", sides=sides, text="weight", space=space)
     lines, limits_ = {"dense": dense, "this pattern": dense}, (1e-4, dense[-1] * 2)
-    cost = LinesPanel(axes[2], _LENGTHS, lines, log_x=True, log_y=True, y_limits=limits_)
+    cost = LinesPanel(
+        axes[2], _LENGTHS, lines, log_x=True, log_y=True, y_limits=limits_, legend="upper left"
+    )
 
     def update(kind: str, window: int, global_tokens: int) -> dict[str, str]:
         mask = attention_pattern(

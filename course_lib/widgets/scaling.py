@@ -44,11 +44,9 @@ def scaling_explorer(
     left.set(title="same compute, other sizes", xlabel="parameters", ylabel="loss in nats")
     right.set(title="loss by compute", xlabel="compute in FLOPs", ylabel="loss in nats")
     lines = {"this budget": 0 * sizes, "10 × the budget": 0 * sizes}
-    curve = LinesPanel(left, sizes, lines, log_x=True, y_limits=limits)
-    left.legend(loc="lower left")
+    curve = LinesPanel(left, sizes, lines, log_x=True, y_limits=limits, legend="lower left")
     lines = {"best size": best, "this size": 0 * best}
     frontier = LinesPanel(right, budgets, lines, log_x=True, y_limits=limits)
-    right.legend(loc="upper right")
 
     def along(budget: float) -> np.ndarray:
         losses = surface.predict(sizes, budget / 6 / sizes).numpy()
