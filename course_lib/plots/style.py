@@ -87,7 +87,7 @@ class PlainLogLocator(LogLocator):
 
 
 def plain_log(axes: Axes, which: str) -> None:
-    """Make the "x" or the "y" axis logarithmic, with numbers that can be read: 0.01, 10, 1,000; 10⁻⁴, 2·10⁻⁷ and 10⁹."""
+    """Make the "x" or the "y" axis logarithmic, with numbers that can be read: 0.01, 10, 1,000; 10⁻⁴, 2·10⁻⁷ and 10⁷."""
     getattr(axes, f"set_{which}scale")("log")
     axis = getattr(axes, f"{which}axis")
     axis.set_major_locator(PlainLogLocator())
@@ -125,7 +125,7 @@ def legend_above(axes: Axes, columns: int | None = None) -> None:
 
 
 def _plain(number: float, _: int = 0) -> str:
-    if 0.001 <= number < 1e9:
+    if 0.001 <= number < 1e7:
         return f"{number:,g}" if number < 1e6 else f"{number:,.0f}"
     exponent = math.floor(math.log10(number) + 1e-9)
     factor = f"{number / 10**exponent:g}"

@@ -301,6 +301,7 @@ def test_a_moving_picture_is_coarse_and_a_resting_one_as_fine_as_the_screen(lab,
     fit.press("query", "ArrowRight")
     dense.page.wait_for_function("() => window.widths.length === 3")
     assert dense.page.evaluate("() => window.widths") == [2080, 1040, 2080]
+    assert fit._handle("query").get_attribute("aria-valuenow") == "2.52", "as shown"
     context.close()
 
 
