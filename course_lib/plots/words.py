@@ -1,5 +1,6 @@
 """Many short texts in one artist."""
 
+from bisect import bisect
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
@@ -78,6 +79,14 @@ def drawable(text: str) -> str:
 def width(word: str, size: float) -> float:
     """Return how wide a word is, in points."""
     return _outline(word)[1] * size / _SIZE
+
+
+def fitted(word: str, size: float, room: float) -> str:
+    """Cut a word to so many points, with "…" at its end."""
+    if width(word, size) <= room:
+        return word
+    fits = bisect(range(len(word)), room, key=lambda n: width(f"{word[:n]}…", size))
+    return f"{word[: max(fits - 1, 0)]}…"
 
 
 @cache

@@ -77,8 +77,14 @@ class LiveFigure:
     def small_png(self, line: str = "") -> bytes:
         """Draw the same with 256 colours, and a line of text below it; return a PNG of a quarter of the size."""
         image = Image.fromarray(self._drawn(SHARPNESS))
-        if line:
-            image = _with_line(image, line)
+        if line:  # as picture.js writes it
+            drawn, high = image, round(LINE * SHARPNESS)
+            image = Image.new("RGB", (drawn.width, drawn.height + high), "white")
+            image.paste(drawn)
+            file = matplotlib.get_data_path() + "/fonts/ttf/DejaVuSans.ttf"
+            place = 10, drawn.height + LINE / 2 * SHARPNESS
+            font = ImageFont.truetype(file, 12 * SHARPNESS)
+            ImageDraw.Draw(image).text(place, line, COLOURS["main"], font, anchor="lm")
         image = image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         file = io.BytesIO()
         image.save(file, "PNG", optimize=True)
@@ -122,19 +128,6 @@ class LiveFigure:
     def hover(self) -> list[dict]:
         """Collect the exact values of all panels."""
         return [region for panel in self.panels for region in panel.hover()]
-
-
-def _with_line(image: Image.Image, line: str) -> Image.Image:
-    """Write a line below a picture, as picture.js does."""
-    higher = Image.new("RGB", (image.width, image.height + round(LINE * SHARPNESS)), "white")
-    higher.paste(image)
-    file = matplotlib.get_data_path() + "/fonts/ttf/DejaVuSans.ttf"
-    font, place = (
-        ImageFont.truetype(file, 12 * SHARPNESS),
-        (10, image.height + LINE / 2 * SHARPNESS),
-    )
-    ImageDraw.Draw(higher).text(place, line, COLOURS["main"], font, anchor="lm")
-    return higher
 
 
 def _cuts(figure: Figure) -> list[float]:

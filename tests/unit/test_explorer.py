@@ -172,7 +172,7 @@ def test_a_text_that_cannot_be_shown_is_said_and_the_picture_stays(name, text, s
     assert [*shown(made)] == [*before, ""] and not made.picture.problem
 
 
-APPROXIMATE = ("attention", "beam", "bias", "generation", "heads", "logit lens", "next token")
+APPROXIMATE = ("attention", "beam", "bias", "generation", "heads", "logit lens")
 
 
 @pytest.mark.parametrize("name", [*APPROXIMATE, "dates"])
