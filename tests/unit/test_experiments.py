@@ -10,10 +10,12 @@ from course_lib.experiments import (
     beam_size,
     bottleneck,
     context_length,
+    date_styles,
     depth,
     efficient,
     heads,
     long_context,
+    one_bit,
     positions,
     post_norm,
     pronouns,
@@ -30,6 +32,7 @@ ARMS = {
     "bottleneck": (bottleneck.recorded(), [bottleneck.name_of(*arm) for arm in bottleneck.RATES]),
     "encodings": (context_length.recorded()["encodings"], context_length.ENCODINGS),
     "extensions": (context_length.recorded()["extensions"], context_length.EXTENSIONS),
+    "date styles": (date_styles.recorded(), date_styles.ARMS),
     "depth": (
         depth.recorded(),
         [
@@ -39,6 +42,7 @@ ARMS = {
     ),
     "efficient": (efficient.recorded()["own fact"], efficient.ARMS),
     "heads": (heads.recorded(), heads.ARMS),
+    "one bit": (one_bit.recorded(), one_bit.CELLS),
     "long context": (long_context.recorded(), map(str, long_context.THETAS)),
     "positions": (positions.recorded()["causal"]["the first"], positions.ARMS),
     "post-norm": (post_norm.recorded(), post_norm.ARMS),
