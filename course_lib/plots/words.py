@@ -1,6 +1,5 @@
 """Many short texts in one artist."""
 
-from bisect import bisect
 from collections.abc import Sequence
 from functools import cache, lru_cache
 
@@ -83,10 +82,12 @@ def width(word: str, size: float) -> float:
 
 def fitted(word: str, size: float, room: float) -> str:
     """Cut a word to so many points, with "…" at its end."""
-    if width(word, size) <= room:
+    if (across := width(word, size)) <= room:
         return word
-    fits = bisect(range(len(word)), room, key=lambda n: width(f"{word[:n]}…", size))
-    return f"{word[: max(fits - 1, 0)]}…"
+    kept = word[: int(1.5 * len(word) * room / across)]  # letters are not equally wide
+    while kept and width(f"{kept}…", size) > room:
+        kept = kept[:-1]
+    return f"{kept}…"
 
 
 @cache
