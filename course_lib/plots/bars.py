@@ -42,7 +42,7 @@ class BarsPanel(Panel):
         super().__init__(axes)
         self._scale = np.sqrt if root else np.asarray
         self._bar_name, self._value_name, self._before_name = names
-        self.names: list[str] = []
+        self.most, self.names = count, []
         self.values = self.before = np.zeros(0)
         self.removed = np.zeros(0, dtype=bool)
         ticks = _TICKS if root else (0, 0.2, 0.4, 0.6, 0.8, 1)

@@ -16,7 +16,7 @@ from course_lib.plots.style import COLOURS, blank
 from course_lib.plots.tokens import pooled
 from course_lib.plots.words import Words
 
-_TILE, _GAP = 72, 6  # pixels of a thumbnail's side, and between two
+_TILE, _GAP = 72, 6  # a thumbnail's side and most cells, and the space between two
 _MOST_NAMED = 16  # heads; with more, the thumbnails have no text
 
 
@@ -42,15 +42,16 @@ class HeadsPanel(Panel):
         self.chooses = None, chooses
         self.weights, self.notes, self.head = np.zeros((1, 1, 1)), [""], 0
         self._columns = most if most <= 4 else 4 if most <= _MOST_NAMED else math.ceil(most**0.5)
-        self._wide = self._columns * (_TILE + _GAP)
         self._step = _TILE + _GAP + (16 if most <= _MOST_NAMED else 0)  # with space for the notes
-        self._high = math.ceil(most / self._columns) * self._step
-        blank(axes, (0, self._wide), (self._high, 0))
-        self._image, self._colours = Cells(axes, (0, self._wide, self._high, 0)), colours
+        high = math.ceil(most / self._columns) * self._step
+        blank(axes, (0, self._columns * (_TILE + _GAP)), (high, 0))
+        corners = map(self._corner, range(most))
+        self._images = [Cells(axes, (x, x + _TILE, y + _TILE, y)) for x, y in corners]
+        self._colours = colours
         self._words, self._named = Words(axes), most <= _MOST_NAMED
         style = {"fill": False, "edgecolor": COLOURS["second"], "lw": 2.5}
         self._frame = axes.add_patch(Rectangle((0, 0), _TILE, _TILE, **style))
-        self.artists = [self._image, self._words, self._frame]
+        self.artists = [*self._images, self._words, self._frame]
 
     def _corner(self, head: int) -> tuple[int, int]:
         """Left and top of a head's thumbnail, in pixels."""
@@ -66,12 +67,11 @@ class HeadsPanel(Panel):
         if np.array_equal(weights, self.weights) and list(notes) == self.notes:
             return
         self.weights, self.notes = np.asarray(weights), list(notes)
-        canvas = np.full((self._high, self._wide, 4), 255, np.uint8)  # white between the heads
-        for number, map_ in enumerate(self.weights):
-            x, y = self._corner(number)
-            shares = _thumbnail(np.sqrt(map_ / brightest))
-            canvas[y : y + _TILE, x : x + _TILE] = self._colours(shares, bytes=True)
-        self._image.set_data(canvas)
+        for image in self._images[len(self.weights) :]:
+            image.set_visible(False)
+        for image, map_ in zip(self._images, self.weights, strict=False):
+            shares = pooled(np.sqrt(map_ / brightest), _TILE)
+            image.set(data=self._colours(shares, bytes=True), visible=True)
         shown = self.notes if self._named else []
         corners = np.array([self._corner(number) for number in range(len(shown))])
         self._words.show(shown, corners.reshape(-1, 2) + (_TILE / 2, _TILE + 4), hanging=True)
@@ -99,10 +99,3 @@ class HeadsPanel(Panel):
                 )
             )
         return regions
-
-
-def _thumbnail(shares: np.ndarray) -> np.ndarray:
-    """Resize a map to _TILE rows and columns."""
-    small = pooled(shares, _TILE)
-    rows, columns = (np.arange(_TILE) * n // _TILE for n in small.shape)
-    return small[np.ix_(rows, columns)]

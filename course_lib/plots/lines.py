@@ -7,10 +7,8 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel, short
-from course_lib.plots.style import COLOURS, changing_numbers, name_points, plain_log
+from course_lib.plots.style import COLOURS, changing_numbers, look, name_points, plain_log
 from course_lib.plots.words import Words
-
-_STYLES = ("-", "--", "-.", ":")  # never colour alone
 
 
 class LinesPanel(Panel):
@@ -22,6 +20,7 @@ class LinesPanel(Panel):
         lines: name → y, shape (points,); the first four differ in colour and in dash.
         log_x, log_y: logarithmic axes.
         y_limits: fixed limits of the y axis; chosen from the data where left out.
+        legend: its place, which must stay when the lines change.
         whole: whether the x axis, whose numbers are whole, follows another x.
     """
 
@@ -34,23 +33,21 @@ class LinesPanel(Panel):
         log_x: bool = False,
         log_y: bool = False,
         y_limits: tuple[float, float] | None = None,
+        legend: str = "upper right",
         whole: bool = False,
     ) -> None:
         super().__init__(axes)
         self.x, self.lines = x, dict(lines)
-        colours = [COLOURS[name] for name in ("main", "second", "third", "truth")]
         self._curves = {
-            name: axes.plot(x, y, _STYLES[i % 4], color=colours[(i + i // 4) % 4], label=name)[0]
-            for i, (name, y) in enumerate(lines.items())
+            name: axes.plot(x, y, label=name, **look(number))[0]
+            for number, (name, y) in enumerate(lines.items())
         }
-        for which, is_log in (("x", log_x), ("y", log_y)):
-            if is_log:
-                plain_log(axes, which)
+        plain_log(axes, x=log_x, y=log_y)
         name_points(axes, np.asarray(x))
         if y_limits is not None:
             axes.set_ylim(*y_limits)
         if len(lines) > 1:
-            axes.legend()
+            axes.legend(loc=legend)
         style = {"color": COLOURS["second"], "zorder": 5}
         (self._marker,) = axes.plot([], [], "o", markersize=8, **style)
         # beyond the limits: at the edge, an arrow in the direction of the marker, with its height

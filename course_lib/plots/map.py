@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from course_lib.plots.panel import Panel, short
 from course_lib.plots.style import COLOURS, blank, whole_ticks
 from course_lib.plots.tokens import TokenLabels, numbered, pooled
-from course_lib.plots.words import Words, width
+from course_lib.plots.words import Words, fitted
 
 #: Blue below zero, white at zero, orange above.
 SIGNED = LinearSegmentedColormap.from_list(
@@ -128,7 +128,9 @@ class MapPanel(Panel):
         self._row_names.update(self.rows or _ticks(len(values)))
         self._column_names.update(self.columns or _ticks(values.shape[1]))
         self._write(colours)
-        self._move_frame(*(cell or (None, None)), *values.shape)
+        frame = zip(cell or (None, None), values.shape, strict=True)
+        (y, height), (x, width) = ((0, 1) if at is None else (at / n, 1 / n) for at, n in frame)
+        self._frame.set(x=x, y=y, width=width, height=height, visible=(width, height) != (1, 1))
         middle = {"root": largest / 4, "linear": largest / 2, "signed": 0}[self._scale]
         low = 0 if self._scale != "signed" else largest if self._sides else -largest
         for text, number in zip(self._levels, (low, middle, largest), strict=False):
@@ -141,21 +143,14 @@ class MapPanel(Panel):
         rows, columns = self.values.shape
         (left, _), (right, _) = self.axes.transData.transform([(0, 0), (1, 0)])
         room = 0.92 * (right - left) / columns * 72 / self.axes.figure.dpi  # points
-        dark = _luminance(colours).ravel() < _DARK
+        levels = colours[..., :3].reshape(-1, 3) / 255
+        linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
+        dark = linear @ (0.2126, 0.7152, 0.0722) < _DARK  # WCAG 2
         self._words.show(
-            [_fitted(text, room) for line in self.texts for text in line],
+            [fitted(text, _SIZE, room) for line in self.texts for text in line],
             [((c + 0.5) / columns, (r + 0.5) / rows) for r, c in np.ndindex(rows, columns)],
             size=_SIZE,
             colour=np.where(dark, "white", "black").tolist(),
-        )
-
-    def _move_frame(self, row: int | None, column: int | None, rows: int, columns: int) -> None:
-        self._frame.set(
-            x=0 if column is None else column / columns,
-            width=1 if column is None else 1 / columns,
-            y=0 if row is None else row / rows,
-            height=1 if row is None else 1 / rows,
-            visible=(row, column) != (None, None),
         )
 
     def data(self) -> dict:
@@ -238,23 +233,7 @@ class Cells(AxesImage):
         return colours[::-1], left / magnification, bottom / magnification, IdentityTransform()
 
 
-def _luminance(colours: np.ndarray) -> np.ndarray:
-    """Return the relative luminance of colours in bytes, from 0 to 1 (WCAG 2)."""
-    levels = colours[..., :3] / 255
-    linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
-    return linear @ (0.2126, 0.7152, 0.0722)
-
-
 def _ticks(count: int) -> list[str]:
     """Return the numbers of a few rows or columns, and nothing for the others."""
-    shown = whole_ticks(0, count - 1, _TICKS)
+    shown = whole_ticks(_TICKS).tick_values(0, count - 1)
     return [str(number) if number in shown else "" for number in range(count)]
-
-
-def _fitted(text: str, room: float) -> str:
-    """Cut a text to so many points."""
-    kept = text
-    while kept and width(text, _SIZE) > room:
-        kept = kept[:-1]
-        text = f"{kept}…"
-    return text

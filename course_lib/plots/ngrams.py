@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS, blank
-from course_lib.plots.words import Words, width
+from course_lib.plots.words import Words, fitted, width
 
 KINDS = ("counted", "clipped", "missing")
 _LEFT = 0.09  # of the width: space for the names of the rows
@@ -57,13 +57,14 @@ class NgramsPanel(Panel):
         """
         self.n, self.kinds, self.links, self.names = n, list(kinds), list(links), list(names)
         self._slots = max(map(len, rows))
+        self._slot = (1 - _LEFT) / max(self._slots, 6)  # width of the slot of a token
         self.counts = np.full((len(rows), self._slots), np.nan)
         self.counts[:, : len(self.kinds)] = np.asarray(counts).reshape(len(rows), -1)
         self._height = 1 / len(rows)
         space = 0.92 * self._slot * self.axes.bbox.width * 72 / self.axes.figure.dpi  # points
         widest = max(width(token, 1.0) for row in rows for token in row)
         size = float(np.clip(space / widest, _SMALLEST, _LARGEST))
-        shown = [[_cut(token, size, space) for token in row] for row in rows]
+        shown = [[fitted(token, size, space) for token in row] for row in rows]
         places = [(place, row) for row, tokens in enumerate(rows) for place in range(len(tokens))]
         self._words.show(
             [*names, *(token for row in shown for token in row)],
@@ -82,11 +83,6 @@ class NgramsPanel(Panel):
         self._lines.set_linestyle([dash for _, _, dash in styles])
         ends = zip([under[start] for start, _, _ in self.links], above, strict=True)
         self._links.set_segments([np.mean(pair, axis=1) for pair in ends])
-
-    @property
-    def _slot(self) -> float:
-        """The width of the slot of a token."""
-        return (1 - _LEFT) / max(self._slots, 6)
 
     def _middle(self, row: int) -> float:
         return (row + 0.5) * self._height
@@ -127,11 +123,3 @@ class NgramsPanel(Panel):
         what = f"count of the {self.n}-gram from position"
         names = {"row_name": "in the", "column_name": what}
         return [self._hover_grid(self.counts, box, self.names, starts, **names)]
-
-
-def _cut(token: str, size: float, space: float) -> str:
-    """Cut a token to the characters that fit into `space` points."""
-    whole, letters = width(token, size), len(token)
-    if whole <= space:
-        return token
-    return f"{token[: max(int(letters * space / whole) - 1, 1)]}…"

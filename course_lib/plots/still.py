@@ -6,10 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from course_lib.plots.style import COLOURS, legend_above, name_points, plain_log
+from course_lib.plots.style import COLOURS, legend_above, look, name_points, plain_log
 
-_CYCLE = ("main", "second", "third", "truth")
-_DASHES = ("-", "--", "-.", ":")  # never colour alone
 _MOST_MARKED = 16  # with more points, a line has no markers
 _RANGE = ("pi", 100)  # from the lowest to the highest run
 
@@ -52,19 +50,16 @@ def line_plot(
             y=runs.ravel(),
             ax=axes,
             label=name,
-            color=COLOURS[_CYCLE[(number + number // 4) % 4]],
-            linestyle=_DASHES[number % 4],
             marker="o" if few else None,
             markersize=5,
             estimator="mean" if several else None,
             errorbar=_RANGE if several else None,
             err_style="bars",
             legend=False,
+            **look(number),
         )
     axes.set(xlabel=x_label, ylabel=y_label)
-    for which, is_log in (("x", log_x), ("y", log_y)):
-        if is_log:
-            plain_log(axes, which)
+    plain_log(axes, x=log_x, y=log_y)
     name_points(axes, x)
     if y_limits is not None:
         axes.set_ylim(*y_limits)

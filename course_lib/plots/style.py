@@ -49,6 +49,13 @@ STYLE = {
 }
 
 
+def look(number: int) -> dict[str, str]:
+    """Return colour and dash of a line, of which no two among 16 have the same: never colour alone."""
+    colours = ("main", "second", "third", "truth")
+    colour = COLOURS[colours[(number + number // 4) % 4]]
+    return {"color": colour, "linestyle": ("-", "--", "-.", ":")[number % 4]}
+
+
 def figure(width: float = 7.2, height: float = 3.2, rows: int = 1, columns: int = 1, **layout):
     """Make a figure in the course's style: `(figure, axes)`, sizes in inches at 100 pixels each.
 
@@ -86,25 +93,25 @@ class PlainLogLocator(LogLocator):
         return super().tick_values(vmin, vmax)
 
 
-def plain_log(axes: Axes, which: str) -> None:
-    """Make the "x" or the "y" axis logarithmic, with numbers that can be read: 0.01, 10, 1,000; 10⁻⁴, 2·10⁻⁷ and 10⁹."""
-    getattr(axes, f"set_{which}scale")("log")
-    axis = getattr(axes, f"{which}axis")
-    axis.set_major_locator(PlainLogLocator())
-    axis.set_major_formatter(_plain)
-    axis.set_minor_formatter("")
+def plain_log(axes: Axes, *, x: bool, y: bool) -> None:
+    """Make axes logarithmic, with numbers that can be read: 0.01, 10, 1,000; 10⁻⁴, 2·10⁻⁷ and 10⁷."""
+    for which in "x" * x + "y" * y:
+        getattr(axes, f"set_{which}scale")("log")
+        axis = getattr(axes, f"{which}axis")
+        axis.set_major_locator(PlainLogLocator())
+        axis.set_major_formatter(_plain)
+        axis.set_minor_formatter("")
 
 
-def whole_ticks(low: float, high: float, most: int) -> list[float]:
-    """Return up to about `most` multiples of 1, 2, 5, 10, 20, … from `low` to `high`."""
-    ticks = MaxNLocator(most, integer=True, steps=(1, 2, 5, 10)).tick_values(low, high)
-    return [float(tick) for tick in ticks if low <= tick <= high]
+def whole_ticks(most: int) -> MaxNLocator:
+    """Return the places of about `most` ticks, at multiples of 1, 2, 5, 10, 20, …"""
+    return MaxNLocator(most, integer=True, steps=(1, 2, 5, 10))
 
 
 def changing_numbers(axes: Axes) -> XAxis:
     """Return the x axis, an artist to be redrawn because its limits change; its numbers are whole."""
     axes.grid(False, axis="x")
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=(1, 2, 5, 10)))
+    axes.xaxis.set_major_locator(whole_ticks(8))
     return axes.xaxis
 
 
@@ -116,16 +123,15 @@ def name_points(axes: Axes, x: np.ndarray, most: int = 8) -> None:
         axes.xaxis.set_minor_locator(NullLocator())
 
 
-def legend_above(axes: Axes, columns: int | None = None) -> None:
+def legend_above(axes: Axes) -> None:
     """Put the legend above an Axes, where it hides nothing."""
     _, labels = axes.get_legend_handles_labels()
-    if columns is None:
-        columns = len(labels) if sum(map(len, labels)) + 6 * len(labels) <= 84 else 2
+    columns = len(labels) if sum(map(len, labels)) + 6 * len(labels) <= 84 else 2
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2)
 
 
 def _plain(number: float, _: int = 0) -> str:
-    if 0.001 <= number < 1e9:
+    if 0.001 <= number < 1e7:
         return f"{number:,g}" if number < 1e6 else f"{number:,.0f}"
     exponent = math.floor(math.log10(number) + 1e-9)
     factor = f"{number / 10**exponent:g}"

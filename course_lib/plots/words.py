@@ -80,6 +80,16 @@ def width(word: str, size: float) -> float:
     return _outline(word)[1] * size / _SIZE
 
 
+def fitted(word: str, size: float, room: float) -> str:
+    """Cut a word to so many points, with "…" at its end."""
+    if (across := width(word, size)) <= room:
+        return word
+    kept = word[: int(1.5 * len(word) * room / across)]  # letters are not equally wide
+    while kept and width(f"{kept}…", size) > room:
+        kept = kept[:-1]
+    return f"{kept}…"
+
+
 @cache
 def _characters() -> dict[int, int]:
     return get_font(findfont(_FONT)).get_charmap()

@@ -66,7 +66,15 @@ def attention_explorer(
     """
     if answer is not None and text is None:
         raise ValueError("answer needs a text to answer; give a text to start with")
-    read = _reader(weights, queries, keys, text, example)
+    typed = callable(weights) and not isinstance(weights, Tensor)
+    if typed and text is None:
+        raise ValueError("weights is a function from a text; give a text to start with")
+    if not typed and text is not None:
+        raise ValueError("text needs weights to be a function from a text to attention maps")
+
+    @lru_cache(maxsize=1)  # moving a slider does not recompute
+    def read(text: str | None) -> dict[str, AttentionMap]:
+        return _layers(weights(text) if typed else weights, queries, keys, example)
 
     measured = lru_cache(maxsize=1)(lambda text, layer: _measures(read(text)[layer]))
     answered = answer and lru_cache(maxsize=1)(answer)
@@ -136,21 +144,6 @@ def _measures(shown: AttentionMap) -> list[dict[str, str]]:
         for measure, far in zip(measures, mean_distance(shown.weights).tolist(), strict=True):
             measure["distance"] = f"{far:.1f}"
     return measures
-
-
-def _reader(
-    weights, queries, keys, text, example
-) -> Callable[[str | None], dict[str, AttentionMap]]:
-    """Return a function from the text, or None, to the attention maps of all layers."""
-    if not callable(weights) or isinstance(weights, Tensor):
-        if text is not None:
-            raise ValueError("text needs weights to be a function from a text to attention maps")
-        layers = _layers(weights, queries, keys, example)
-        return lambda _: layers
-    if text is None:
-        raise ValueError("weights is a function from a text; give a text to start with")
-    # moving a slider does not recompute
-    return lru_cache(maxsize=1)(lambda text: _layers(weights(text), None, None, example))
 
 
 def _layers(weights, queries, keys, example) -> dict[str, AttentionMap]:

@@ -10,9 +10,9 @@ from course_lib.plots.tree import COLUMNS
 from course_lib.translator import PhraseTranslator
 from course_lib.widgets.controls import Numbers
 from course_lib.widgets.explorer import View, explorer, probability
-from course_lib.widgets.search_tree import Node, searcher
+from course_lib.widgets.search_tree import LARGEST_BEAM, MOST_PENALTY, Node, searcher
 
-_LARGEST_BEAM, _MOST_PENALTY, _MOST_NODES = 5, 2.0, 40
+_MOST_NODES = 40
 
 
 @explorer
@@ -47,7 +47,7 @@ def beam_explorer(
         ValueError: for a source of another kind, a missing or needless text, one that the translator
             refuses, and a table that `table_model` refuses.
     """
-    search, longest = searcher(source, text, largest=(_LARGEST_BEAM, _MOST_PENALTY))
+    search, longest = searcher(source, text)
 
     fig, axes = figure(10.4, 4.6)
     axes.set_title(
@@ -91,8 +91,8 @@ def beam_explorer(
     controls = {
         "text": str,
         "step": range(1, longest + 1),
-        "beam_size": range(1, _LARGEST_BEAM + 1),
-        "length_penalty": Numbers(0, _MOST_PENALTY, 0.1),
+        "beam_size": range(1, LARGEST_BEAM + 1),
+        "length_penalty": Numbers(0, MOST_PENALTY, 0.1),
     }
     return View(
         title, [tree], update, controls, "beam_search",

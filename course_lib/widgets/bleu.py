@@ -15,7 +15,6 @@ def bleu_explorer(
     reference: str = "the cat is sitting on the mat",
     *,
     n: int = 1,
-    title: str = "BLEU of one sentence",
 ) -> View:
     """Type a translation and its reference; see which n-grams are counted, and the BLEU score.
 
@@ -26,7 +25,6 @@ def bleu_explorer(
         candidate: at most 24 tokens.
         reference: likewise; up to three of them, with "|" between.
         n: the length of the n-grams shown, 1 to 4.
-        title: the first words of the summary.
 
     Raises:
         ValueError: for a text without tokens or with too many, and too many references.
@@ -75,7 +73,7 @@ def bleu_explorer(
         }
 
     controls = {"candidate": str, "reference": str, "n": range(1, _LONGEST_RUN + 1)}
-    return View(title, [rows, bars], update, controls, "bleu")
+    return View("BLEU of one sentence", [rows, bars], update, controls, "bleu")
 
 
 def _tokens(name: str, text: str) -> list[str]:

@@ -34,7 +34,10 @@ class Call:
         written, by_position = [], True
         for name, parameter in self._parameters.items():
             if name in values:
-                argument = None if values[name] == parameter.default else _literal(values[name])
+                value = values[name]
+                if isinstance(value, float):
+                    value = float(f"{value:.8g}")  # a slider's number has a rounding error
+                argument = None if values[name] == parameter.default else repr(value)
             else:
                 argument = self._arguments.get(name)
             by_position &= argument is not None and parameter.kind != parameter.KEYWORD_ONLY
@@ -42,11 +45,6 @@ class Call:
                 short = by_position and name not in values
                 written.append(argument if short else f"{name}={argument}")
         return f"{self._name}({', '.join(written)})"
-
-
-def _literal(value: object) -> str:
-    """Return the literal of a value; a slider's number without its rounding error."""
-    return repr(float(f"{value:.8g}") if isinstance(value, float) else value)
 
 
 def _sources(frame: FrameType | None, function: Callable) -> dict[str, str]:

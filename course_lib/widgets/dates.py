@@ -61,10 +61,14 @@ def date_explorer(
         rows, columns = ([visible(one) for one in side] for side in (done.target, done.source))
         alignment.update(done.weights, rows, columns, cell=(row, None), first=(1, 0))
         stems.update(weights)
+        try:
+            day = f"{date.fromisoformat(done.text):%A}"
+        except ValueError:
+            day = messages.NO_DATE
         names = [f"{one} at {n}" for n, one in enumerate(columns)]
         return {
             "text": repr(text),
-            "output": f"{done.text}, {_meaning(done.text)}",
+            "output": f"{done.text}, {day}",
             "step": f"{row + 1} of {len(done.target)}, generates {visible(done.target[row])}",
             "attends to": largest_weights(weights, names),
         }
@@ -75,13 +79,6 @@ def date_explorer(
     return View(
         title, panels, update, controls, "dates", labels, approximate=approximate, limits=limits
     )
-
-
-def _meaning(iso: str) -> str:
-    try:
-        return f"{date.fromisoformat(iso):%A}"
-    except ValueError:
-        return messages.NO_DATE
 
 
 def visible(token: str) -> str:

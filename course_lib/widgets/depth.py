@@ -25,12 +25,11 @@ def depth_explorer(*, depth: int = 12, norm: str = "post", warmup: int = 0, afte
     left.set(title="gradient norm by block", xlabel="block (0 = the first)", ylabel="gradient norm")
     right.set(title="training", xlabel="step", ylabel="loss in nats")
     lines = {name: np.full(len(blocks), np.nan) for name in NORMS}
-    gradients = LinesPanel(left, blocks, lines, log_y=True, y_limits=(_SMALLEST, _LARGEST))
-    left.legend(loc="lower right")  # no curve reaches this corner
+    style = {"log_y": True, "y_limits": (_SMALLEST, _LARGEST), "legend": "lower right"}
+    gradients = LinesPanel(left, blocks, lines, **style)  # no curve reaches this corner
     left.set_xlim(-0.5, max(DEPTHS) - 0.5)
     left.xaxis.get_major_locator().set_params(integer=True)
     losses = LinesPanel(right, steps, {name: 0 * steps for name in NORMS}, y_limits=(0, 4))
-    right.legend(loc="upper right")
 
     def update(depth: int, norm: str, warmup: int, after: int) -> dict[str, str]:
         runs = {name: recorded()[name_of(depth, name, warmup)] for name in NORMS}

@@ -23,13 +23,6 @@ from course_lib.widgets.controls import Choices, make_control
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.picture import Picture, fallback
 
-#: What an explorer's `update` returns to describe the figure: name → rounded value or short phrase.
-Facts = Mapping[str, str]
-
-#: What an explorer's `limits` returns: the largest value that each of some controls can have now, or None for
-#: a control that has no effect now.
-Limits = Mapping[str, float | None]
-
 
 def probability(p: float) -> str:
     """Three digits, a fourth below 0.01, and "<0.0001" for what would be 0.0000."""
@@ -58,28 +51,29 @@ class View(NamedTuple):
     Attributes:
         title: the first words of the summary.
         panels: of one figure, which `update` changes.
-        update: called with the arguments that have controls, by name; updates the panels and returns the `Facts`. If
-            it raises a ValueError, the message is shown and the picture does not change.
+        update: called with the arguments that have controls, by name; updates the panels and returns facts that
+            describe them, name → rounded value or short phrase. If it raises a ValueError, the message is shown
+            and the picture does not change.
         controls: argument → what it can be. An argument with a single choice, or no text, has no control.
         name: stem of the names of saved files.
         labels: argument → label of its control, where it is not the name of the argument.
         start: argument → initial value, where it was left out.
         approximate: whether the numbers differ from machine to machine, because they are the result of
             training; then tests of a notebook compare only the title.
-        limits: called like `update`, and before it; returns the `Limits`. A control beyond its largest value moves
-            there until the limit rises, and one without effect is switched off.
+        limits: called like `update`, and before it; returns the largest value that each of some controls can
+            have now. A control beyond it moves there until the limit rises; one with None is switched off.
         shown_by: from the view, the arguments and the call to the explorer; `Explorer` where left out.
     """
 
     title: str
     panels: Sequence[Panel]
-    update: Callable[..., Facts]
+    update: Callable[..., Mapping[str, str]]
     controls: Mapping[str, Choices]
     name: str
     labels: Mapping[str, str] = {}
     start: Mapping[str, object] = {}
     approximate: bool = False
-    limits: Callable[..., Limits] = lambda **_: {}
+    limits: Callable[..., Mapping[str, float | None]] = lambda **_: {}
     shown_by: Callable[..., "Explorer"] | None = None
 
 
@@ -261,11 +255,11 @@ class Explorer(ipywidgets.VBox):
             return True
         message = getattr(shell, "parent_header", None) or {}
         now = message.get("metadata", {}).get("cellId"), shell.execution_count
-        before, self._shown_in = self._shown_in, self._shown_in or now
-        again = now[0] is not None and before and now[0] == before[0] and now[1] != before[1]
-        if again:
-            self._shown_in = now
-        return before is None or bool(again)
+        before = self._shown_in
+        if before and (now[0] is None or now[0] != before[0] or now[1] == before[1]):
+            return False
+        self._shown_in = now
+        return True
 
     def _repr_mimebundle_(self, **kwargs):
         if not self._may_be_shown():

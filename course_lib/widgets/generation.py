@@ -8,7 +8,6 @@ from functools import partial
 
 import ipywidgets
 import torch
-from torch import Tensor
 
 from course_lib import messages
 from course_lib.decoding import DecodingSession
@@ -75,11 +74,9 @@ def generation_explorer(
     bars = distribution_panel(axes, _BARS)
     axes.set_xlim(-0.27, 1.23)  # a narrow picture: the longest name and number need more of it
 
-    def update(
-        text: str, temperature: float, top_k: int, top_p: float, seed: int, length: int
-    ) -> dict[str, str]:
+    def update(text: str, seed: int, length: int, **processors: float) -> dict[str, str]:
         continuation.read(text, seed, length)
-        continuation.processors = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+        continuation.processors = processors
         count, new = len(continuation.generated), continuation.text()
         so_far = drawable((text + new).replace("\n", "↵"))
         said = f"{count} token{'s' * (count > 1)}, {quoted(new)}" if count else "nothing yet"
@@ -89,9 +86,8 @@ def generation_explorer(
             bars,
             lambda ids: token_names(tokenizer, ids),
             continuation.session.logits[0].float(),
-            **continuation.processors,
-            heading=("…" + so_far[-_HEADING:] if len(so_far) > _HEADING else so_far) + " …",
-            count=_BARS,
+            processors,
+            ("…" + so_far[-_HEADING:] if len(so_far) > _HEADING else so_far) + " …",
         )
 
     controls = {"text": str, **PROCESSORS, "seed": range(1000), "length": range(1, _LONGEST + 1)}
@@ -151,15 +147,13 @@ class _Continuation:
     def step(self) -> None:
         """Sample one more token, and let the model read it."""
         logits, before = self.session.logits, self.text()
-        token = next_token(logits, [self._filtered], self._generator)  # (1,)
+        processor = partial(filtered, **self.processors)
+        token = next_token(logits.float(), [processor], self._generator)  # (1,)
         p = logits[0].float().softmax(dim=-1)[token].item()
         self.session.step(token)
         self.generated.append(token.item())
         now = self._tokenizer.decode(self.generated).rstrip("\ufffd")
         self.pieces.append((now[len(before) :], p))
-
-    def _filtered(self, logits: Tensor) -> Tensor:
-        return filtered(logits.float(), **self.processors)
 
 
 class GenerationExplorer(Explorer):
@@ -252,22 +246,19 @@ class GenerationExplorer(Explorer):
         self._write()
 
     def _write(self) -> None:
-        tokens = "".join(
-            f'<span title="{probability(p)}" style="background:rgb(230 97 0 / {_shade(p):.0%})">'
-            f"{html.escape(piece)}</span>"
-            for piece, p in self._continuation.pieces
-        )
+        tokens = ""
+        for piece, p in self._continuation.pieces:
+            shade = 0.05 * min(-math.log2(max(p, 1e-9)), 10)  # for each bit of surprisal
+            tokens += (
+                f'<span title="{probability(p)}" style="background:rgb(230 97 0 / {shade:.0%})">'
+            )
+            tokens += f"{html.escape(piece)}</span>"
         self._written.value = (
             f'<p role="group" aria-label="{messages.GENERATED_TEXT}" tabindex="0" style="display:flex; '
             f"flex-direction:column-reverse; margin:4px 0; min-height:5em; max-height:350px; overflow-y:auto; line-height:1.6; "
             f'white-space:pre-wrap; overflow-wrap:anywhere"><span style="margin-bottom:auto">{html.escape(self._continuation.prompt)}'
             f'<b>{tokens}</b></span></p><p class="course-picture-help">{messages.GENERATED_HELP}</p>'
         )
-
-
-def _shade(p: float) -> float:
-    """How strong the colour of a token is: 5 % for each bit of its surprisal, up to 50 %."""
-    return 0.05 * min(-math.log2(max(p, 1e-9)), 10)
 
 
 async def _one_by_one(tokens: Iterator[None]) -> None:

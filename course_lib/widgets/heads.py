@@ -1,7 +1,5 @@
 """The heads explorer: every head of a language model with a score, and the attention of the one chosen."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
@@ -46,14 +44,6 @@ SCORES = {
 _UNITS = {"entropy": " nats", "distance": " positions"}
 
 
-class _Reading(NamedTuple):
-    """A text as the model reads it: names of tokens, weights (layer, head, query, key), name → (layer, head)."""
-
-    names: list[str]
-    weights: Tensor
-    scores: dict[str, Tensor]
-
-
 @explorer
 def heads_explorer(
     model: DecoderOnly,
@@ -86,13 +76,14 @@ def heads_explorer(
     """
 
     @remembered(model)  # moving to another head does not read the text again
-    def read(text: str) -> _Reading:
+    def read(text: str) -> tuple[list[str], Tensor, dict[str, Tensor]]:
+        """Return the tokens, the weights (layer, head, query, key), and score → (layer, head)."""
         tokens = read_tokens(model, tokenizer, text, most=_MOST_TOKENS)
         weights = attention_weights(model, tokens).float().cpu()
         scores = {name: measure(weights, tokens[0].cpu()) for name, measure in SCORES.items()}
-        return _Reading(token_names(tokenizer, tokens[0].tolist()), weights, scores)
+        return token_names(tokenizer, tokens[0].tolist()), weights, scores
 
-    layers, heads, *_ = read(text).weights.shape
+    layers, heads, *_ = read(text)[1].shape
 
     fig, (left, right) = figure(10.4, 5.6, columns=2, width_ratios=(1, 1.7))
     left.set(title="score of each head", xlabel="head", ylabel="layer")
@@ -135,7 +126,7 @@ def heads_explorer(
         }
 
     def limits(text: str, **_) -> dict[str, int]:
-        return {"query": len(read(text).names) - 1}
+        return {"query": len(read(text)[0]) - 1}
 
     controls = {
         "text": str,

@@ -79,7 +79,8 @@ def kernel_regression_explorer(
         lowest = min(one for curve in curves.values() for one in curve if not math.isnan(one))
         variance = values.var(correction=0).item()
         limits = 0.9 * lowest, max(1.3 * variance, 1.2 * lowest, lowest + 1e-9)
-        panels.append(LinesPanel(axes, bandwidths, curves, log_x=True, y_limits=limits))
+        style = {"log_x": True, "y_limits": limits, "legend": "upper left"}
+        panels.append(LinesPanel(axes, bandwidths, curves, **style))
 
     def update(bandwidth: float, kernel: str, query: float) -> dict[str, str]:
         queries, options = keys.new_tensor([query]), {"kernel": kernel, "bandwidth": bandwidth}

@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 from course_lib.plots.panel import Panel, rounded
 from course_lib.plots.style import COLOURS, STYLE
 
-#: Pixels drawn per pixel on screen, in files and while a picture moves: fast to draw and to compress.
+#: Pixels drawn per pixel on screen, in files.
 SHARPNESS = 1.3
 #: Height of the line below a picture, in pixels on screen.
 LINE = 22
@@ -56,20 +56,27 @@ class LiveFigure:
     def png(self, density: float = SHARPNESS) -> bytes:
         """Draw the current state with so many pixels per pixel on screen; return a PNG, compressed for speed."""
         file = io.BytesIO()
-        self._drawn(density).save(file, "PNG", compress_level=1)
+        Image.fromarray(self._drawn(density)).save(file, "PNG", compress_level=1)
         return file.getvalue()
 
     def small_png(self, line: str = "") -> bytes:
         """Draw the same with 256 colours, and a line of text below it; return a PNG of a quarter of the size."""
-        image = self._drawn(SHARPNESS)
-        if line:
-            image = _with_line(image, line)
+        image = Image.fromarray(self._drawn(SHARPNESS))
+        if line:  # as picture.js writes it
+            drawn, high = image, round(LINE * SHARPNESS)
+            image = Image.new("RGB", (drawn.width, drawn.height + high), "white")
+            image.paste(drawn)
+            file = matplotlib.get_data_path() + "/fonts/ttf/DejaVuSans.ttf"
+            place = 10, drawn.height + LINE / 2 * SHARPNESS
+            font = ImageFont.truetype(file, 12 * SHARPNESS)
+            ImageDraw.Draw(image).text(place, line, COLOURS["main"], font, anchor="lm")
         image = image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
         file = io.BytesIO()
         image.save(file, "PNG", optimize=True)
         return file.getvalue()
 
-    def _drawn(self, density: float) -> Image.Image:
+    def _drawn(self, density: float) -> np.ndarray:
+        """Draw the current state; return its colours in bytes, shape (height, width, 3)."""
         self.figure.set_dpi(100 * density)
         if density not in self._backgrounds:
             with matplotlib.rc_context(STYLE):
@@ -79,7 +86,7 @@ class LiveFigure:
         for artist in self._artists:
             if artist.axes.get_visible():
                 artist.axes.draw_artist(artist)
-        return Image.fromarray(np.asarray(self._canvas.buffer_rgba())).convert("RGB")
+        return np.asarray(self._canvas.buffer_rgba())[..., :3]
 
     def svg(self, title: str = "") -> bytes:
         """Draw the current state; return an SVG with `title` inside. Equal states give equal bytes."""
@@ -97,7 +104,7 @@ class LiveFigure:
 
     def maps(self) -> list[list[float]]:
         """Return the boxes of colour maps and colour bars, as fractions of the picture: left, top, right, bottom."""
-        shown = [one for one in self._maps if one.axes.get_visible()]
+        shown = [one for one in self._maps if one.get_visible() and one.axes.get_visible()]
         extents = [
             one.get_window_extent().transformed(self.figure.transFigure.inverted()) for one in shown
         ]
@@ -106,19 +113,6 @@ class LiveFigure:
     def hover(self) -> list[dict]:
         """Collect the exact values of all panels."""
         return [region for panel in self.panels for region in panel.hover()]
-
-
-def _with_line(image: Image.Image, line: str) -> Image.Image:
-    """Write a line below a picture, as picture.js does."""
-    higher = Image.new("RGB", (image.width, image.height + round(LINE * SHARPNESS)), "white")
-    higher.paste(image)
-    file = matplotlib.get_data_path() + "/fonts/ttf/DejaVuSans.ttf"
-    font, place = (
-        ImageFont.truetype(file, 12 * SHARPNESS),
-        (10, image.height + LINE / 2 * SHARPNESS),
-    )
-    ImageDraw.Draw(higher).text(place, line, COLOURS["main"], font, anchor="lm")
-    return higher
 
 
 def _cuts(figure: Figure) -> list[float]:

@@ -1,6 +1,7 @@
 """The logit-lens explorer: what each block of a language model would predict."""
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -89,10 +90,8 @@ def logit_lens_explorer(
         ValueError: for another kind of model, and a text of too few or too many tokens.
     """
 
-    @remembered(model)  # moving the position does not read the text again
-    def read(text: str) -> _Lens:
-        return _read(model, tokenizer, text)
-
+    # moving the position does not read the text again
+    read = remembered(model)(partial(_read, model, tokenizer))
     depth = len(read(text).best)
     blocks = ["emb.", *(str(n) for n in range(depth - 1))]
 

@@ -52,7 +52,9 @@ class LossPicture:
         elif now - self._drawn > _PAUSE:
             self._drawn = now
             self._panel.update(loss=self._curve)
-            self._words.value = self._say(progress)
+            left = progress.seconds / progress.step * (progress.steps - progress.step)
+            said = {"step": progress.step, "steps": progress.steps, "left": f"{left:.0f}"}
+            self._words.value = messages.TRAINING.format(**said, loss=f"{progress.loss:.3g}")
             self._picture.refresh(self._title)
 
     def _begin(self, progress: Progress) -> None:
@@ -88,8 +90,3 @@ class LossPicture:
             steps = np.arange(1, len(losses) + 1)
             labels = {"x_label": "step", "y_label": "loss"}
             display(curve_table(steps, {"loss": losses}, **labels, approximate=True))
-
-    def _say(self, progress: Progress) -> str:
-        left = progress.seconds / progress.step * (progress.steps - progress.step)
-        now, loss = {"step": progress.step, "steps": progress.steps}, f"{progress.loss:.3g}"
-        return messages.TRAINING.format(**now, loss=loss, left=f"{left:.0f}")

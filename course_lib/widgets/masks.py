@@ -30,7 +30,6 @@ def mask_explorer(
     length: int = 4,
     queries: int = 5,
     convention: str = "True = may attend",
-    seed: int = 0,
 ) -> View:
     """Choose a mask; see it in four conventions, and the resulting attention weights.
 
@@ -39,9 +38,8 @@ def mask_explorer(
         length: how many of the five keys are not padding; 0 to 5.
         queries: how many queries there are, at the last of the five positions; 1 to 5.
         convention: a key of `CONVENTIONS`.
-        seed: of the scores, which are sampled from a normal distribution.
     """
-    scores = torch.randn(_MOST, _MOST, generator=torch.Generator().manual_seed(seed))
+    scores = torch.randn(_MOST, _MOST, generator=torch.Generator().manual_seed(0))
 
     fig, axes = figure(10.4, 3.2, columns=3)
     for one, title in zip(axes, ("scores", "mask", "weights"), strict=True):
@@ -50,7 +48,10 @@ def mask_explorer(
     panels = [MapPanel(one, scale=scale, bar=False, space=_SPACE) for one, scale in scales]
 
     def update(kind: str, length: int, queries: int, convention: str) -> dict[str, str]:
-        mask = _mask(kind, length, queries)  # (query, key)
+        everything = torch.ones(queries, _MOST, dtype=torch.bool)
+        parts = [padding_mask(torch.tensor([length]), _MOST)[0]] * (kind in ("padding", "both"))
+        parts += [causal_mask(queries, _MOST)] * (kind in ("causal", "both"))
+        mask = combine_masks(everything, *parts)  # (query, key)
         weights = masked_softmax(scores[-queries:], mask)  # (query, key)
         for panel, numbers, largest in ((panels[0], scores[-queries:], 3), (panels[2], weights, 1)):
             shown = _aligned(numbers)
@@ -78,14 +79,6 @@ def mask_explorer(
     }
     labels = {"kind": "mask"}
     return View("Masks", panels, update, controls, "masks", labels, limits=limits)
-
-
-def _mask(kind: str, length: int, queries: int) -> Tensor:
-    everything = torch.ones(queries, _MOST, dtype=torch.bool)
-    padding = padding_mask(torch.tensor([length]), _MOST)[0]
-    causal = causal_mask(queries, _MOST)
-    chosen = {"none": [], "padding": [padding], "causal": [causal], "both": [padding, causal]}
-    return combine_masks(everything, *chosen[kind])
 
 
 def _aligned(rows: Tensor) -> np.ndarray:

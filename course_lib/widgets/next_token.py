@@ -1,6 +1,6 @@
 """The next-token explorer: the effect of temperature, top-k and top-p on one distribution."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from matplotlib.axes import Axes
@@ -34,8 +34,6 @@ def next_token_explorer(
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
-    title: str = "The next token",
-    approximate: bool = False,
 ) -> View:
     """See the probabilities of the next token before and after temperature, top-k and top-p, in this order.
 
@@ -49,8 +47,6 @@ def next_token_explorer(
         temperature: 0.05 to 3.
         top_k: at most 20; 0 for all.
         top_p: 0.01 to 1.
-        title: the first words of the summary.
-        approximate: as for `Explorer`; true for a model that was trained in the notebook.
 
     Raises:
         ValueError: for a text that the translator refuses.
@@ -71,9 +67,7 @@ def next_token_explorer(
     fig, axes = figure(10.4, 4.5)
     bars = distribution_panel(axes, _BARS)
 
-    def update(
-        text: str, position: int, temperature: float, top_k: int, top_p: float
-    ) -> dict[str, str]:
+    def update(text: str, position: int, **processors: float) -> dict[str, str]:
         generated, logits = read(text)
         position = min(position, len(logits) - 1)
         prefix = generated[:position]
@@ -83,21 +77,16 @@ def next_token_explorer(
             bars,
             lambda ids: [tokens[n] for n in ids],
             logits[position],
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            heading=" ".join(["generated:", *prefix, "…"]),
-            count=_BARS,
+            processors,
+            " ".join(["generated:", *prefix, "…"]),
         )
 
     def limits(text: str, **_) -> dict[str, int]:
         return {"position": len(read(text)[1]) - 1}
 
     controls = {"text": str, "position": range(_LONGEST), **PROCESSORS}
-    return View(
-        title, [bars], update, controls, "next_token", PROCESSOR_LABELS,
-        approximate=approximate, limits=limits,
-    )  # fmt: skip
+    title = "The next token"
+    return View(title, [bars], update, controls, "next_token", PROCESSOR_LABELS, limits=limits)
 
 
 def distribution_panel(axes: Axes, count: int) -> BarsPanel:
@@ -119,12 +108,8 @@ def show_distribution(
     bars: BarsPanel,
     names: Callable[[list[int]], list[str]],
     logits: Tensor,
-    *,
-    temperature: float,
-    top_k: int,
-    top_p: float,
+    processors: Mapping[str, float],
     heading: str,
-    count: int,
 ) -> dict[str, str]:
     """Draw the most probable tokens before and after the logits processors; return the facts.
 
@@ -132,13 +117,12 @@ def show_distribution(
         bars: where.
         names: from ids of tokens to their names.
         logits: (vocabulary,).
-        temperature, top_k, top_p: as for `filtered`.
+        processors: arguments of `filtered`.
         heading: above the bars.
-        count: how many tokens.
     """
     before = logits.softmax(dim=-1)
-    z = filtered(logits, temperature=temperature, top_k=top_k, top_p=top_p)
-    most = before.argsort(descending=True, stable=True)[:count]
+    z = filtered(logits, **processors)
+    most = before.argsort(descending=True, stable=True)[: bars.most]
     called, removed = names(most.tolist()), z[most].isneginf().tolist()
     after = z.softmax(dim=-1)
     was, now = before[most].tolist(), after[most].tolist()
@@ -147,6 +131,7 @@ def show_distribution(
         for p, q, gone in zip(was, now, removed, strict=True)
     ]
     bars.update(called, now, before=was, removed=removed, heading=heading, notes=notes)
+    temperature, top_k, top_p = (processors[name] for name in PROCESSORS)
     return {
         "logits processors": f"temperature {temperature:g}, top-k {top_k or 'off'}, "
         f"top-p {'off' if top_p == 1 else format(top_p, 'g')}",

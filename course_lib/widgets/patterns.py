@@ -57,7 +57,9 @@ def pattern_explorer(
     sides, space = ("lost", "kept"), (0.1, 0.05, 0.24)
     kept = MapPanel(axes[1], scale="signed", sides=sides, text="weight", space=space)
     lines, limits_ = {"dense": dense, "this pattern": dense}, (1e-4, dense[-1] * 2)
-    cost = LinesPanel(axes[2], _LENGTHS, lines, log_x=True, log_y=True, y_limits=limits_)
+    cost = LinesPanel(
+        axes[2], _LENGTHS, lines, log_x=True, log_y=True, y_limits=limits_, legend="upper left"
+    )
 
     def update(kind: str, window: int, global_tokens: int) -> dict[str, str]:
         mask = attention_pattern(
@@ -70,10 +72,13 @@ def pattern_explorer(
         mebibytes = pairs * 4 / 2**20
         cost.update(marker=(_EXAMPLE, mebibytes[at]), **{"this pattern": mebibytes})
         lost = weights.masked_fill(mask, 0.0).sum(-1)  # (query,)
+        sizes = {"window": str(window)} if "window" in kind or kind == "longformer" else {}
+        sizes |= {"block size": str(window)} if "block" in kind else {}
+        sizes |= {"global tokens": str(global_tokens)} if kind == "longformer" else {}
         here, flops = pattern_cost(mask, _D_HEAD), 4 * _D_HEAD * pairs[at]
         return {
             "pattern": kind,
-            **_sizes(kind, window, global_tokens),
+            **sizes,
             "scores": f"{here.scores:,} of {mask.numel():,} ({100 * here.fraction:.1f} %)",
             "attention lost": f"{lost.mean():.3f} on average, {lost.max():.3f} for query {lost.argmax()}",
             f"at length {_EXAMPLE:,}": f"{short(mebibytes[at])} MiB of scores and {short(flops / 1e9)} GFLOP "
@@ -117,15 +122,3 @@ def allowed_pairs(kind: str, length: int, window: int, global_tokens: int) -> in
         count += np.minimum(global_tokens, first) + np.maximum(0, global_tokens - end)
         count[:global_tokens] = length
     return int(count.sum())
-
-
-def _sizes(kind: str, window: int, global_tokens: int) -> dict[str, str]:
-    """Say those sizes that the pattern has."""
-    said = {}
-    if "window" in kind or kind == "longformer":
-        said["window"] = str(window)
-    if "block" in kind:
-        said["block size"] = str(window)
-    if kind == "longformer":
-        said["global tokens"] = str(global_tokens)
-    return said

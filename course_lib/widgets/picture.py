@@ -9,7 +9,7 @@ import traitlets
 from course_lib import messages
 from course_lib.widgets.live_figure import LINE, SHARPNESS, LiveFigure
 
-_SHARPEST = 3.0  # pixels drawn per pixel on screen
+_MOVING, _SHARPEST = 1.0, 3.0  # pixels drawn per pixel on screen: the fewer, the faster
 _BROWSER = Path(__file__).parent / "browser"
 #: The browser's half of a picture; the last one puts the others together.
 _SCRIPTS = "values saving layout controls play compare code working picture".split()
@@ -57,7 +57,7 @@ class Picture(anywidget.AnyWidget):
     #: why the controls cannot be drawn; the picture is then that of other values, and dimmed
     problem = traitlets.Unicode().tag(sync=True)
     #: device pixels per pixel on screen, which the browser says
-    density = traitlets.Float(SHARPNESS).tag(sync=True)
+    density = traitlets.Float(_MOVING).tag(sync=True)
     #: the cell chosen in the browser: the controls that it sets, and how many were chosen before
     chosen = traitlets.Dict().tag(sync=True)
     #: a line of code that recreates what is shown; empty if there is none
@@ -82,14 +82,15 @@ class Picture(anywidget.AnyWidget):
             how = messages.PICTURE_CHOOSE
         words = messages.PICTURE | {"help": how, "line": self.line}
         size = {"width": figure.width, "height": figure.height, "cuts": figure.cuts}
-        shown = {"png": figure.png(), "hover": hover, "maps": figure.maps()}
+        png = figure.png(_MOVING if live else SHARPNESS)
+        shown = {"png": png, "hover": hover, "maps": figure.maps()}
         super().__init__(summary=summary, name=name, live=live, words=words, **size, **shown)
         self.shown_in = self.model_id
         self.on_msg(self._answer)
 
     def refresh(self, summary: str, code: str = "") -> None:
         """Draw the current state of the figure and send it in one message, with the code that recreates it."""
-        png = self.figure.png(min(self.density, SHARPNESS))
+        png = self.figure.png(min(self.density, _MOVING))
         with self.hold_sync():
             self.png, self.summary = png, summary
             self.hover, self.maps = self.figure.hover(), self.figure.maps()

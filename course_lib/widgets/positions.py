@@ -191,9 +191,8 @@ def bias_explorer(
         head = min(head, len(bias) - 1)
         largest = max(bias.abs().max().item(), 1e-9)
         bias_map.update(bias[head], largest=largest, cell=(query, None))
-        heads.update(
-            _shares(bias, largest), list(map(str, range(len(bias)))), head=head, brightest=1.0
-        )
+        shares = (bias / largest + 1) / 2  # from 0 to 1; the panel takes the square root
+        heads.update(shares.square(), list(map(str, range(len(bias)))), head=head, brightest=1.0)
         itself = query + keys - queries  # the queries are the last of the keys
         row.update(
             marker=(itself, bias[head, query, itself] / largest), added=bias[head, query] / largest
@@ -220,8 +219,3 @@ def bias_explorer(
     return View(
         title, panels, update, controls, "biases", {"encoding": menu}, start, approximate, limits
     )
-
-
-def _shares(bias: Tensor, largest: float) -> Tensor:
-    """Return squared shares from 0 to 1, as `HeadsPanel` takes the square root."""
-    return ((bias / largest + 1) / 2).square()

@@ -1,5 +1,7 @@
 """The scaling explorer: a budget of compute, and what a model of some size makes of it."""
 
+import math
+
 import numpy as np
 
 from course_lib.experiments.scaling_ladder import recorded_points, recorded_surface
@@ -28,7 +30,7 @@ def scaling_explorer(
         relative_size: the size of the model as a multiple of the best one for this budget, one of `SIZES`: 1/16,
             1/8, …, 16.
     """
-    measured = None if surface else max(point.flops for point in recorded_points())
+    measured = math.inf if surface else max(point.flops for point in recorded_points())
     surface = surface or recorded_surface()
     budgets = np.logspace(*BUDGETS, _GRID)
     best = np.array([surface.optimal(budget).loss for budget in budgets])
@@ -44,15 +46,16 @@ def scaling_explorer(
     left.set(title="same compute, other sizes", xlabel="parameters", ylabel="loss in nats")
     right.set(title="loss by compute", xlabel="compute in FLOPs", ylabel="loss in nats")
     lines = {"this budget": 0 * sizes, "10 × the budget": 0 * sizes}
-    curve = LinesPanel(left, sizes, lines, log_x=True, y_limits=limits)
-    left.legend(loc="lower left")
+    curve = LinesPanel(left, sizes, lines, log_x=True, y_limits=limits, legend="lower left")
     lines = {"best size": best, "this size": 0 * best}
     frontier = LinesPanel(right, budgets, lines, log_x=True, y_limits=limits)
-    right.legend(loc="upper right")
 
     def along(budget: float) -> np.ndarray:
         losses = surface.predict(sizes, budget / 6 / sizes).numpy()
         return np.where(losses <= top, losses, np.nan)
+
+    # on the frontier L − E ∝ C^−γ with γ = αβ / (α + β)
+    gamma = surface.size_exponent * surface.a
 
     def update(flops: float, relative_size: float) -> dict[str, str]:
         optimum = surface.optimal(flops)
@@ -68,13 +71,17 @@ def scaling_explorer(
             marker=(flops, loss), **{"this size": np.where(fixed <= top, fixed, np.nan)}
         )
         facts = {
-            "budget": f"{flops:.2g} FLOPs" + _extrapolated(flops, measured),
+            "budget": f"{flops:.2g} FLOPs",
             "size": f"{short(size)} parameters, {short(relative_size)} × the best",
             "tokens": f"{short(tokens)}, {short(tokens / size)} per parameter",
             "loss": f"{loss:.3f} nats",
             "loss of the best size": f"{optimum.loss:.3f} nats",
         }
-        share = _share_of_compute(surface, optimum.loss, loss)
+        if flops > measured:
+            beyond = f", {short(flops / measured)} × the largest recorded run: extrapolated"
+            facts["budget"] += beyond
+        excess = (loss - surface.irreducible) / (optimum.loss - surface.irreducible)
+        share = excess ** (-1 / gamma)
         return facts | {"compute that the best size needs for this loss": f"{share:.0%}"}
 
     controls = {
@@ -83,19 +90,3 @@ def scaling_explorer(
     }
     labels = {"flops": "budget", "relative_size": "size"}
     return View("Scaling", [curve, frontier], update, controls, "scaling", labels)
-
-
-def _extrapolated(flops: float, measured: float | None) -> str:
-    """Say how far a budget lies beyond the largest run."""
-    if measured is None or flops <= measured:
-        return ""
-    return f", {short(flops / measured)} × the largest recorded run: extrapolated"
-
-
-def _share_of_compute(surface: LossSurface, best: float, loss: float) -> float:
-    r"""Return the share of the budget with which the best size reaches `loss`.
-
-    On the frontier $L - E \propto C^{-\gamma}$ with $\gamma = \alpha \beta / (\alpha + \beta)$.
-    """
-    exponent = surface.size_exponent * surface.a
-    return ((loss - surface.irreducible) / (best - surface.irreducible)) ** (-1 / exponent)

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from course_lib.inspection import entropy
 from course_lib.plots import HistogramPanel, LinesPanel, StemsPanel, figure
 from course_lib.scoring import DotScore
 from course_lib.widgets.explorer import View, explorer, short
@@ -19,7 +20,7 @@ _EDGES = np.linspace(-40.25, 40.25, 162)
 
 
 @explorer
-def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int = 0) -> View:
+def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0) -> View:
     """Change the dimension of the vectors and the scale; see scores, weights, entropy and the norm of the Jacobian.
 
     64 queries and 32 keys are sampled from a standard normal distribution. A larger dimension adds components
@@ -29,9 +30,8 @@ def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int =
         d: the dimension, initial value of its slider: 1, 2, 3, 4, 6, 8, … 1024.
         scale: a key of `SCALES`: "1", "1/√d" or "1/d".
         query: whose weights are shown, 0 to 63.
-        seed: of the sampling.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     queries = torch.randn(_QUERIES, _DIMENSIONS[-1], generator=generator)
     keys = torch.randn(_KEYS, _DIMENSIONS[-1], generator=generator)
     dots = {d: DotScore()(queries[:, :d], keys[:, :d]) for d in _DIMENSIONS}  # (query, key) each
@@ -42,7 +42,7 @@ def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int =
     curves = {
         scale: {
             "normalised entropy": [
-                entropy(weights_at(d, scale)).median().item() for d in _DIMENSIONS
+                entropy(weights_at(d, scale)).median().item() / math.log(_KEYS) for d in _DIMENSIONS
             ],
             "norm of the Jacobian": [
                 gradient_norm(weights_at(d, scale)).median().item() for d in _DIMENSIONS
@@ -83,11 +83,6 @@ def score_explorer(*, d: int = 64, scale: str = "1", query: int = 0, seed: int =
     controls = {"d": _DIMENSIONS, "scale": list(SCALES), "query": range(_QUERIES)}
     panels = [histogram, stems, lines]
     return View("Scores of random vectors", panels, update, controls, "scores")
-
-
-def entropy(weights: Tensor) -> Tensor:
-    r"""Return the entropy of each row, $-\sum_j \alpha_j \log \alpha_j$, divided by its maximum $\log n$."""
-    return torch.special.entr(weights).sum(-1) / math.log(weights.shape[-1])
 
 
 def gradient_norm(weights: Tensor) -> Tensor:

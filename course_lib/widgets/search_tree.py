@@ -13,6 +13,8 @@ from course_lib.decoding.table_model import Prefix, PrefixModel, Table
 from course_lib.translator import PhraseTranslator
 from course_lib.widgets.explorer import remembered
 
+LARGEST_BEAM, MOST_PENALTY = 5, 2.0
+
 
 class Node(NamedTuple):
     """A candidate: the `rank`-th of a `step`, from 0 on; `parent` is the number of the node it continues.
@@ -48,20 +50,16 @@ def grow(steps: Sequence[BeamStep], tokens: Sequence[str]) -> list[Node]:
     return nodes
 
 
-#: From the text, the beam size and the length penalty to the tree.
-Search = Callable[[str | None, int, float], list[Node]]
-
-
 def searcher(
-    source: PhraseTranslator | Table, text: str | None, *, largest: tuple[int, float]
-) -> tuple[Search, int]:
+    source: PhraseTranslator | Table, text: str | None
+) -> tuple[Callable[[str | None, int, float], list[Node]], int]:
     """Return a search, and the largest number of its steps; results are cached.
+
+    The search takes the text, the beam size and the length penalty.
 
     Args:
         source: a translator, or a table.
         text: the first source of the translator; None for a table.
-        largest: the largest beam size and length penalty that will be used. A new text is searched with
-            them first, so that later searches are fast.
 
     Raises:
         ValueError: for a source of another kind, and a missing or needless text.
@@ -73,8 +71,16 @@ def searcher(
 
         @remembered(source.model)
         def model_of(text: str) -> PrefixModel:
-            model = prefix_model(source, text)
-            searched(model, *largest)  # a smaller beam then meets few new prefixes
+            with torch.no_grad():
+                memory = source.model.eval().encode(source.source.encode(source.words(text))[None])
+
+            @torch.no_grad()
+            def next_token_logits(prefixes: Sequence[Prefix]) -> Tensor:
+                parts = (part.expand(len(prefixes), *part.shape[1:]) for part in memory)
+                return source.model.decode(torch.tensor(prefixes), type(memory)(*parts))[:, -1]
+
+            model = PrefixModel(len(vocabulary), next_token_logits)
+            searched(model, LARGEST_BEAM, MOST_PENALTY)  # others then meet few new prefixes
             return model
 
     elif isinstance(source, Mapping):
@@ -105,21 +111,3 @@ def searcher(
         return searched(model_of(text), beam_size, length_penalty)
 
     return search, longest
-
-
-def prefix_model(translator: PhraseTranslator, text: str) -> PrefixModel:
-    """Return a model from prefixes to logits: the translator for one source text.
-
-    Raises:
-        ValueError: as a call of the translator.
-    """
-    model = translator.model.eval()
-    with torch.no_grad():
-        memory = model.encode(translator.source.encode(translator.words(text))[None])
-
-    @torch.no_grad()
-    def next_token_logits(prefixes: Sequence[Prefix]) -> Tensor:
-        copies = type(memory)(*(part.expand(len(prefixes), *part.shape[1:]) for part in memory))
-        return model.decode(torch.tensor(prefixes), copies)[:, -1]
-
-    return PrefixModel(len(translator.target), next_token_logits)

@@ -118,12 +118,9 @@ def curve_table(
         points = sorted({round((len(x) - 1) * part / 4) for part in range(5)})
     else:
         points = [int(np.abs(x - value).argmin()) for value in at]
-    rows = [[_plain(x[n]), *(y[n] for y in curves)] for n in points]
+    names = (int(x[n]) if x[n].is_integer() else float(x[n]) for n in points)
+    rows = [[name, *(y[n] for y in curves)] for name, n in zip(names, points, strict=True)]
     which = "every point" if len(points) == len(x) else f"{len(points)} of {len(x)} points"
     summary = f"{y_label or 'Values'} at {which}"
     header = [x_label or "x", *lines]
     return Table(header, rows, summary, approximate=approximate, folded=True)
-
-
-def _plain(number: np.floating) -> float | int:
-    return int(number) if float(number).is_integer() else float(number)

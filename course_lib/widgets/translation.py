@@ -1,6 +1,7 @@
 """The translation explorer: type a sentence, change the temperature, see the translation and its attention."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 
@@ -53,10 +54,7 @@ def translation_explorer(
     def translated(text: str, temperature: float, sample: int) -> dict[str, AttentionMap]:
         return maps(text, temperature, sample if temperature > 0 else 0)  # greedy has no seed
 
-    @remembered(translator.model, 64)
-    def greedy_share(text: str, temperature: float) -> float:
-        return _probability_of_greedy(translator, text, temperature)
-
+    greedy_share = remembered(translator.model, 64)(partial(_probability_of_greedy, translator))
     shown = translated(text, temperature, sample)
     heads = len(next(iter(shown.values())).weights)
     fig, grid = figure(10.4, 5.2, 2, 2, height_ratios=(1.15, 3.6))

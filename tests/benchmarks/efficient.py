@@ -6,6 +6,8 @@ exponent p is that of the power law t = c · nᵖ, by least squares on the logar
 
 import math
 from collections.abc import Callable
+from statistics import median
+from time import perf_counter
 
 import numpy as np
 import torch
@@ -22,10 +24,21 @@ from course_lib.efficient import (
     sliding_window_attention,
 )
 from course_lib.profiling import peak_memory
-from tests.helpers.timing import in_turn
 
 HEADS, D_HEAD, WINDOW, FEATURES, THREADS = 4, 64, 128, 64, 2
 LENGTHS = (2048, 4096, 8192)
+
+
+def in_turn(rounds: int = 40, **functions: Callable[[], object]) -> dict[str, float]:
+    """Median milliseconds of each function; they take turns, so that a slow moment hits all alike."""
+    seconds = {name: [] for name in functions}
+    for turn in range(rounds + 3):
+        for name, function in functions.items():
+            started = perf_counter()
+            function()
+            if turn >= 3:  # the first calls set up
+                seconds[name].append(perf_counter() - started)
+    return {name: 1000 * median(times) for name, times in seconds.items()}
 
 
 def calls(length: int) -> dict[str, Callable[[], torch.Tensor]]:

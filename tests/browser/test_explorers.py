@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.helpers.gestures import ask, point_at, says, settled
-from tests.helpers.lab import Explorer, write_notebook
+from tests.helpers.lab import Explorer, Window, write_notebook
 
 NOTEBOOK = "explorers.ipynb"
 CELLS = (
@@ -240,12 +240,14 @@ def narrow(opened):
     opened.page.wait_for_timeout(300)
 
 
-@pytest.mark.parametrize("title", ["Masks", "Kernel regression", "Reader", "Squares"])
-def test_labels_can_be_read_in_a_narrow_window(narrow, title):
+@pytest.mark.parametrize(
+    ("title", "width"),
+    [("Masks", 1040), ("Kernel regression", 1040), ("Reader", 1040), ("Squares", 640)],
+)
+def test_labels_can_be_read_in_a_narrow_window(narrow, title, width):
     explorer = Explorer(narrow.page, title)
     narrow.page.wait_for_timeout(300)
-    sheet, drawn = explorer.image.bounding_box(), explorer.image.evaluate("(i) => i.naturalWidth")
-    scale = sheet["width"] / (drawn / 1.3)  # pixels drawn per pixel of the figure
+    scale = explorer.image.bounding_box()["width"] / width
     assert 10 * scale >= 7, "labels of 10 points have at least 7 on screen"
     for part in (explorer.root, explorer.root.locator(".course-picture-strips").first):
         assert part.evaluate("(part) => part.scrollWidth <= part.clientWidth + 1"), "nothing is cut"
@@ -278,6 +280,29 @@ def test_in_a_wide_window_the_panels_stand_side_by_side(opened):
     assert len({round(one["y"]) for one in strips}) == 1
     for one, other in zip(strips, strips[1:], strict=False):
         assert one["x"] + one["width"] == pytest.approx(other["x"], abs=0.5)
+
+
+# --- dense screens ----------------------------------------------------------------------------
+
+
+def test_a_moving_picture_is_coarse_and_a_resting_one_as_fine_as_the_screen(lab, opened, folder):
+    write_notebook(
+        folder, "dense.ipynb", [f"{CELLS[0]}fit = kernel_regression_explorer(wave_series())\nfit"]
+    )
+    context = opened.page.context.browser.new_context(device_scale_factor=2)
+    dense = Window(context.new_page())
+    dense.open(lab, "dense.ipynb")
+    dense.run_all()
+    fit = Explorer(dense.page, "Kernel regression")
+    fit.image.evaluate(
+        "(one) => { window.widths = []; one.addEventListener('load', () => window.widths.push(one.naturalWidth)); }"
+    )
+    dense.page.wait_for_function("() => window.widths.at(-1) === 2080")
+    fit.press("query", "ArrowRight")
+    dense.page.wait_for_function("() => window.widths.length === 3")
+    assert dense.page.evaluate("() => window.widths") == [2080, 1040, 2080]
+    assert fit._handle("query").get_attribute("aria-valuenow") == "2.52", "as shown"
+    context.close()
 
 
 # --- play, compare, code ----------------------------------------------------------------------

@@ -49,19 +49,6 @@ def test_no_question_and_no_update_check_greets_the_learner(fresh):
     assert not fresh.page.get_by_text(re.compile("Jupyter news|update available", re.I)).count()
 
 
-def test_every_cell_runs_without_an_error(ran):
-    outputs = ran.page.evaluate(
-        """() => window.jupyterapp.shell.currentWidget.content.model.cells
-            ? [...window.jupyterapp.shell.currentWidget.content.model.cells]
-                .filter((cell) => cell.type === 'code')
-                .map((cell) => [cell.executionCount, cell.toJSON().outputs.map((o) => o.output_type)])
-            : []"""
-    )
-    assert len(outputs) > 20
-    assert [count for count, _ in outputs] == list(range(1, len(outputs) + 1))
-    assert not any("error" in kinds for _, kinds in outputs)
-
-
 def test_a_slider_dragged_by_mouse_changes_the_picture(explorer):
     before = explorer.picture()
     explorer.drag("query", 60)

@@ -165,15 +165,6 @@ def test_plots_import_only_what_draws():
         )
 
 
-def test_nothing_but_what_is_agreed_lies_at_the_top():
-    tops = {path.relative_to(ROOT).parts[0] for path in tracked()}
-    assert tops == {
-        "notebooks", "course_lib", "img", "tests", "environment.yml", "requirements.txt", "README.md",
-        "pyproject.toml", "Makefile", "LICENSE", ".gitignore", ".ci", ".github", "CONTRIBUTING.md",
-        "CHANGELOG.md", "CITATION.cff",
-    }  # fmt: skip
-
-
 def test_the_code_is_formatted_and_documented():
     for command in (["check"], ["format", "--check"]):
         result = ran(sys.executable, "-m", "ruff", *command, "course_lib", "tests")

@@ -165,6 +165,7 @@ def test_the_framed_thumbnail_is_the_chosen_head(count):
         ]  # the frame is thick
         assert np.abs(drawn - wanted[head, 1:-1, 1:-1]).max() < 0.02
         assert panel.data()["head"] == [head]
+        assert np.isclose(explorer.picture.maps, tile, atol=1e-3).all(-1).any(), "dark gaps"
         boxes.append(tile)
         if count <= 16:  # its note is below it
             a, b, c, _ = box_of_word(panel._words, head, figure_)

@@ -11,7 +11,6 @@ from course_lib.experiments.context_length import (
     extended,
     losses,
     make_model,
-    ntk_base,
     repaired,
     text,
     train,
@@ -75,12 +74,6 @@ def test_an_extension_changes_the_angles_and_nothing_else():
             torch.testing.assert_close(key, rotated)
         for one, same in zip(model.parameters(), other.parameters(), strict=True):
             assert torch.equal(one, same) and one is not same
-
-
-def test_the_larger_base_slows_the_slowest_pair_by_the_scale():
-    for d_head, scale in ((16, 4.0), (128, 8.0)):
-        slowest = [base ** (-(d_head - 2) / d_head) for base in (1e4, ntk_base(d_head, scale))]
-        assert slowest[0] / slowest[1] == pytest.approx(scale)
 
 
 def test_the_repair_gives_far_keys_the_last_trained_bias():

@@ -70,14 +70,3 @@ def test_exposure_is_measured_after_the_first_mistake(monkeypatch):
     for name, shares in found.items():
         parts = [later[name], every[name], whole[name]]
         assert shares == pytest.approx([sum(part) / len(part) for part in parts], abs=1e-6)
-
-
-def test_every_arm_is_recorded_with_three_seeds():
-    record = date_styles.recorded()
-    assert list(record) == list(date_styles.ARMS)
-    for runs in record.values():
-        assert len(runs) == len(bottleneck.SEEDS)
-        for run in runs:
-            assert list(run["styles"]) == list(date_styles.tests())
-            assert list(run["exposure"]) == ["teacher forcing", "autoregressive"]
-            assert len(run["Swedish fields wrong"]) == 3

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -189,16 +188,6 @@ def test_features_estimate_the_exponential_without_bias(ledger):
     error, spread = estimates.mean(0) - torch.exp(q @ k.mT), estimates.std(0) / math.sqrt(4000)
     assert (estimates > 0).all() and (error.abs() < 4 * spread).all()
     ledger.compare(estimates.mean(0), torch.exp(q @ k.mT), within=0.03)
-
-
-@pytest.mark.verifies("course_lib.efficient.performer_features", against="its equation in NumPy")
-def test_features_equal_their_equation(ledger):
-    x, w = torch.randn(2, 3, 4, dtype=torch.float64), torch.randn(7, 4, dtype=torch.float64)
-    theirs = np.empty((2, 3, 7))
-    for b, i, r in np.ndindex(*theirs.shape):
-        vector, sample = x[b, i].numpy(), w[r].numpy()
-        theirs[b, i, r] = np.exp(sample @ vector - vector @ vector / 2) / np.sqrt(7)
-    ledger.compare(performer_features(x, w), torch.tensor(theirs), within=1e-12)
 
 
 @pytest.mark.verifies(

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from course_lib.attention import Attention
 from course_lib.masks import (
     causal_mask,
     combine_masks,
@@ -18,7 +17,6 @@ from course_lib.masks import (
     padding_mask_from_tokens,
     to_additive,
 )
-from course_lib.scoring import AdditiveScore, ScaledDotScore
 from tests.helpers.tensors import DTYPES, all_true
 
 ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-5}
@@ -223,41 +221,6 @@ def test_from_additive_accepts_large_negative_numbers(ledger, dtype, low):
     assert torch.equal(from_additive(added), left > 0)
     assert from_additive(torch.tensor([-0.0], dtype=dtype)).all()
     ledger.holds()
-
-
-# --- masks in attention ----------------------------------------------------------------------
-
-
-@pytest.mark.verifies("course_lib.masks.padding_mask", against="every sequence alone, unpadded")
-@pytest.mark.parametrize("extra", [1, 9])
-def test_length_of_padding_has_no_effect_on_attention(ledger, extra):
-    attention = Attention(AdditiveScore(4, 4, 8)).double()
-    lengths, query = torch.tensor([5, 1, 3]), torch.randn(3, 2, 4).double()
-    key, value = (torch.randn(3, 5 + extra, size).double() for size in (4, 6))
-    padding = ~padding_mask(lengths, 5 + extra)[:, 0]  # (batch, key)
-    key[padding], value[padding] = 1e3, -1e6
-    key.requires_grad_()
-    padded = attention(query, key, value, padding_mask(lengths, 5 + extra))
-    for b, length in enumerate(lengths.tolist()):
-        alone = attention(query[b], key[b, :length], value[b, :length])
-        ledger.compare(padded.output[b], alone.output, within=1e-12)
-        ledger.compare(padded.weights[b, :, :length], alone.weights, within=1e-12)
-    (gradient,) = torch.autograd.grad(padded.output.sum(), key)
-    assert (gradient[padding] == 0).all()
-
-
-@pytest.mark.verifies("course_lib.masks.causal_mask", against="every prefix alone")
-def test_causal_mask_hides_future_tokens(ledger):
-    attention = Attention(ScaledDotScore())
-    tokens = torch.randn(6, 4, dtype=torch.float64)
-    whole = attention(tokens, tokens, tokens, causal_mask(6)).output
-    for length in range(1, 7):
-        prefix = tokens[:length]
-        alone = attention(prefix, prefix, prefix, causal_mask(length)).output
-        ledger.compare(whole[:length], alone, within=1e-12)
-        last = attention(prefix[-1:], prefix, prefix, causal_mask(1, length)).output
-        ledger.compare(whole[length - 1 : length], last, within=1e-12)
-    assert not torch.equal(attention(tokens, tokens, tokens).output, whole)
 
 
 # --- compiled --------------------------------------------------------------------------------

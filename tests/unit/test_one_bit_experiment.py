@@ -64,19 +64,6 @@ def test_settings_that_make_no_sense_are_refused(arguments, says):
         one_bit.train_cell(**arguments)
 
 
-def test_every_arm_is_recorded_with_its_sweep_and_its_seeds():
-    record = one_bit.recorded()
-    assert set(record) == set(one_bit.CELLS)
-    for cell, rates in record.items():
-        assert {float(lr) for lr in rates} == set(one_bit.RATES)
-        for lr, seeds in rates.items():
-            assert len(seeds) == len(one_bit.SEEDS)
-            for budget in one_bit.BUDGETS:
-                for case in ("anywhere", "first"):
-                    found = one_bit.runs(cell, budget, lr, case)
-                    assert {len(run) for run in found} == {len(one_bit.TESTED)}
-
-
 def test_a_recorded_run_can_be_repeated():
     (again,) = one_bit.train_cell("GRU", 0.01, budgets=(200,), evaluate=one_bit.evaluated)
     assert again["anywhere"] == pytest.approx(one_bit.runs("GRU", 200, "0.01")[0], abs=0.02)

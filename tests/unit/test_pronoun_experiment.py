@@ -122,22 +122,3 @@ def test_removed_nouns_change_the_training():
         words = [*one.words[: one.answer], "the", *one.words[one.answer + 1 :]]
         _, named = weights_and_answer(model, words, one.adjective)
         assert (named == "the") == (word == "the")
-
-
-def test_the_record_is_what_study_4b_says_of_it():
-    runs = [
-        run
-        for lr in readers.ARMS["adjective"].rates
-        for run in readers.recorded()[readers.name_of("adjective", lr, 1800)]
-    ]
-    assert all(run["ignored"] for run in runs)
-    learned = [run for run in runs if run["accuracy"] >= 0.99]
-    assert len(runs) == 15 and len(learned) == 14
-    assert {len(run["ignored"]) for run in learned} == {1, 2}
-    assert all(shares[1:] == [1, 1, 1] for run in learned for shares in run["ignored"].values())
-    carriers = [one for run in learned for one in run["carriers"].values()]
-    assert {word for word, _, _ in carriers} == {"it", "was", "too", "the"}
-    assert min(weight for _, weight, _ in carriers) > 0.935
-    assert sum(share < 0.55 for _, _, share in carriers) == len(carriers) - 4 == 20
-    (fifth,) = (r for r in readers.recorded()["nouns removed 0.001 1800"] if r["ignored"])
-    assert fifth["ignored"]["cow"][1:] == [1, 0, 1]

@@ -70,18 +70,11 @@ def test_the_best_learning_rate_of_each_point_lies_between_two_worse_ones():
         assert point.without_embeddings == point.parameters - sum(m.weight.numel() for m in outside)
 
 
-def test_the_recorded_surface_is_close_to_the_points():
-    surface = recorded_surface()
-    assert 0 < surface.a < 1 and surface.irreducible < min(p.loss for p in recorded_points())
-    for point in scaling_ladder.fitted_points():
-        assert surface.predict(point.parameters, point.tokens) == pytest.approx(point.loss, rel=0.1)
-
-
 @pytest.mark.parametrize("embeddings", [True, False])
 def test_the_recorded_fits_are_those_of_the_recorded_points(embeddings):
     again = fit_points(scaling_ladder.fitted_points(), embeddings=embeddings)
     surface = recorded_surface(embeddings=embeddings)
-    assert surface.a == pytest.approx(again.a, abs=0.02)
+    assert vars(surface) == pytest.approx(vars(again), rel=0.02)
     intervals = recorded_intervals(embeddings=embeddings)
     assert intervals.keys() == {"irreducible", "size_exponent", "token_exponent", "a"}
     for name, (low, high) in intervals.items():
@@ -114,12 +107,6 @@ def test_pairs_come_in_order_of_their_compute_and_keep_to_the_ratios():
     assert len(set(found)) == len(found)
     assert all(RATIOS[0] <= tokens / count[size] <= RATIOS[1] for size, tokens in found)
     assert set(pairs(1e11)) < set(found)
-
-
-def test_points_on_a_surface_give_it_back():
-    found = fit_points(drawn_points())
-    for name, value in vars(SURFACE).items():
-        assert getattr(found, name) == pytest.approx(value, rel=1e-3)
 
 
 def test_isoflop_curves_are_read_between_the_points():

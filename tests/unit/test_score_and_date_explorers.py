@@ -12,7 +12,7 @@ from course_lib.checkpoints import date_translator, untrained_date_translator
 from course_lib.recurrent import FixedContextDecoder
 from course_lib.training import Progress, fit
 from course_lib.widgets import LossPicture, date_explorer, score_explorer
-from course_lib.widgets.scores import SCALES, entropy, gradient_norm
+from course_lib.widgets.scores import SCALES, gradient_norm
 from tests.helpers.explorers import VIRIDIS, cells_of, fact, panels, values_of
 
 # --- scores ----------------------------------------------------------------------------------
@@ -45,14 +45,12 @@ def test_scores_and_weights_are_those_of_the_vectors(scores, scale, d, query):
     assert lines.data()["height"][0] == pytest.approx(spread, abs=1e-3)
 
 
-def test_entropy_and_gradient_are_those_of_autograd():
+def test_the_gradient_is_that_of_autograd():
     logits = torch.randn(3, 5, dtype=torch.float64)
     weights = torch.softmax(logits, dim=-1)
     for row, weight in zip(logits, weights, strict=True):
         jacobian = torch.autograd.functional.jacobian(lambda a: torch.softmax(a, dim=-1), row)
         assert gradient_norm(weight).item() == pytest.approx(jacobian.norm().item())
-        wanted = torch.distributions.Categorical(weight).entropy() / np.log(5)
-        assert entropy(weight).item() == pytest.approx(wanted.item())
 
 
 # --- dates -----------------------------------------------------------------------------------

@@ -3,13 +3,15 @@
 const PAUSE = 400; // milliseconds without a keystroke, after which a text is read
 
 // The sliders of ipywidgets have a label and a readout beside them, but screen readers get neither: the name is missing,
-// and the value is an index or an exponent.
+// and the value is an index, an exponent, or rounded to one decimal.
 const nameSliders = (explorer) => {
   for (const handle of explorer.querySelectorAll(".noUi-handle")) {
     const box = handle.closest(".widget-inline-hbox");
     const [label, readout] = [".widget-label", ".widget-readout"].map((part) => box?.querySelector(part)?.textContent);
     if (label && !handle.ariaLabel) handle.ariaLabel = label;
     if (readout && handle.ariaValueText !== readout) handle.ariaValueText = readout;
+    const value = Number(readout?.replace("−", "-"));
+    if (Math.abs(value - handle.ariaValueNow) < 0.06) handle.ariaValueNow = value; // was rounded
   }
 };
 

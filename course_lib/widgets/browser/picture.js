@@ -1,6 +1,6 @@
 // The browser's half of picture.py. The files beside this one are put before it.
 
-const MOVING = 1.3; // pixels drawn per pixel on screen while a picture moves, as in live_figure.py
+const MOVING = 1; // pixels drawn per pixel on screen while a picture moves, as in picture.py
 const REST = 300; // milliseconds without another picture
 
 const download = (bytes, type, file) => {
