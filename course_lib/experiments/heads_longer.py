@@ -38,6 +38,7 @@ class Arm:
 
 SHARED = {"num_heads": 4, "attributes": True}
 ONE = SHARED | {"num_kv_heads": 1}
+WIDE, WIDE_KV = {0.005: 3, 0.01: 3}, {0.0025: 5, 0.005: 3}
 FFN = {"num_heads": 1, "path": PATHS[2]}
 ARMS = {
     "1 KV head": Arm({0.00125: 3, 0.0025: 3, 0.005: 1}, 12_000, 500, ONE),
@@ -50,6 +51,12 @@ ARMS = {
     "2 heads": Arm({0.0025: 8}, 1200, 100, {"num_heads": 2}),
     "1 head, FFN, 18,000 steps": Arm({0.00125: 1}, 18_000, 600, FFN),
     "32 heads": Arm({0.005: 3}, 6000, 200, {"num_heads": 32}),
+    "32 heads, values of 8": Arm(WIDE, 600, 100, {"num_heads": 32, "d_value": 8}),
+    "32 heads, scores of 8": Arm(WIDE, 600, 100, {"num_heads": 32, "d_head": 8, "d_value": 1}),
+    "1 KV head, keys of 16": Arm(WIDE_KV, 1500, 100, ONE | {"d_head": 16, "d_value": 8}),
+    "1 KV head, values of 16": Arm(WIDE_KV, 1500, 100, ONE | {"d_value": 16}),
+    "1 head": Arm({0.0025: 2}, 3000, 200, {"num_heads": 1}),
+    "2 heads, 4,000 steps": Arm({0.0025: 2}, 4000, 200, {"num_heads": 2}),
 }
 
 
