@@ -5,7 +5,7 @@
     python -m course_lib.experiments.heads_longer
 
 trains every arm at the learning rates and from the seeds that `ARMS` names, with the accuracy on held-out questions
-along the way, and records these curves beside this file (a quarter of an hour of CPU time). The rates are those that
+along the way, and records these curves beside this file (twenty minutes of CPU time). The rates are those that
 were best in the sweeps of `heads`, and their neighbours. With names of arms behind it, it trains these alone and
 keeps what is recorded of the others.
 """
