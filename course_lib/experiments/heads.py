@@ -72,6 +72,7 @@ class Retrieval(nn.Module):
         attributes: whether items are asked for by their attributes instead of their positions.
         d_model: of embeddings and layer.
         d_head: of each head; `d_model / num_heads` where left out.
+        d_value: of the values of each head; `d_head` where left out.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Retrieval(nn.Module):
         attributes: bool = False,
         d_model: int = 32,
         d_head: int | None = None,
+        d_value: int | None = None,
     ) -> None:
         super().__init__()
         require_one_of(PATHS, path=path)
@@ -97,6 +99,10 @@ class Retrieval(nn.Module):
         if inner != d_model:
             self.attention.q_proj = nn.Linear(d_model, inner)
             self.attention.out_proj = nn.Linear(inner, d_model)
+        if d_value is not None:
+            kv_heads = self.attention.num_kv_heads
+            self.attention.v_proj = nn.Linear(d_model, kv_heads * d_value)
+            self.attention.out_proj = nn.Linear(num_heads * d_value, d_model)
         self.feed_forward = nn.Sequential(
             nn.Linear(d_model, 4 * d_model), nn.ReLU(), nn.Linear(4 * d_model, d_model)
         )

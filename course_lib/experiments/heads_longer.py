@@ -5,7 +5,7 @@
     python -m course_lib.experiments.heads_longer
 
 trains every arm at the learning rates and from the seeds that `ARMS` names, with the accuracy on held-out questions
-along the way, and records these curves beside this file (a quarter of an hour of CPU time). The rates are those that
+along the way, and records these curves beside this file (twenty minutes of CPU time). The rates are those that
 were best in the sweeps of `heads`, and their neighbours. With names of arms behind it, it trains these alone and
 keeps what is recorded of the others.
 """
@@ -38,6 +38,7 @@ class Arm:
 
 SHARED = {"num_heads": 4, "attributes": True}
 ONE = SHARED | {"num_kv_heads": 1}
+WIDE, WIDE_KV = {0.005: 3, 0.01: 3}, {0.0025: 5, 0.005: 3}
 FFN = {"num_heads": 1, "path": PATHS[2]}
 ARMS = {
     "1 KV head": Arm({0.00125: 3, 0.0025: 3, 0.005: 1}, 12_000, 500, ONE),
@@ -50,6 +51,12 @@ ARMS = {
     "2 heads": Arm({0.0025: 8}, 1200, 100, {"num_heads": 2}),
     "1 head, FFN, 18,000 steps": Arm({0.00125: 1}, 18_000, 600, FFN),
     "32 heads": Arm({0.005: 3}, 6000, 200, {"num_heads": 32}),
+    "32 heads, values of 8": Arm(WIDE, 600, 100, {"num_heads": 32, "d_value": 8}),
+    "32 heads, scores of 8": Arm(WIDE, 600, 100, {"num_heads": 32, "d_head": 8, "d_value": 1}),
+    "1 KV head, keys of 16": Arm(WIDE_KV, 1500, 100, ONE | {"d_head": 16, "d_value": 8}),
+    "1 KV head, values of 16": Arm(WIDE_KV, 1500, 100, ONE | {"d_value": 16}),
+    "1 head": Arm({0.0025: 2}, 3000, 200, {"num_heads": 1}),
+    "2 heads, 4,000 steps": Arm({0.0025: 2}, 4000, 200, {"num_heads": 2}),
 }
 
 

@@ -83,7 +83,7 @@ class AttentionPositions(nn.Module):
         self,
         query: Float[Tensor, "batch heads query d_head"],
         key: Float[Tensor, "batch kv_heads key d_head"],
-        value: Float[Tensor, "batch kv_heads key d_head"],
+        value: Float[Tensor, "batch kv_heads key d_value"],
         mask: Tensor | None = None,
         *,
         dropout: float = 0.0,

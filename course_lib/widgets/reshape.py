@@ -70,7 +70,7 @@ def reshape_explorer(
     """
     numbers = torch.arange(_LENGTH * _WIDTH).view(_LENGTH, _WIDTH)
     fig, axes = figure(8.4, 3.0)
-    axes.set_title("position of each element")
+    axes.set_title("each element in the colour of its head")
     panel = TilesPanel(axes, numbers.numel(), width=14.5, height=5)
 
     def update(heads: int, variant: str, step: float) -> dict[str, str]:

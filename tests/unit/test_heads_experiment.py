@@ -41,10 +41,13 @@ def by_hand(model, letters, *rest):
     keys, question = model.letter.weight[letters] + item, sums(model.asked, asked.tolist())
     q, k, v = attention.q_proj(question), attention.k_proj(keys), attention.v_proj(keys)
     size, group, found = q.shape[-1] // heads, heads // attention.num_kv_heads, []
+    d_value = v.shape[-1] // attention.num_kv_heads
     for head in range(heads):
         own = slice(head * size, (head + 1) * size)
-        shared = slice(head // group * size, (head // group + 1) * size)
-        found.append(torch.softmax(k[:, shared] @ q[own] / size**0.5, dim=0) @ v[:, shared])
+        shared, values = (
+            slice(head // group * width, (head // group + 1) * width) for width in (size, d_value)
+        )
+        found.append(torch.softmax(k[:, shared] @ q[own] / size**0.5, dim=0) @ v[:, values])
     x = attention.out_proj(torch.cat(found))
     if model.path != "attention only":
         x = x + question
@@ -62,6 +65,8 @@ def by_hand(model, letters, *rest):
         {"num_heads": 4, "num_kv_heads": 1, "attributes": True, "d_model": 40},
         {"num_heads": 4, "num_kv_heads": 1, "attributes": True, "d_head": 16},
         {"num_heads": 4, "num_kv_heads": 1, "attributes": True, "d_model": 64, "d_head": 8},
+        {"num_heads": 4, "num_kv_heads": 2, "attributes": True, "d_head": 16, "d_value": 8},
+        {"num_heads": 32, "d_value": 8},
     ],
 )
 def test_the_model_is_what_its_options_say(options):

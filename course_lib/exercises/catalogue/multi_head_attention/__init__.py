@@ -5,5 +5,4 @@ EXERCISES = (
     "hunt_mask_axes",
     "hunt_cache",
     "decode_step",
-    "causal_self_attention",
 )

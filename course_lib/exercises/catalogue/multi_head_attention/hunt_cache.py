@@ -118,9 +118,8 @@ EXERCISE = Exercise(
     hints=(
         "With 7 keys and 2 queries, which positions do the queries have? Print the mask.",
         "The last query may attend to every key, so its row must be all True, however many keys were cached.",
-        ".tril(diagonal=total - new) shifts the triangle to the positions of the queries.",
+        ".tril(diagonal=total - new) shifts the triangle to the positions of the queries. "
+        "PyTorch's scaled_dot_product_attention(…, is_causal=True) does not shift it: with a cache, pass attn_mask.",
     ),
     given=edited(newest, ((".tril(total - new)", ".tril()", False),)),
-    given_message="The bug is still there. PyTorch's scaled_dot_product_attention(…, is_causal=True) has the same one: "
-    "its mask fits only where there are as many queries as keys.",
 )

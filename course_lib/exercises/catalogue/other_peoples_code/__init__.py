@@ -1,3 +1,3 @@
 """The exercises of study 05c."""
 
-EXERCISES = ("one_head", "project_heads")
+EXERCISES = ("one_head", "causal_self_attention", "project_heads")

@@ -1,4 +1,4 @@
-"""Exercise `causal_self_attention` of notebook 05."""
+"""Exercise `causal_self_attention` of study 05c."""
 
 import math
 
