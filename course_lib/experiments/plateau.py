@@ -5,7 +5,7 @@ They are trained until the held-out loss is at most `LEARNED`, or until a budget
 
     python -m course_lib.experiments.plateau
 
-trains every arm from three seeds and records the training loss, a mean over every 50 steps, beside this file (25
+trains every arm from three seeds and records the training loss, a mean over every 50 steps, beside this file (35
 minutes of CPU time). Runs that are recorded already are kept; delete the file to start anew.
 """
 
