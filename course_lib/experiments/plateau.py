@@ -13,7 +13,15 @@ from pathlib import Path
 
 import torch
 
-from course_lib.experiments.post_norm import ARMS, EVERY, INITIALISATIONS, LEARNED, SEEDS, arm, train
+from course_lib.experiments.post_norm import (
+    ARMS,
+    EVERY,
+    INITIALISATIONS,
+    LEARNED,
+    SEEDS,
+    arm,
+    train,
+)
 from course_lib.experiments.record import read, write
 
 RECORD = Path(__file__).with_suffix(".json")
