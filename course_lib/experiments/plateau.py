@@ -1,11 +1,11 @@
 """How many steps does a deep stack need before it has learned?
 
-The arms are those of `course_lib.experiments.post_norm`, trained until the held-out loss is at most `LEARNED`, or until
-a budget that is more than ten times that of the fastest arm is spent::
+The arms are those of `course_lib.experiments.post_norm`, and 12 plain post-norm blocks at three other initialisations.
+They are trained until the held-out loss is at most `LEARNED`, or until a budget is spent::
 
     python -m course_lib.experiments.plateau
 
-trains every arm from three seeds and records the training loss, a mean over every 50 steps, beside this file (25
+trains every arm from three seeds and records the training loss, a mean over every 50 steps, beside this file (35
 minutes of CPU time). Runs that are recorded already are kept; delete the file to start anew.
 """
 
@@ -13,13 +13,27 @@ from pathlib import Path
 
 import torch
 
-from course_lib.experiments.post_norm import ARMS, EVERY, LEARNED, SEEDS, arm, train
+from course_lib.experiments.post_norm import (
+    ARMS,
+    EVERY,
+    INITIALISATIONS,
+    LEARNED,
+    SEEDS,
+    arm,
+    train,
+)
 from course_lib.experiments.record import read, write
 
 RECORD = Path(__file__).with_suffix(".json")
 PLAIN, WARM = arm(12, "post"), arm(12, "post", warmup=200)
 SIX, SMALL = arm(6, "post"), arm(12, "post", scale=0.1)
 MEDIUM, PRE = arm(12, "post", scale=0.3), arm(12, "pre")
+STACKED, LINEAR, LAYER = (f"{PLAIN}, {how}" for how in INITIALISATIONS[1:])
+OPTIONS = dict(ARMS)
+OPTIONS |= {
+    name: {"depth": 12, "initialisation": how}
+    for name, how in zip((STACKED, LINEAR, LAYER), INITIALISATIONS[1:], strict=True)
+}
 #: Arm, learning rate, and number of steps at most.
 RUNS = (
     (PLAIN, 1e-3, 6000),
@@ -28,6 +42,12 @@ RUNS = (
     (MEDIUM, 1e-3, 4000),
     (PRE, 3e-3, 4000),
     (SIX, 1e-3, 4000),
+    (LINEAR, 1e-3, 4000),
+    (LINEAR, 3e-3, 4000),
+    (STACKED, 1e-3, 4000),
+    (LAYER, 1e-3, 4000),
+    (LAYER, 3e-3, 4000),
+    (STACKED, 3e-3, 1000),
 )
 
 
@@ -48,7 +68,7 @@ def steps_needed(name: str, lr: float) -> list[int | None]:
 
 def train_until_learned(name: str, lr: float, steps: int, seed: int) -> list[float]:
     """Train one stack; return the mean loss of every `EVERY` steps."""
-    losses = train(**ARMS[name], lr=lr, seed=seed, steps=steps, until=LEARNED)
+    losses = train(**OPTIONS[name], lr=lr, seed=seed, steps=steps, until=LEARNED)
     windows = torch.tensor(losses).view(-1, EVERY).mean(dim=1)
     return [float(f"{loss:.3g}") for loss in windows.tolist()]
 

@@ -41,6 +41,12 @@ LAST = 10
 #: the embedding is added to the output of every block.
 VARIANTS = ("plain", "weighted", "embedding added")
 RESIDUAL_WEIGHT = 10.0
+#: How the linear layers of the blocks are initialised. "Xavier": every matrix by itself, with gain 1, biases zero.
+#: "stacked": the same, but queries, keys and values as one matrix (3 d, d), which makes these three smaller by √2, as
+#: `nn.Transformer` does it. "nn.Linear": uniform in ±1/√d_in, weights and biases, as `nn.Linear` makes them.
+#: "PyTorch's layer", as `nn.TransformerEncoderLayer` makes them: queries, keys and values as with "stacked", the
+#: others as `nn.Linear` makes them, with zeros for the biases of attention.
+INITIALISATIONS = ("Xavier", "stacked", "nn.Linear", "PyTorch's layer")
 
 
 class ScaledStack(DeepStack):
@@ -51,17 +57,26 @@ class ScaledStack(DeepStack):
         scale: factor of the output weights of every residual branch, `out_proj` and `down_proj`, at
             initialisation.
         variant: one of `VARIANTS`; all but "plain" are post-norm.
+        initialisation: of the blocks, one of `INITIALISATIONS`.
     """
 
     def __init__(
-        self, depth: int, norm: str, *, scale: float = 1.0, variant: str = "plain"
+        self,
+        depth: int,
+        norm: str,
+        *,
+        scale: float = 1.0,
+        variant: str = "plain",
+        initialisation: str = "Xavier",
     ) -> None:
         require_one_of(VARIANTS, variant=variant)
+        require_one_of(INITIALISATIONS, initialisation=initialisation)
         require_positive(scale=scale)
         super().__init__(depth, norm)
         self.variant = variant
         with torch.no_grad():
             for block in self.blocks:
+                _initialise_again(block, initialisation)
                 block.attention.out_proj.weight.mul_(scale)
                 block.feed_forward.down_proj.weight.mul_(scale)
 
@@ -89,6 +104,23 @@ class ScaledStack(DeepStack):
         return self.lm_head(self.norm(self.residual_streams(tokens)[-1]))
 
 
+def _initialise_again(block: nn.Module, initialisation: str) -> None:
+    """Change the initialisation of a block from "Xavier" to another of the `INITIALISATIONS`."""
+    attention = block.attention
+    if initialisation in ("stacked", "PyTorch's layer"):
+        for projection in (attention.q_proj, attention.k_proj, attention.v_proj):
+            projection.weight.mul_(2**-0.5)  # √(6 / (d + 3 d)) for √(6 / (d + d))
+    if initialisation == "PyTorch's layer":
+        for layer in (attention.out_proj, *block.feed_forward.children()):
+            if isinstance(layer, nn.Linear):
+                layer.reset_parameters()
+        attention.out_proj.bias.zero_()
+    if initialisation == "nn.Linear":
+        for layer in block.modules():
+            if isinstance(layer, nn.Linear):
+                layer.reset_parameters()
+
+
 def survival(stack: ScaledStack, tokens: Int[Tensor, "batch length"]) -> float:
     """Return how much of the embedding reaches the last block: the mean cosine similarity of the two.
 
@@ -108,6 +140,7 @@ def train(
     scale: float = 1.0,
     warmup: int = 0,
     variant: str = "plain",
+    initialisation: str = "Xavier",
     lr: float = 1e-3,
     seed: int = 0,
     steps: int = STEPS,
@@ -116,7 +149,7 @@ def train(
     """Train a stack with Adam; return the loss before each step.
 
     Args:
-        depth, norm, scale, variant: of the stack.
+        depth, norm, scale, variant, initialisation: of the stack.
         warmup: steps of linear warm-up of the learning rate; 0 for none.
         lr: the peak learning rate.
         seed: of the initialisation and the batches.
@@ -132,7 +165,7 @@ def train(
         )
     torch.manual_seed(seed)
     history = fit(
-        ScaledStack(depth, norm, scale=scale, variant=variant),
+        ScaledStack(depth, norm, scale=scale, variant=variant, initialisation=initialisation),
         task_batches(seed),
         task_loss,
         steps=steps,

@@ -65,3 +65,33 @@ def test_the_best_learning_rate_of_every_arm_has_a_worse_one_on_both_sides():
         assert rates[0] < float(post_norm.best_rate(by_steps[str(post_norm.STEPS)])) < rates[-1], (
             name
         )
+
+
+@pytest.mark.parametrize("initialisation", ["nn.Linear", "PyTorch's layer"])
+def test_the_initialisations_are_those_of_pytorch(initialisation):
+    block = made(post_norm.ScaledStack, 1, "post", initialisation=initialisation).blocks[0]
+    attention, ffn = block.attention, block.feed_forward
+    theirs = torch.nn.TransformerEncoderLayer(32, 4, 64)
+    linear = torch.nn.Linear(32, 32)
+    first = theirs.self_attn.in_proj_weight if initialisation != "nn.Linear" else linear.weight
+    biases = initialisation == "nn.Linear"
+    for ours, weight in (
+        (attention.q_proj, first),
+        (attention.k_proj, first),
+        (attention.v_proj, first),
+        (attention.out_proj, theirs.self_attn.out_proj.weight),
+        (ffn.up_proj, theirs.linear1.weight),
+        (ffn.down_proj, theirs.linear2.weight),
+    ):  # uniform: the largest of a thousand numbers is close to the limit
+        assert ours.weight.abs().max().item() == pytest.approx(weight.abs().max().item(), rel=0.02)
+    for layer in (attention.q_proj, attention.out_proj):
+        assert bool(layer.bias.any()) == biases
+    assert ffn.up_proj.bias.any() and ffn.down_proj.bias.any()
+
+
+def test_stacked_makes_queries_keys_and_values_smaller_and_nothing_else():
+    plain = made(post_norm.ScaledStack, 2, "post").state_dict()
+    stacked = made(post_norm.ScaledStack, 2, "post", initialisation="stacked").state_dict()
+    for name, weight in stacked.items():
+        smaller = name.endswith(("q_proj.weight", "k_proj.weight", "v_proj.weight"))
+        torch.testing.assert_close(weight, plain[name] * (2**-0.5 if smaller else 1.0))

@@ -3,8 +3,6 @@
 EXERCISES = (
     "hunt_norm_layer",
     "hunt_add_norm",
-    "layer_norm",
-    "encoder_block",
     "encoder_stack",
     "decoder_block",
 )

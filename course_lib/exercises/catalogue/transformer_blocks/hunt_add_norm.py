@@ -47,8 +47,7 @@ NEW = "nn.LayerNorm(x.shape[-1])"  # in every forward
     rf"""
 self.norm = {NORM} -> self.d_model = d_model
 + return {FORWARD} -> norm = nn.LayerNorm(self.d_model)\nreturn norm(x + change)
-    After a step of training the layer returns the same output as before: the bug is still there. (A norm in a plain
-    list is not registered, and reset_parameters in forward takes the step back.)
+    After a step of training the layer returns the same output as before: the bug is still there.
 """,
 )
 MISTAKES = rf"""

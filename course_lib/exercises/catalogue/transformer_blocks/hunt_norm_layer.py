@@ -14,14 +14,14 @@ def normed(x):
         def __init__(self, d_model, eps=1e-5):
             super().__init__()
             self.weight = nn.Parameter(torch.ones(d_model))
-            self.bias = nn.Parameter(torch.zeros(d_model))  # 1: it starts by shifting nothing
+            self.bias = nn.Parameter(torch.zeros(d_model))
             self.eps = eps
 
         def forward(self, x):
             mean = x.mean(dim=-1, keepdim=True)
-            variance = x.var(dim=-1, keepdim=True, correction=0)  # 2: divided by d
-            spread = torch.sqrt(variance + self.eps)  # 3: eps inside the root
-            return self.weight * (x - mean) / spread + self.bias
+            variance = x.var(dim=-1, keepdim=True, correction=0)  # 1: divided by d
+            spread = torch.sqrt(variance + self.eps)  # 2: eps inside the root
+            return self.weight * ((x - mean) / spread) + self.bias  # 3: the bias comes last
 
     new, changed = NormLayer(x.shape[-1]), NormLayer(x.shape[-1])
     with torch.no_grad():
@@ -38,14 +38,15 @@ def _reference(x):
     return torch.stack([new(x), changed(x)])
 
 
-BIAS = "torch.zeros(d_model)) -> torch.ones(d_model))"
+FORMULA = "self.weight * ((x - mean) / spread) + self.bias"
+BIAS = f"{FORMULA} -> self.weight * ((x - mean) / spread + self.bias)"
 DIVISOR = ", correction=0) -> )"
 EPS = "torch.sqrt(variance + self.eps) -> (torch.sqrt(variance) + self.eps)"
 GIVEN, LEFT, GIVEN_MESSAGE = bugs(
     normed,
     f"""
 {BIAS}
-    the output of a new layer has mean 1
+    with a trained weight and bias it is wrong: the weight multiplies the bias too
 {DIVISOR}
     the variance of the output is below 1, most of all for small d
 {EPS}
@@ -58,7 +59,6 @@ TWO_ROOTS = (
     "You take the root of the standard deviation, which is a root already. eps belongs to the "
     "variance, and the root is taken of their sum."
 )
-FORMULA = "self.weight * (x - mean) / spread + self.bias"
 MISTAKES = rf"""
 variance + self.eps -> variance
     Your eps has no effect any more: add it to the variance, or a vector of equal components is divided by 0.
@@ -75,24 +75,26 @@ torch.sqrt(variance + self.eps) -> (variance + self.eps)
     {TWO_ROOTS}
 {ROOT}
 + {BIAS}
-    {TWO_ROOTS} Still wrong as well: the output of a new layer has mean 1.
+    {TWO_ROOTS} Still wrong as well: the weight multiplies the bias too.
 {ROOT}
 + {DIVISOR}
     {TWO_ROOTS} Still wrong as well: it divides by d - 1, as .std() does unless told otherwise.
 {ROOT}
 + {BIAS}
 + {DIVISOR}
-    {TWO_ROOTS} Still wrong as well: the output of a new layer has mean 1; it divides by d - 1, as .std() does unless
-    told otherwise.
+    {TWO_ROOTS} Still wrong as well: the weight multiplies the bias too; it divides by d - 1, as .std() does unless told
+    otherwise.
+torch.zeros(d_model) -> torch.ones(d_model)
+    Your bias starts at one, so the output of a new layer has mean 1. It was right: the bias starts at zero.
 torch.ones(d_model) -> torch.zeros(d_model)
     Your weight starts at zero, so a new layer returns zeros only. The weight starts at one.
 torch.ones(d_model) -> torch.zeros(d_model)
-+ {BIAS}
++ torch.zeros(d_model) -> torch.ones(d_model)
     Your weight starts at zero and your bias at one, so a new layer returns ones only. It is the other way round.
 x.var(dim=-1, keepdim=True, correction=0) -> (x**2).mean(dim=-1, keepdim=True)
-+ (x - mean) / spread -> x / spread
++ ((x - mean) / spread) -> (x / spread)
     You no longer subtract the mean. That line was correct.
-(x - mean) / spread -> x / spread
+((x - mean) / spread) -> (x / spread)
     Your variance is right, but the mean stays in x: divide x - mean, as the code did.
 x.var(dim=-1, keepdim=True, correction=0) -> (x**2).mean(dim=-1, keepdim=True)
     You do not subtract the mean inside the variance. The variance is the mean of (x - mean)².
@@ -112,8 +114,6 @@ nn.Parameter(torch.ones(d_model)) -> torch.ones(d_model)
     Training does not change the weight: it is not an nn.Parameter, the result does not depend on it, or there is none.
 nn.Parameter(torch.zeros(d_model)) -> torch.zeros(d_model)
     Training does not change the bias: it is not an nn.Parameter, the result does not depend on it, or there is none.
-{FORMULA} -> self.weight * ((x - mean) / spread + self.bias)
-    With a trained bias your layer is wrong: the weight multiplies first, and then the bias is added.
 {FORMULA} -> (x - mean) / spread / self.weight + self.bias
     With a trained weight your layer is wrong: you divide by the weight. It multiplies.
 {FORMULA} -> self.weight * (x - mean) / spread - self.bias
@@ -135,8 +135,8 @@ EXERCISE = Exercise(
     mistakes=(*LEFT, *mistakes(normed, MISTAKES)),
     hints=(
         "Make a new layer and apply it to a vector. Which mean and which variance should the output have?",
-        "What does x.std divide by? And what is the output for torch.tensor([0.003, -0.001, 0.004])?",
-        "The bias starts at zeros; x.var(dim=-1, keepdim=True, correction=0); torch.sqrt(variance + self.eps).",
+        "What does x.std divide by? In which order do weight and bias act? And what is the output for torch.tensor([0.003, -0.001, 0.004])?",
+        "Multiply by the weight, then add the bias; x.var(dim=-1, keepdim=True, correction=0); torch.sqrt(variance + self.eps).",
     ),
     given=GIVEN,
     given_message=GIVEN_MESSAGE,
