@@ -1,3 +1,3 @@
 """The exercises of study 09a, in the order in which it sets them."""
 
-EXERCISES = ("brevity",)
+EXERCISES = ("brevity", "hunt_top_p")

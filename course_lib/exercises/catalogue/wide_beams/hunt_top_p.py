@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_top_p` of notebook 09."""
+"""Bug hunt `hunt_top_p` of study 09a."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Exercise `corpus_bleu` of notebook 09."""
+"""Exercise `corpus_bleu` of study 09b."""
 
 import math
 
