@@ -204,8 +204,8 @@ def main() -> None:
             if chosen == rate:
                 break
             rate = chosen
-    whole = next(iter(ARMS))
-    _run(whole, float(best(whole, SHORT)[0]), LONG)
+    for arm in ARMS:
+        _run(arm, float(best(arm, SHORT)[0]), LONG)
 
 
 if __name__ == "__main__":
