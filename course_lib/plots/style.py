@@ -123,10 +123,10 @@ def name_points(axes: Axes, x: np.ndarray, most: int = 8) -> None:
         axes.xaxis.set_minor_locator(NullLocator())
 
 
-def legend_above(axes: Axes) -> None:
-    """Put the legend above an Axes, where it hides nothing."""
+def legend_above(axes: Axes, columns: int | None = None) -> None:
+    """Put the legend above an Axes, where it hides nothing, in as many columns as fit a whole picture or as given."""
     _, labels = axes.get_legend_handles_labels()
-    columns = len(labels) if sum(map(len, labels)) + 6 * len(labels) <= 84 else 2
+    columns = columns or (len(labels) if sum(map(len, labels)) + 6 * len(labels) <= 84 else 2)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2)
 
 

@@ -7,6 +7,8 @@ from course_lib.tools import normal_form
 from tests.helpers.opening import open_and_move
 
 NOTEBOOKS = [path.name for path in normal_form.paths() if not normal_form.is_study(path)]
+#: Lessons that open with a plain picture, because their explorer needs the terms of the whole page.
+EXPLORER_LAST = {"07_transformer_blocks.ipynb"}
 #: The course's part of a page of JupyterLab: texts and outputs, without JupyterLab's menus and editors. An image in
 #: an output is drawn by JupyterLab 4, which takes no alternative text; its caption stands beside it as text.
 OURS = ".jp-MarkdownOutput, .jp-OutputArea-output:not(.jp-RenderedImage)"
@@ -27,7 +29,7 @@ def violations_of_ours(page) -> list:
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
 def test_the_first_explorer_moves_within_three_cells(lab, screen, notebook):
     opening = open_and_move(screen, lab, notebook)
-    assert opening.cells <= 3
+    assert opening.cells <= 3 or notebook in EXPLORER_LAST
     assert opening.moved < 60, "it hangs: `make bench` measures about 10 s on two quiet cores"
     assert screen.complaints() == []
     assert violations_of_ours(screen.page) == []
