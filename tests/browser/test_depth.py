@@ -10,10 +10,11 @@ NOTEBOOK = "07_transformer_blocks.ipynb"
 
 @pytest.fixture(scope="module")
 def explorer(lab, screen):
-    """The first explorer, after the first two cells have run."""
+    """The explorer, from its defaults."""
     screen.open(lab, NOTEBOOK)
     screen.run("start(seed=7)")
-    screen.run("explorer = depth_explorer()")
+    cell = "from course_lib.widgets import depth_explorer\n\ndepth_explorer()"
+    screen.edit_and_run("depth_explorer(after=10)", cell, timeout=60)
     return Explorer(screen.page, "Depth")
 
 
