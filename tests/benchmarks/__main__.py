@@ -225,7 +225,7 @@ BROWSER = (
     ("02_scoring_functions", "explorer = ", "One query", "direction"),
     ("03_seq2seq_with_attention", "date_explorer(date_translator()", "From a written", "step"),
     ("04_self_and_cross_attention", "reader = pronoun_reader()", "One layer of self-attention", "query"),
-    ("05_multi_head_attention", "first = attention_explorer(", "4 heads look up 4 letters", "head", 3),
+    ("05_multi_head_attention", "look_up = letter_lookup()", "4 heads look up 4 letters", "head", 3),
     ("06_positional_encodings", "explorer = ", "The sinusoidal", "position"),
     ("07_transformer_blocks", "depth_explorer(after=10)", "Depth", "depth", 5),
     ("08_transformer", "translator = phrase_translator()", "Translator", "query"),
