@@ -23,7 +23,7 @@ from torch import Tensor
 
 from course_lib.bleu import bleu, brevity_penalty
 from course_lib.checkpoints import untrained_phrase_translator
-from course_lib.data import PairBatches, pad, phrases
+from course_lib.data import PairBatches, Phrase, pad, phrasebook_vocabularies, phrases
 from course_lib.decoding import beam_search
 from course_lib.experiments.record import read, write
 from course_lib.training import fit, linear_schedule_with_warmup, next_token_loss
@@ -53,13 +53,17 @@ ARMS: dict[str, tuple[float, int]] = {
 }
 
 
+def encode_phrases(pairs: Sequence[Phrase]) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the tokens of the English sentences, and of the French ones with a start and an end token."""
+    english, french = phrasebook_vocabularies()
+    sources = [english.encode(one.english) for one in pairs]
+    return sources, [french.encode(one.french, bos=True, eos=True) for one in pairs]
+
+
 @cache
 def batches(seed: int = 0) -> PairBatches:
     """Return 10,000 training sentences in batches of 64; the seed is of their order."""
-    translator, train = untrained_phrase_translator(), phrases(SENTENCES)
-    sources = [translator.source.encode(one.english) for one in train]
-    targets = [translator.target.encode(one.french, bos=True, eos=True) for one in train]
-    return PairBatches(sources, targets, batch_size=64, seed=seed)
+    return PairBatches(*encode_phrases(phrases(SENTENCES)), batch_size=64, seed=seed)
 
 
 def trained(

@@ -214,8 +214,8 @@ def accuracies(model: SmallModel, task: str, *, count: int = 100) -> list[float 
 def recorded() -> dict[str, dict[str, dict[str, dict]]]:
     """Return the record: mask → task → arm → {"lr": …, "accuracy": for each seed, one per length}.
 
-    "sweep", where it was recorded: rate → the loss and the accuracies of the first seed. RoPE has "lower" too, with the "lr" below and its "accuracy"; T5 has
-    "repaired", the accuracies of `repaired` models.
+    "sweep", where it was recorded: rate → the loss and the accuracies of the first seed. RoPE has "lower" too, with
+    the "lr" below and its "accuracy"; T5 has "repaired", the accuracies of `repaired` models.
     """
     return read(RECORD)
 

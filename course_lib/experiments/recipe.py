@@ -27,6 +27,7 @@ from course_lib.data import (
     phrases,
     strongest_links,
 )
+from course_lib.experiments.beam_size import encode_phrases
 from course_lib.experiments.record import read, write
 from course_lib.inspection import record_attention
 from course_lib.training import linear_schedule_with_warmup, next_token_loss
@@ -62,15 +63,9 @@ def _pairs() -> tuple[Vocabulary, Vocabulary, list[Phrase], list[Phrase]]:
     return *phrasebook_vocabularies(), phrases(60_000), phrases(1000, split="held out")
 
 
-def _encoded(pairs: list[Phrase]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    english, french = _pairs()[:2]
-    sources = [english.encode(one.english) for one in pairs]
-    return sources, [french.encode(one.french, bos=True, eos=True) for one in pairs]
-
-
 @cache
 def _training() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    return _encoded(_pairs()[2])
+    return encode_phrases(_pairs()[2])
 
 
 def measured(translator: PhraseTranslator) -> dict[str, float]:
@@ -83,7 +78,7 @@ def measured(translator: PhraseTranslator) -> dict[str, float]:
     held_out = _pairs()[3]
     done = translator.all([one.english for one in held_out])
     right = [words == list(one.french) for words, one in zip(done, held_out, strict=True)]
-    source, target = map(pad, _encoded(held_out))
+    source, target = map(pad, encode_phrases(held_out))
     labels = target[:, 1:]  # (sentence, target)
     with torch.no_grad():
         logits = translator.model(source, target[:, :-1])  # (sentence, target, vocabulary)
@@ -105,7 +100,7 @@ def aligned(translator: PhraseTranslator) -> dict[str, float]:
     sentences, of the candidate with the lowest one on these 300; "worst aer": the highest of a candidate.
     """
     held_out = _pairs()[3]
-    source, target = map(pad, _encoded(held_out))
+    source, target = map(pad, encode_phrases(held_out))
     with torch.no_grad(), record_attention(translator.model) as maps:
         translator.model(source, target[:, :-1])
     rates = []

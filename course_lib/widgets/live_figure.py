@@ -56,12 +56,12 @@ class LiveFigure:
     def png(self, density: float = SHARPNESS) -> bytes:
         """Draw the current state with so many pixels per pixel on screen; return a PNG, compressed for speed."""
         file = io.BytesIO()
-        Image.fromarray(self._drawn(density)).save(file, "PNG", compress_level=1)
+        self._drawn(density).save(file, "PNG", compress_level=1)
         return file.getvalue()
 
     def small_png(self, line: str = "") -> bytes:
         """Draw the same with 256 colours, and a line of text below it; return a PNG of a quarter of the size."""
-        image = Image.fromarray(self._drawn(SHARPNESS))
+        image = self._drawn(SHARPNESS)
         if line:  # as picture.js writes it
             drawn, high = image, round(LINE * SHARPNESS)
             image = Image.new("RGB", (drawn.width, drawn.height + high), "white")
@@ -75,8 +75,7 @@ class LiveFigure:
         image.save(file, "PNG", optimize=True)
         return file.getvalue()
 
-    def _drawn(self, density: float) -> np.ndarray:
-        """Draw the current state; return its colours in bytes, shape (height, width, 3)."""
+    def _drawn(self, density: float) -> Image.Image:
         self.figure.set_dpi(100 * density)
         if density not in self._backgrounds:
             with matplotlib.rc_context(STYLE):
@@ -86,7 +85,7 @@ class LiveFigure:
         for artist in self._artists:
             if artist.axes.get_visible():
                 artist.axes.draw_artist(artist)
-        return np.asarray(self._canvas.buffer_rgba())[..., :3]
+        return Image.fromarray(np.asarray(self._canvas.buffer_rgba())).convert("RGB")
 
     def svg(self, title: str = "") -> bytes:
         """Draw the current state; return an SVG with `title` inside. Equal states give equal bytes."""

@@ -12,7 +12,7 @@ def few_sentences(monkeypatch):
     """200 sentences to train on, in place of 60,000, which take seconds to write."""
     pairs = *phrasebook_vocabularies(), phrases(200), phrases(1000, split="held out")
     monkeypatch.setattr(recipe, "_pairs", lambda: pairs)
-    encoded = recipe._encoded(pairs[2])
+    encoded = recipe.encode_phrases(pairs[2])
     monkeypatch.setattr(recipe, "_training", lambda: encoded)
 
 
