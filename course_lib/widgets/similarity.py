@@ -52,7 +52,8 @@ def similarity_explorer(*, score: str = "dot", direction: int = 40, norm: float 
         weights = torch.softmax(scores, dim=-1)
         plane.update(query[None], keys, weights=weights)
         shown = [f"{round(number, 2) + 0.0:+.2f}" for number in scores.tolist()]  # no -0.00
-        bars.update([f"k{j}: {number}" for j, number in enumerate(shown)], weights)
+        names = [f"k{j}: {number}" for j, number in enumerate(shown)]
+        bars.update(names, weights, colours=["second"] * len(keys))
         return {
             "score": score,
             "direction": f"{direction}°",
