@@ -11,7 +11,6 @@ before, and two, without and with label smoothing, from three seeds at a learnin
 are weak. With names of arms behind it, it trains these alone and keeps what is recorded of the others.
 """
 
-import argparse
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -25,10 +24,10 @@ from course_lib.bleu import bleu, brevity_penalty
 from course_lib.checkpoints import untrained_phrase_translator
 from course_lib.data import PairBatches, Phrase, pad, phrasebook_vocabularies, phrases
 from course_lib.decoding import beam_search
-from course_lib.experiments.record import read, write
+from course_lib.experiments.record import read, run_arms
 from course_lib.training import fit, linear_schedule_with_warmup, next_token_loss
 from course_lib.translator import PhraseTranslator
-from course_lib.validation import require_one_of, require_whole
+from course_lib.validation import require_whole
 
 RECORD = Path(__file__).with_suffix(".json")
 SENTENCES, WARMUP, MAX_LENGTH = 10_000, 30, 24
@@ -241,16 +240,7 @@ def _run(arm: str) -> dict:
 
 def main() -> None:
     """Run the long version and record it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("arms", nargs="*", help=f"of {', '.join(map(repr, ARMS))}; or all")
-    torch.set_num_threads(1)
-    for arm in parser.parse_args().arms or ARMS:
-        require_one_of(ARMS, arm=arm)
-        new = {arm: _run(arm)}
-        print(new, flush=True)
-        result = recorded() | new
-        ordered = {name: result[name] for name in ARMS if name in result}
-        write(RECORD, ordered)
+    run_arms(RECORD, ARMS, _run, __doc__.splitlines()[0])
 
 
 if __name__ == "__main__":

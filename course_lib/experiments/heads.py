@@ -9,7 +9,6 @@ the result beside this file (twenty minutes of CPU time). With names of arms beh
 keeps what is recorded of the others.
 """
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.experiments.record import read, write
+from course_lib.experiments.record import read, run_arms
 from course_lib.multihead import MultiHeadAttention
 from course_lib.training import Evaluation, History, fit
 from course_lib.validation import require_one_of, require_whole
@@ -239,16 +238,7 @@ def best(arm: str) -> list[float]:
 
 def main() -> None:
     """Run the long version and record it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("arms", nargs="*", help=f"of {', '.join(map(repr, ARMS))}; or all")
-    torch.set_num_threads(1)
-    for arm in parser.parse_args().arms or ARMS:
-        require_one_of(ARMS, arm=arm)
-        new = {arm: _sweep(arm)}
-        print(new, flush=True)
-        result = recorded() | new
-        ordered = {name: result[name] for name in ARMS if name in result}
-        write(RECORD, ordered)
+    run_arms(RECORD, ARMS, _sweep, __doc__.splitlines()[0])
 
 
 if __name__ == "__main__":

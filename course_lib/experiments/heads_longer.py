@@ -10,17 +10,13 @@ were best in the sweeps of `heads`, and their neighbours. With names of arms beh
 keeps what is recorded of the others.
 """
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from course_lib.experiments import heads
 from course_lib.experiments.heads import PATHS
-from course_lib.experiments.record import read, write
+from course_lib.experiments.record import read, run_arms
 from course_lib.training import Evaluation
-from course_lib.validation import require_one_of
 
 RECORD = Path(__file__).with_suffix(".json")
 Curve = dict[int, float]  # step → accuracy
@@ -89,19 +85,16 @@ def best(arm: str, step: int | None = None) -> list[Curve]:
     return max(recorded()[arm].values(), key=mean)
 
 
+def _curves(arm: str) -> dict[str, list[Curve]]:
+    return {
+        f"{lr:g}": [curve(arm, lr, seed) for seed in range(seeds)]
+        for lr, seeds in ARMS[arm].rates.items()
+    }
+
+
 def main() -> None:
     """Train, and record it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("arms", nargs="*", help=f"of {', '.join(map(repr, ARMS))}; or all")
-    torch.set_num_threads(1)
-    for arm in parser.parse_args().arms or ARMS:
-        require_one_of(ARMS, arm=arm)
-        new: dict[str, list[Curve]] = {}
-        for lr, seeds in ARMS[arm].rates.items():
-            new[f"{lr:g}"] = [curve(arm, lr, seed) for seed in range(seeds)]
-            print(arm, lr, [list(one.values())[-1] for one in new[f"{lr:g}"]], flush=True)
-            result = read(RECORD) | {arm: new}
-            write(RECORD, {name: result[name] for name in ARMS if name in result}, indent=None)
+    run_arms(RECORD, ARMS, _curves, __doc__.splitlines()[0], indent=None)
 
 
 if __name__ == "__main__":

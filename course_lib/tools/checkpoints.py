@@ -27,19 +27,15 @@ from course_lib.data import (
     pronoun_sentences,
     written_dates,
 )
+from course_lib.experiments.beam_size import encode_phrases
+from course_lib.experiments.bottleneck import encode_dates
 from course_lib.training import History, fit, linear_schedule_with_warmup, next_token_loss
 from course_lib.translator import PhraseTranslator, Translator
 
 
 def train_on_dates(translator: Translator, *, steps: int = 750, seed: int = 0) -> History:
     """Train as notebook 03 does: 20,000 dates, batches of 64, teacher forcing."""
-    dates = written_dates(20_000)
-    batches = PairBatches(
-        [translator.source.encode(one.text) for one in dates],
-        [translator.target.encode(one.iso, bos=True, eos=True) for one in dates],
-        batch_size=64,
-        seed=seed,
-    )
+    batches = PairBatches(*encode_dates(written_dates(20_000)), batch_size=64, seed=seed)
 
     def loss(model: nn.Module, batch):
         logits = model(batch.source, batch.target[:, :-1]).logits
@@ -59,13 +55,7 @@ def exact_match(translator: Translator, dates: list[WrittenDate]) -> float:
 
 def train_on_phrases(translator: PhraseTranslator, *, steps: int = 2000, seed: int = 0) -> History:
     """Train on 60,000 sentences, in batches of 64, with teacher forcing; notebook 08 does so with its own loop."""
-    pairs = phrases(60_000)
-    batches = PairBatches(
-        [translator.source.encode(one.english) for one in pairs],
-        [translator.target.encode(one.french, bos=True, eos=True) for one in pairs],
-        batch_size=64,
-        seed=seed,
-    )
+    batches = PairBatches(*encode_phrases(phrases(60_000)), batch_size=64, seed=seed)
 
     def loss(model: nn.Module, batch):
         return next_token_loss(model(batch.source, batch.target[:, :-1]), batch.target)
