@@ -3,7 +3,7 @@
 from course_lib.decoding.beam import Beams, BeamStep, beam_search
 from course_lib.decoding.generate import DecodingSession, IncrementalDecoder, greedy, sample, stream
 from course_lib.decoding.logits_processors import temperature, top_k, top_p
-from course_lib.decoding.table_model import random_table, table_model
+from course_lib.decoding.table_model import table_model
 
 __all__ = [
     "BeamStep",
@@ -12,7 +12,6 @@ __all__ = [
     "IncrementalDecoder",
     "beam_search",
     "greedy",
-    "random_table",
     "sample",
     "stream",
     "table_model",

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.decoding import beam_search, greedy, random_table, sample, table_model
+from course_lib.decoding import beam_search, greedy, sample, table_model
+from course_lib.decoding.table_model import random_table
 from tests.helpers.decoding import TABLE
 
 
