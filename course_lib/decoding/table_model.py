@@ -1,5 +1,6 @@
 """A language model that is a function of the prefix, such as a table of probabilities written by hand."""
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,6 +65,10 @@ class PrefixModel:
         state.prefixes = [(*prefix, last) for prefix, last in pairs]
         return self._logits(state)
 
+    def next_logits(self, tokens: Int[Tensor, "rows length"]) -> Float[Tensor, "rows vocabulary"]:
+        """Return the logits of the token after each prefix; the rows begin with the start token."""
+        return self.prefill(tokens)[0]
+
     def _logits(self, state: PrefixState) -> Float[Tensor, "batch vocabulary"]:
         new = [prefix for prefix in dict.fromkeys(state.prefixes) if prefix not in self._known]
         if new:
@@ -104,3 +109,17 @@ def table_model(table: Table) -> tuple[PrefixModel, Vocabulary]:
         return p.log()  # (prefixes, vocabulary)
 
     return PrefixModel(len(vocabulary), next_token_logits), vocabulary
+
+
+def random_table(generator: torch.Generator, words: str = "abc", length: int = 3) -> Table:
+    """Make a table for `table_model`: random probabilities after every prefix of fewer than `length` words.
+
+    The logits are normal, with a standard deviation of 2; each character of `words` is a word.
+    """
+    table = {}
+    for n in range(length):
+        for prefix in itertools.product(words, repeat=n):
+            logits = 2 * torch.randn(len(words) + 1, generator=generator)
+            p = logits.double().softmax(dim=-1).tolist()
+            table[prefix] = dict(zip((*words, Vocabulary.eos), p, strict=True))
+    return table

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from course_lib.decoding import beam_search, greedy, sample, table_model
+from course_lib.decoding.table_model import random_table
 from tests.helpers.decoding import TABLE
 
 
@@ -38,6 +39,24 @@ def test_table_model_looks_up_each_prefix_once_and_continues_prompts():
     assert len(asked) == len(set(asked))
     prompt = vocabulary.encode(["a"], bos=True)[None]
     assert vocabulary.decode(greedy(model, prompt)[0]) == ["bird"]
+
+
+def test_table_model_gives_the_logits_of_a_batch_of_prefixes():
+    model, vocabulary = table_model(TABLE)
+    prefixes = torch.stack([vocabulary.encode([word], bos=True) for word in ("the", "a")])
+    p = model.next_logits(prefixes).softmax(dim=-1)
+    for row, word in zip(p, ("the", "a"), strict=True):
+        for token, wanted in TABLE[word,].items():
+            assert row[vocabulary.tokens.index(token)].item() == pytest.approx(wanted)
+
+
+def test_random_table_has_a_row_for_every_prefix():
+    table = random_table(torch.Generator().manual_seed(0), "ab", length=3)
+    assert set(table) == {(), ("a",), ("b",), *((x, y) for x in "ab" for y in "ab")}
+    for row in table.values():
+        assert list(row) == ["a", "b", "<eos>"]
+        assert sum(row.values()) == pytest.approx(1)
+    assert table == random_table(torch.Generator().manual_seed(0), "ab", length=3)
 
 
 @pytest.mark.parametrize(
