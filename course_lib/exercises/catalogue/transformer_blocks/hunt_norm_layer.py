@@ -1,52 +1,33 @@
 """Bug hunt `hunt_norm_layer` of notebook 07."""
 
 import torch
-from torch import nn
+import torch.nn.functional as F
 
-from course_lib.blocks import LayerNorm
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import bugs, mistakes
 from course_lib.exercises.exercise import Case, Exercise
 
 
-def normed(x):
-    class NormLayer(nn.Module):
-        def __init__(self, d_model, eps=1e-5):
-            super().__init__()
-            self.weight = nn.Parameter(torch.ones(d_model))
-            self.bias = nn.Parameter(torch.zeros(d_model))
-            self.eps = eps
-
-        def forward(self, x):
-            mean = x.mean(dim=-1, keepdim=True)
-            variance = x.var(dim=-1, keepdim=True, correction=0)  # 1: divided by d
-            spread = torch.sqrt(variance + self.eps)  # 2: eps inside the root
-            return self.weight * ((x - mean) / spread) + self.bias  # 3: the bias comes last
-
-    new, changed = NormLayer(x.shape[-1]), NormLayer(x.shape[-1])
-    with torch.no_grad():
-        for parameter in changed.parameters():
-            parameter += 1
-    return torch.stack([new(x), changed(x)])
+def layer_norm(x, weight, bias, eps=1e-5):
+    mean = x.mean(dim=-1, keepdim=True)
+    variance = x.var(dim=-1, keepdim=True, correction=0)  # 1: divided by d
+    spread = torch.sqrt(variance + eps)  # 2: eps inside the root
+    return weight * ((x - mean) / spread) + bias  # 3: the bias comes last
 
 
-def _reference(x):
-    new, changed = LayerNorm(x.shape[-1]), LayerNorm(x.shape[-1])
-    with torch.no_grad():
-        changed.weight += 1
-        changed.bias += 1
-    return torch.stack([new(x), changed(x)])
+def _reference(x, weight, bias):
+    return F.layer_norm(x, x.shape[-1:], weight, bias)
 
 
-FORMULA = "self.weight * ((x - mean) / spread) + self.bias"
-BIAS = f"{FORMULA} -> self.weight * ((x - mean) / spread + self.bias)"
+FORMULA = "weight * ((x - mean) / spread) + bias"
+BIAS = f"{FORMULA} -> weight * ((x - mean) / spread + bias)"
 DIVISOR = ", correction=0) -> )"
-EPS = "torch.sqrt(variance + self.eps) -> (torch.sqrt(variance) + self.eps)"
+EPS = "torch.sqrt(variance + eps) -> (torch.sqrt(variance) + eps)"
 GIVEN, LEFT, GIVEN_MESSAGE = bugs(
-    normed,
+    layer_norm,
     f"""
 {BIAS}
-    with a trained weight and bias it is wrong: the weight multiplies the bias too
+    the weight multiplies the bias too
 {DIVISOR}
     the variance of the output is below 1, most of all for small d
 {EPS}
@@ -54,22 +35,22 @@ GIVEN, LEFT, GIVEN_MESSAGE = bugs(
 """,
 )
 
-ROOT = "torch.sqrt(variance + self.eps) -> torch.sqrt(torch.sqrt(variance) + self.eps)"
+ROOT = "torch.sqrt(variance + eps) -> torch.sqrt(torch.sqrt(variance) + eps)"
 TWO_ROOTS = (
     "You take the root of the standard deviation, which is a root already. eps belongs to the "
     "variance, and the root is taken of their sum."
 )
 MISTAKES = rf"""
-variance + self.eps -> variance
+variance + eps -> variance
     Your eps has no effect any more: add it to the variance, or a vector of equal components is divided by 0.
-torch.sqrt(variance + self.eps) -> (torch.sqrt(variance) + self.eps**0.5)
+torch.sqrt(variance + eps) -> (torch.sqrt(variance) + eps**0.5)
     You take the roots of variance and eps one by one. The root is that of their sum: sqrt(variance + eps).
-torch.sqrt(variance + self.eps) -> (torch.sqrt(variance + self.eps) + self.eps)
+torch.sqrt(variance + eps) -> (torch.sqrt(variance + eps) + eps)
     You add eps twice, inside the root and outside. It belongs inside only.
 eps=1e-5 -> eps=1e-6
 eps=1e-5 -> eps=1e-8
     Your eps is smaller than 1e-5, which was right.
-torch.sqrt(variance + self.eps) -> (variance + self.eps)
+torch.sqrt(variance + eps) -> (variance + eps)
     You divide by the variance. Divide by its root: sqrt(variance + eps).
 {ROOT}
     {TWO_ROOTS}
@@ -84,13 +65,6 @@ torch.sqrt(variance + self.eps) -> (variance + self.eps)
 + {DIVISOR}
     {TWO_ROOTS} Still wrong as well: the weight multiplies the bias too; it divides by d - 1, as .std() does unless told
     otherwise.
-torch.zeros(d_model) -> torch.ones(d_model)
-    Your bias starts at one, so the output of a new layer has mean 1. It was right: the bias starts at zero.
-torch.ones(d_model) -> torch.zeros(d_model)
-    Your weight starts at zero, so a new layer returns zeros only. The weight starts at one.
-torch.ones(d_model) -> torch.zeros(d_model)
-+ torch.zeros(d_model) -> torch.ones(d_model)
-    Your weight starts at zero and your bias at one, so a new layer returns ones only. It is the other way round.
 x.var(dim=-1, keepdim=True, correction=0) -> (x**2).mean(dim=-1, keepdim=True)
 + ((x - mean) / spread) -> (x / spread)
     You no longer subtract the mean. That line was correct.
@@ -106,19 +80,11 @@ dim=-1 => dim=-2
     separately, dim=-1.
 dim=-1 => dim=tuple(range(x.dim()))
     You compute one mean and one variance of the whole tensor. The axis was right: each vector has its own, dim=-1.
-nn.Parameter(torch.ones(d_model)) -> torch.ones(d_model)
-+ nn.Parameter(torch.zeros(d_model)) -> torch.zeros(d_model)
-    Training changes neither weight nor bias: they are not nn.Parameters, the result does
-    not depend on them, or there are none.
-nn.Parameter(torch.ones(d_model)) -> torch.ones(d_model)
-    Training does not change the weight: it is not an nn.Parameter, the result does not depend on it, or there is none.
-nn.Parameter(torch.zeros(d_model)) -> torch.zeros(d_model)
-    Training does not change the bias: it is not an nn.Parameter, the result does not depend on it, or there is none.
-{FORMULA} -> (x - mean) / spread / self.weight + self.bias
-    With a trained weight your layer is wrong: you divide by the weight. It multiplies.
-{FORMULA} -> self.weight * (x - mean) / spread - self.bias
-    With a trained bias your layer is wrong: you subtract the bias. It is added.
-{FORMULA} -> self.weight + (x - mean) / spread + self.bias
+{FORMULA} -> (x - mean) / spread / weight + bias
+    You divide by the weight. It multiplies.
+{FORMULA} -> weight * (x - mean) / spread - bias
+    You subtract the bias. It is added.
+{FORMULA} -> weight + (x - mean) / spread + bias
     You add the weight. It multiplies; the bias is added.
 """
 
@@ -126,17 +92,29 @@ nn.Parameter(torch.zeros(d_model)) -> torch.zeros(d_model)
 EXERCISE = Exercise(
     title="Bug hunt: a layer normalisation",
     reference=_reference,
-    solution=normed,
+    solution=layer_norm,
     cases=(
-        Case(x=torch.tensor([[1.0, 2.0, 6.0], [0.003, -0.001, 0.004]])),
-        Case(x=random_tensor(2, 3, 4, seed=70) + 2),
-        Case(x=random_tensor(3, 2, 7, seed=71) / 200),
+        Case(
+            x=torch.tensor([[1.0, 2.0, 6.0], [0.003, -0.001, 0.004]]),
+            weight=torch.tensor([2.0, 1.0, 3.0]),
+            bias=torch.tensor([1.0, 0.0, -1.0]),
+        ),
+        Case(
+            x=random_tensor(2, 3, 4, seed=70) + 2,
+            weight=random_tensor(4, seed=75) + 2,
+            bias=random_tensor(4, seed=76),
+        ),
+        Case(
+            x=random_tensor(3, 2, 7, seed=71) / 200,
+            weight=random_tensor(7, seed=77) + 2,
+            bias=random_tensor(7, seed=78),
+        ),
     ),
-    mistakes=(*LEFT, *mistakes(normed, MISTAKES)),
+    mistakes=(*LEFT, *mistakes(layer_norm, MISTAKES)),
     hints=(
-        "Make a new layer and apply it to a vector. Which mean and which variance should the output have?",
+        "With weight 1 and bias 0, which mean and which variance should the output have?",
         "What does x.std divide by? In which order do weight and bias act? And what is the output for torch.tensor([0.003, -0.001, 0.004])?",
-        "Multiply by the weight, then add the bias; x.var(dim=-1, keepdim=True, correction=0); torch.sqrt(variance + self.eps).",
+        "Multiply by the weight, then add the bias; x.var(dim=-1, keepdim=True, correction=0); torch.sqrt(variance + eps).",
     ),
     given=GIVEN,
     given_message=GIVEN_MESSAGE,
