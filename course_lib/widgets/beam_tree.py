@@ -51,7 +51,7 @@ def beam_explorer(
 
     fig, axes = figure(10.4, 4.6)
     axes.set_title(
-        "filled: kept, dashed: dropped, square: complete, orange: best complete hypothesis\n"
+        "filled: kept, dashed: dropped, square: set aside as complete, orange: the best of these\n"
         "number: probability of the hypothesis; line: the thicker, the more probable its last token\n"
     )
     tree = TreePanel(axes, "log-probability", columns=min(COLUMNS, longest + 1))
