@@ -1,7 +1,5 @@
 """Exercise `alibi` of notebook 06."""
 
-import math
-
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
