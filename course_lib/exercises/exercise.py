@@ -39,6 +39,7 @@ NOTEBOOKS = (
     "09b_trusting_a_score",
     "10_efficient_attention",
     "11_scaling_laws",
+    "11a_exponent",
     "13_language_model",
 )
 

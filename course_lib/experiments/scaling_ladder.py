@@ -65,7 +65,7 @@ LENGTH, BATCH = 64, 16
 #: Training tokens of a run: 32 steps, 64, 128 …
 TOKENS = tuple(LENGTH * BATCH * 2**k for k in range(5, 13))
 #: Training tokens per parameter, at least and at most: the best sizes of all budgets lie between.
-RATIOS = (0.5, 400)
+RATIOS = (0.5, 800)
 #: Fits use runs of this many tokens, 256 steps, and more. The first steps follow no power law; with fewer runs, one
 #: size decides about the exponents. Half or twice as many tokens give other exponents.
 FITTED_FROM = 2**18

@@ -1,4 +1,4 @@
-"""The scaling explorer: a budget of compute, and what a model of some size makes of it."""
+"""The scaling explorer: a budget of compute, and what a model of some size makes of it, by three laws."""
 
 import math
 
@@ -14,7 +14,24 @@ from course_lib.widgets.explorer import View, explorer, short
 BUDGETS, STEP = (9, 14), 0.25
 #: Sizes as multiples of the best one.
 SIZES = tuple(2.0**k for k in range(-4, 5))
+#: Published laws. Sources: Hoffmann et al. (2022), section D.3; Besiroglu et al. (2024), table 1, a refit.
+PUBLISHED = {
+    "Hoffmann 2022": LossSurface(1.69, 406.4, 0.34, 410.7, 0.28),
+    "Besiroglu 2024": LossSurface(1.8172, 482.01, 0.3478, 2085.43, 0.3658),
+}
 _GRID = 161
+
+
+def compute_share(surface: LossSurface, relative_size: float | np.ndarray) -> float | np.ndarray:
+    r"""Return the share of the compute with which the best size has the same loss as a size that is not the best.
+
+    At the optimum $\alpha A N^{-\alpha} = \beta B D^{-\beta}$, so with $r$ times the best size and the tokens
+    divided by $r$, the loss above $E$ is $(r^{-\alpha} / \alpha + r^\beta / \beta) / (1 / \alpha + 1 / \beta)$ times
+    the lowest one. On the frontier $L - E \propto C^{-\alpha\beta / (\alpha + \beta)}$. The budget cancels.
+    """
+    alpha, beta = surface.size_exponent, surface.token_exponent
+    above = relative_size**-alpha / alpha + relative_size**beta / beta
+    return (above / (1 / alpha + 1 / beta)) ** (-1 / alpha - 1 / beta)
 
 
 @explorer
@@ -22,6 +39,9 @@ def scaling_explorer(
     surface: LossSurface | None = None, *, flops: float = 1e12, relative_size: float = 1.0
 ) -> View:
     """Choose a budget of compute and a size of the model; see the tokens, the loss, and what the best size gives.
+
+    The left panel shows what a wrong size wastes, by this law and by two published ones: none of the three curves
+    depends on the budget. The right panel shows the losses of this law.
 
     Args:
         surface: a fitted `LossSurface`; the recorded one of `course_lib.experiments.scaling_ladder` where left
@@ -34,38 +54,27 @@ def scaling_explorer(
     surface = surface or recorded_surface()
     budgets = np.logspace(*BUDGETS, _GRID)
     best = np.array([surface.optimal(budget).loss for budget in budgets])
-    sizes = np.geomspace(
-        surface.optimal(budgets[0]).parameters / 4,
-        surface.optimal(budgets[-1]).parameters * 3,
-        _GRID,
-    )
+    laws = {"this law" if measured == math.inf else "this ladder": surface} | PUBLISHED
+    relative = np.geomspace(SIZES[0], SIZES[-1], _GRID)
     top = surface.irreducible + 1.6 * (best[0] - surface.irreducible)
     limits = (min(surface.irreducible, best[-1]) * 0.98, top)
 
     fig, (left, right) = figure(10.4, 3.8, columns=2)
-    left.set(title="same compute, other sizes", xlabel="parameters", ylabel="loss in nats")
+    left.set(title="what a wrong size wastes", xlabel="size, in units of the best")
+    left.set(ylabel="compute that is enough")
     right.set(title="loss by compute", xlabel="compute in FLOPs", ylabel="loss in nats")
-    lines = {"this budget": 0 * sizes, "10 × the budget": 0 * sizes}
-    curve = LinesPanel(left, sizes, lines, log_x=True, y_limits=limits, legend="lower left")
+    lines = {name: compute_share(law, relative) for name, law in laws.items()}
+    waste = LinesPanel(left, relative, lines, log_x=True, y_limits=(0, 1.05), legend="lower center")
     lines = {"best size": best, "this size": 0 * best}
     frontier = LinesPanel(right, budgets, lines, log_x=True, y_limits=limits)
-
-    def along(budget: float) -> np.ndarray:
-        losses = surface.predict(sizes, budget / 6 / sizes).numpy()
-        return np.where(losses <= top, losses, np.nan)
-
-    # on the frontier L − E ∝ C^−γ with γ = αβ / (α + β)
-    gamma = surface.size_exponent * surface.a
 
     def update(flops: float, relative_size: float) -> dict[str, str]:
         optimum = surface.optimal(flops)
         size = relative_size * optimum.parameters
         tokens = flops / 6 / size
         loss = surface.predict(size, tokens)
-        curve.update(
-            marker=(size, loss),
-            **{"this budget": along(flops), "10 × the budget": along(10 * flops)},
-        )
+        shares = {name: compute_share(law, relative_size) for name, law in laws.items()}
+        waste.update(marker=(relative_size, next(iter(shares.values()))))
         fixed = surface.predict(size, budgets / 6 / size).numpy()
         frontier.update(
             marker=(flops, loss), **{"this size": np.where(fixed <= top, fixed, np.nan)}
@@ -80,13 +89,12 @@ def scaling_explorer(
         if flops > measured:
             beyond = f", {short(flops / measured)} × the largest recorded run: extrapolated"
             facts["budget"] += beyond
-        excess = (loss - surface.irreducible) / (optimum.loss - surface.irreducible)
-        share = excess ** (-1 / gamma)
-        return facts | {"compute that the best size needs for this loss": f"{share:.0%}"}
+        enough = ", ".join(f"{share:.0%} ({name})" for name, share in shares.items())
+        return facts | {"compute with which the best size has this loss": enough}
 
     controls = {
         "flops": Powers(*(10.0**power for power in BUDGETS), STEP, ".2e"),
         "relative_size": {f"{short(one)} ×": one for one in SIZES},
     }
     labels = {"flops": "budget", "relative_size": "size"}
-    return View("Scaling", [curve, frontier], update, controls, "scaling", labels)
+    return View("Scaling", [waste, frontier], update, controls, "scaling", labels)

@@ -4,7 +4,5 @@ EXERCISES = (
     "hunt_training_flops",
     "hunt_bits_per_byte",
     "llama_parameters",
-    "power_law",
-    "on_frontier",
     "lifetime_flops",
 )

@@ -1,4 +1,4 @@
-"""Exercise `on_frontier` of notebook 11."""
+"""Exercise `on_frontier` of study 11a."""
 
 import torch
 

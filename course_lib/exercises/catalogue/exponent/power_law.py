@@ -1,4 +1,4 @@
-"""Exercise `power_law` of notebook 11."""
+"""Exercise `power_law` of study 11a."""
 
 import torch
 

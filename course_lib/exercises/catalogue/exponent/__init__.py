@@ -1,0 +1,3 @@
+"""The exercises of study 11a, in the order in which the study sets them."""
+
+EXERCISES = ("on_frontier", "power_law")
