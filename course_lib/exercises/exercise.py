@@ -38,6 +38,7 @@ NOTEBOOKS = (
     "09a_wide_beams",
     "09b_trusting_a_score",
     "10_efficient_attention",
+    "10b_random_features",
     "11_scaling_laws",
     "11a_exponent",
     "13_language_model",

@@ -77,11 +77,16 @@ ARMS: dict[str, dict] = {
     "window": {"kinds": ("window", "window")},
     "window, then dense": {"kinds": ("window", "dense")},
     "window and global tokens": {"kinds": ("longformer", "longformer")},
-    "Linformer": {"kinds": ("linformer", "linformer")},
+    "Linformer, random E and F": {"kinds": ("linformer", "linformer")},
+    "Linformer, identity rows": {"kinds": ("linformer", "linformer"), "start": "identity"},
     "linear, 16 features": {"kinds": ("linear", "linear"), "features": 16},
     "linear, 4 features": {"kinds": ("linear", "linear"), "features": 4},
+    "Performer, 16 features": {"kinds": ("performer", "performer"), "features": 16},
     "Performer, 64 features": {"kinds": ("performer", "performer"), "features": 64},
 }
+#: How the matrices of "linformer" begin, both learned afterwards: normal numbers, or rows of the identity matrix,
+#: so that each of the mixed keys is at first the key of one position.
+STARTS = ("random", "identity")
 
 
 def pattern(kind: str) -> Tensor:
@@ -106,17 +111,28 @@ class Attention(nn.Module):
         kind: "dense", "window", "longformer", "linformer", "linear", or "performer".
         features: of each head: for "performer" the random features, for "linear" how many of the components of
             queries and keys are used.
+        rank: for "linformer", how many mixtures of the keys there are.
+        start: for "linformer", one of `STARTS`.
     """
 
-    def __init__(self, kind: str, features: int = 0) -> None:
+    def __init__(
+        self, kind: str, features: int = 0, rank: int = RANK, start: str = STARTS[0]
+    ) -> None:
         super().__init__()
+        require_one_of(STARTS, start=start)
         self.kind, self.features = kind, features
         self.in_proj = nn.Linear(D_MODEL, 3 * D_MODEL)
         self.out_proj = nn.Linear(D_MODEL, D_MODEL)
         d_head = D_MODEL // NUM_HEADS
         if kind == "linformer":
-            self.keys = nn.Parameter(torch.randn(RANK, LENGTH) / math.sqrt(LENGTH))
-            self.values = nn.Parameter(torch.randn(RANK, LENGTH) / math.sqrt(LENGTH))
+            self.keys, self.values = (
+                nn.Parameter(
+                    torch.randn(rank, LENGTH) / math.sqrt(LENGTH)
+                    if start == "random"
+                    else torch.eye(LENGTH).repeat(-(-rank // LENGTH), 1)[:rank]
+                )
+                for _ in range(2)
+            )
         elif kind == "performer":
             self.register_buffer("projection", torch.randn(NUM_HEADS, features, d_head))
         elif kind != "linear":
@@ -156,16 +172,16 @@ class Retriever(nn.Module):
 
     Args:
         kinds: of attention, one for each layer.
-        features: of `Attention`.
+        options: of `Attention`.
     """
 
-    def __init__(self, kinds: tuple[str, ...], features: int = 0) -> None:
+    def __init__(self, kinds: tuple[str, ...], **options: int | str) -> None:
         super().__init__()
         self.name, self.letter, self.asked = (
             nn.Embedding(count, D_MODEL) for count in (LENGTH, LETTERS, LENGTH)
         )
         self.position = nn.Parameter(torch.randn(LENGTH, D_MODEL))
-        self.attention = nn.ModuleList(Attention(kind, features) for kind in kinds)
+        self.attention = nn.ModuleList(Attention(kind, **options) for kind in kinds)
         self.ffn = nn.ModuleList(FeedForward(D_MODEL, 2 * D_MODEL) for _ in kinds)
         self.norms = nn.ModuleList(nn.LayerNorm(D_MODEL) for _ in range(2 * len(kinds) + 1))
         self.out = nn.Linear(D_MODEL, LETTERS)
@@ -181,7 +197,7 @@ class Retriever(nn.Module):
 
 def train(
     task: str,
-    arm: str,
+    arm: str | dict,
     rates: Sequence[float],
     *,
     seeds: Sequence[int] = SEEDS,
@@ -194,7 +210,7 @@ def train(
 
     Args:
         task: one of `TASKS`.
-        arm: one of `ARMS`.
+        arm: one of `ARMS`, or the options of a `Retriever`.
         rates, seeds: one model is trained for each pair.
         budgets: after how many steps the models are scored; the last one ends training.
 
@@ -202,11 +218,13 @@ def train(
         Budget → accuracies (rate, seed); and, after the last step, the accuracies by distance (rate, seed, group).
     """
     require_one_of(TASKS, task=task)
-    require_one_of(ARMS, arm=arm)
+    if isinstance(arm, str):
+        require_one_of(ARMS, arm=arm)
+        arm = ARMS[arm]
     models = []
     for seed in seeds:
         torch.manual_seed(seed)
-        models.append(Retriever(**ARMS[arm]))
+        models.append(Retriever(**arm))
     parameters, buffers = stack_module_state(models * len(rates))
     parameters = {name: one.detach().clone() for name, one in parameters.items()}
     skeleton = copy.deepcopy(models[0]).to("meta")

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from course_lib.efficient import attention_pattern, linear_attention, performer_attention
-from course_lib.experiments import efficient
+from course_lib.experiments import efficient, fixed_rank
 from course_lib.multihead import merge_heads, split_heads
 
 
@@ -86,3 +86,31 @@ def test_the_maps_are_those_of_the_model():
         maps.sum(dim=-1), torch.ones(2, efficient.NUM_HEADS, efficient.LENGTH)
     )
     assert not any(one._forward_pre_hooks for one in model.attention)
+
+
+def test_linformer_of_full_rank_begins_as_dense_attention():
+    torch.manual_seed(0)
+    layer = efficient.Attention("linformer", rank=efficient.LENGTH, start="identity")
+    dense = efficient.Attention("dense")
+    dense.load_state_dict(layer.state_dict(), strict=False)
+    x = torch.randn(3, efficient.LENGTH, efficient.D_MODEL)
+    torch.testing.assert_close(layer(x), dense(x))
+
+
+@pytest.mark.parametrize("rank", [8, 64])
+@pytest.mark.parametrize("start", efficient.STARTS)
+def test_linformer_has_the_rank_and_the_start_asked_for(rank, start):
+    layer = efficient.Attention("linformer", rank=rank, start=start)
+    assert layer.keys.shape == layer.values.shape == (rank, efficient.LENGTH)
+    positions = torch.arange(rank) % efficient.LENGTH
+    assert torch.equal(layer.keys.argmax(dim=1), positions) == (start == "identity")
+
+
+def test_ranks_are_recorded_for_both_starts():
+    for start, ranks in fixed_rank.RANKS.items():
+        for rank in ranks:
+            found = fixed_rank.best(start, rank)
+            assert len(found) == len(efficient.SEEDS) and min(found) > 1 / efficient.LETTERS
+    assert min(fixed_rank.best("identity", 32)) > 0.99
+    assert fixed_rank.by_position(32) == fixed_rank.by_position(64) == 1.0
+    assert fixed_rank.by_position(8) == pytest.approx(8 / 32 + 24 / 32 / 16)

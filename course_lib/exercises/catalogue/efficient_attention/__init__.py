@@ -3,9 +3,7 @@
 EXERCISES = (
     "hunt_online",
     "hunt_border",
-    "hunt_prefix",
     "within_blocks",
     "score_gradient",
     "linear_step",
-    "positive_features",
 )

@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_prefix` of notebook 10."""
+"""Bug hunt `hunt_prefix` of study 10b."""
 
 from functools import partial
 

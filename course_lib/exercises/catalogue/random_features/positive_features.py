@@ -1,4 +1,4 @@
-"""Exercise `positive_features` of notebook 10."""
+"""Exercise `positive_features` of study 10b."""
 
 import math
 

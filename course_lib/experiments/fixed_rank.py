@@ -1,0 +1,68 @@
+"""What can a fixed rank not retrieve? Linformer on the task "own fact", by rank and by its initialisation.
+
+::
+
+    python -m course_lib.experiments.fixed_rank
+
+trains the two-layer encoder of `efficient` with each rank and each start of the compressing matrices, from three
+seeds at each of four learning rates, scores it after 500 and after 1,500 steps, trains some arms three times as
+long, and records the result beside this file (twenty minutes of CPU time).
+"""
+
+from pathlib import Path
+
+import torch
+
+from course_lib.experiments import efficient
+from course_lib.experiments.record import read, rounded, write
+
+RECORD = Path(__file__).with_suffix(".json")
+TASK = "own fact"
+RATES = (2e-3, 4e-3, 8e-3, 1.6e-2)
+RANKS = {"identity": (8, 16, 4, 32), "random": (32, 8, 64, 16, 4)}
+#: Arms that are trained for longer, at two learning rates.
+LONGER = {"identity": (8, 16), "random": (32,)}
+LONG_RATES, LONG_BUDGET = (2e-3, 4e-3), 4500
+
+
+def _sweep(start: str, rank: int, rates: tuple[float, ...], budgets: tuple[int, ...]) -> dict:
+    """Train one arm; return budget → learning rate → an accuracy per seed."""
+    arm = {"kinds": ("linformer", "linformer"), "rank": rank, "start": start}
+    accuracies, _ = efficient.train(TASK, arm, rates, budgets=budgets)
+    return {
+        str(budget): {f"{rate:g}": row for rate, row in zip(rates, found.tolist(), strict=True)}
+        for budget, found in accuracies.items()
+    }
+
+
+def recorded() -> dict[str, dict[str, dict]]:
+    """Return the record: start → rank → budget → learning rate → an accuracy per seed."""
+    return read(RECORD)
+
+
+def best(start: str, rank: int, budget: int = efficient.BUDGETS[-1]) -> list[float]:
+    """Return the accuracies, one per seed, at the learning rate with the largest mean."""
+    return max(recorded()[start][str(rank)][str(budget)].values(), key=sum)
+
+
+def by_position(rank: int) -> float:
+    """Return the accuracy of a model that reads `rank` of the positions and guesses the letters of the others."""
+    known = min(rank / efficient.LENGTH, 1.0)
+    return known + (1 - known) / efficient.LETTERS
+
+
+def main() -> None:
+    """Run the long version and record it."""
+    torch.set_num_threads(1)
+    jobs = [(s, r, RATES, efficient.BUDGETS) for s in RANKS for r in RANKS[s]]
+    jobs += [(s, r, LONG_RATES, (LONG_BUDGET,)) for s in LONGER for r in LONGER[s]]
+    for start, rank, rates, budgets in jobs:
+        new = rounded(_sweep(start, rank, rates, budgets), ".3f")
+        print(start, rank, new, flush=True)
+        result = recorded()
+        result.setdefault(start, {}).setdefault(str(rank), {}).update(new)
+        write(RECORD, result)
+
+
+if __name__ == "__main__":
+    main()
