@@ -40,6 +40,8 @@ NOTEBOOKS = (
     "10_efficient_attention",
     "11_scaling_laws",
     "13_language_model",
+    "14_inside_a_language_model",
+    "14a_induction_circuit",
 )
 
 
