@@ -62,9 +62,9 @@ EXERCISE = Exercise(
     cases=(
         Case(
             x=torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
-            W_v=torch.tensor([[1.0, -1.0]]),
+            W_v=torch.tensor([[1.0, -2.0]]),
             W_o=torch.tensor([[2.0], [1.0]]),
-            unembedding=torch.tensor([[1.0, 0.0], [0.0, 1.0], [3.0, -4.0]]),
+            unembedding=torch.tensor([[1.0, 0.0], [0.0, 1.0], [3.0, -3.0]]),
         ),
         _case(6, 5, 3, seed=1),
         _case(9, 8, 4, seed=11),
