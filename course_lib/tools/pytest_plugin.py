@@ -24,7 +24,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # several workers share the cores
 
 BEGIN, END = "<!-- ledger -->\n", "\n<!-- end of ledger -->"
 _KEY = "ledger"
-LANGUAGE_MODEL = "13_language_model.ipynb"
+#: What the names of the notebooks that load the language model begin with.
+LANGUAGE_MODEL = ("13", "14")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,8 +45,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the notebook of the language model where its weights are not installed, and say why."""
-    concerned = [item for item in items if item.path.name == LANGUAGE_MODEL]
+    """Skip the notebooks of the language model where its weights are not installed, and say why."""
+    notebooks = [item for item in items if item.path.suffix == ".ipynb"]
+    concerned = [item for item in notebooks if item.path.name.startswith(LANGUAGE_MODEL)]
     if not concerned:
         return
     from course_lib.pretrained.weights_file import is_installed

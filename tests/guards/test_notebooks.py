@@ -15,10 +15,9 @@ from course_lib.tools import normal_form, run_times
 NOTEBOOKS = [pytest.param(path, id=path.stem) for path in normal_form.paths()]
 LESSONS = [one for one in NOTEBOOKS if not normal_form.is_study(one.values[0])]
 STUDIES = [one for one in NOTEBOOKS if normal_form.is_study(one.values[0])]
-LESSON_RHYTHM = "See it,Say it,Build it,Verify it,Use it,Exercises and bug hunts,Recap".split(",")
+RHYTHM = "See it,Say it,Build it,Verify it,Use it,Exercises and bug hunts,Recap".split(",")
 #: What the one complete listing of a lesson begins with; it needs torch and nothing else.
 COMPLETE = "# Complete: "
-RHYTHM = "See it,Say it,Build it,Verify it,Play with it,Break it,Your turn,Recap".split(",")
 BANNED = set("interact interactive interactive_output Output clear_output update_display".split())
 WIDGET_KEYS = {f"application/vnd.jupyter.widget-{kind}+json" for kind in ("view", "state")}
 
@@ -108,10 +107,9 @@ def test_nothing_is_loaded_from_outside(path):
 @pytest.mark.parametrize("path", LESSONS)
 def test_it_has_the_rhythm_of_the_course(path):
     headings = re.findall(r"^## (.+)$", prose(path), re.MULTILINE)
-    rhythm = LESSON_RHYTHM if path in [one.values[0] for one in SHORT] else RHYTHM
-    places = [headings.index(step) for step in rhythm if step in headings]
+    places = [headings.index(step) for step in RHYTHM if step in headings]
     assert places == sorted(places)
-    assert set(rhythm) <= set(headings), set(rhythm) - set(headings)
+    assert set(RHYTHM) <= set(headings), set(RHYTHM) - set(headings)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS)

@@ -6,8 +6,6 @@ EXERCISES = (
     "hunt_decode",
     "hunt_batch",
     "hunt_template",
-    "induction_scores",
     "surprisal_in_bits",
     "dequantise",
-    "lens_rank",
 )

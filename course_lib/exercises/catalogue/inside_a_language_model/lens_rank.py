@@ -1,4 +1,4 @@
-"""Exercise `lens_rank` of notebook 13."""
+"""Exercise `lens_rank` of notebook 14."""
 
 import itertools
 

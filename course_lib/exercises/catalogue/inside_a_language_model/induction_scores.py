@@ -1,4 +1,4 @@
-"""Exercise `induction_scores` of notebook 13."""
+"""Exercise `induction_scores` of notebook 14."""
 
 import torch
 

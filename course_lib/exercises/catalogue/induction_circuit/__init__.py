@@ -1,0 +1,3 @@
+"""The exercise of study 14a."""
+
+EXERCISES = ("copying_score",)
