@@ -47,7 +47,7 @@ ARMS = {
     "heads": (heads.recorded(), heads.ARMS),
     "heads for longer": (heads_longer.recorded(), heads_longer.ARMS),
     "one bit": (one_bit.recorded(), one_bit.CELLS),
-    "long context": (long_context.recorded(), map(str, long_context.THETAS)),
+    "long context": (long_context.recorded(), long_context.METHODS),
     "positions": (positions.recorded()["bidirectional"]["the first"], positions.ARMS),
     "plateau": (plateau.recorded(), {name for name, _, _ in plateau.RUNS}),
     "post-norm": (post_norm.recorded(), post_norm.ARMS),
