@@ -40,6 +40,8 @@ NOTEBOOKS = (
     "10_efficient_attention",
     "11_scaling_laws",
     "13_language_model",
+    "13a_fewer_bits",
+    "13b_beyond_the_context",
 )
 
 

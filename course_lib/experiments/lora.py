@@ -272,6 +272,12 @@ def recorded() -> dict:
     return read(RECORD)
 
 
+def by_rate(arm: str, budget: int, key: str) -> list[list[float]]:
+    """Return one recorded score of an arm after a budget: for each seed, its values by learning rate."""
+    runs = [recorded()[arm][f"{lr:g}"] for lr in RATES]
+    return [[run[str(budget)][key] for run in by_seed] for by_seed in zip(*runs, strict=False)]
+
+
 def main() -> None:
     """Run what is not recorded yet, seed by seed."""
     torch.set_num_threads(1)

@@ -3,11 +3,7 @@
 EXERCISES = (
     "hunt_layout",
     "hunt_grouped",
-    "hunt_decode",
-    "hunt_batch",
     "hunt_template",
-    "induction_scores",
     "surprisal_in_bits",
-    "dequantise",
-    "lens_rank",
+    "merge_lora",
 )
