@@ -7,15 +7,17 @@ the model's own first answers to twelve questions::
 
     python -m course_lib.experiments.lora
 
-records beside this file, for every learning rate of `RATES` and three seeds, the scores after each of `BUDGETS` (about
-twenty minutes of one core). Runs that are recorded already are kept. The frozen weights are in bfloat16, A and B in
+records beside this file, for every learning rate of `RATES` and three seeds (one at both ends of the sweep), the scores
+after each of `BUDGETS` (about twelve minutes of one core). Runs that are recorded already are kept. The frozen weights are in bfloat16, A and B in
 float32.
 """
 
+import math
 import random
 import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from itertools import zip_longest
 from pathlib import Path
 
 import torch
@@ -31,7 +33,9 @@ from course_lib.validation import require_whole
 
 RECORD = Path(__file__).with_suffix(".json")
 RANK, ALPHA, BATCH = 8, 16, 4
-RATES = (3e-4, 1e-3, 3e-3, 1e-2)
+RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+#: The smallest and the largest are run with the first seed only.
+REPEATED = RATES[1:-1]
 SEEDS, BUDGETS = range(3), (15, 45)
 STYLES = ("long", "full", "medium", "weekday")
 #: Held-out dates.
@@ -273,9 +277,10 @@ def recorded() -> dict:
 
 
 def by_rate(arm: str, budget: int, key: str) -> list[list[float]]:
-    """Return one recorded score of an arm after a budget: for each seed, its values by learning rate."""
+    """Return one recorded score of an arm after a budget: for each seed, its values by learning rate; NaN: not run."""
     runs = [recorded()[arm][f"{lr:g}"] for lr in RATES]
-    return [[run[str(budget)][key] for run in by_seed] for by_seed in zip(*runs, strict=False)]
+    rows = zip_longest(*runs)  # None for a seed that a rate was not run with
+    return [[run[str(budget)][key] if run else math.nan for run in row] for row in rows]
 
 
 def main() -> None:
@@ -294,7 +299,7 @@ def main() -> None:
         print(record["before"], flush=True)
     for seed in SEEDS:
         for arm, replays in ARMS.items():
-            for lr in RATES:
+            for lr in REPEATED if seed else RATES:
                 done = record.setdefault(arm, {}).setdefault(f"{lr:g}", [])
                 if len(done) > seed:
                     continue
