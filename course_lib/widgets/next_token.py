@@ -128,7 +128,7 @@ def show_distribution(
     was, now = before[most].tolist(), after[most].tolist()
     notes = [
         probability(p)
-        if probability(p) == probability(q)
+        if not gone and probability(p) == probability(q)
         else f"{probability(p)} → {'removed' if gone else probability(q)}"
         for p, q, gone in zip(was, now, removed, strict=True)
     ]
