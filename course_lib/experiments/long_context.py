@@ -6,8 +6,9 @@ double its context, without any training::
 
     python -m course_lib.experiments.long_context
 
-records the result beside this file, with weights in bfloat16 (forty minutes of CPU time). Runs that are recorded already are kept; delete the
-file to start anew.
+records the result beside this file, with weights in bfloat16 (two minutes of CPU time for each text and method). "unchanged"
+and "larger θ" are on record in float32; in bfloat16 the loss of the first text, unchanged, is the same within 0.005 nats.
+Runs that are recorded already are kept; delete the file to start anew.
 """
 
 import math

@@ -8,8 +8,8 @@ the model's own first answers to twelve questions::
     python -m course_lib.experiments.lora
 
 records beside this file, for every learning rate of `RATES` and three seeds (one at both ends of the sweep), the scores
-after each of `BUDGETS` (about twelve minutes of one core). Runs that are recorded already are kept. The frozen weights are in bfloat16, A and B in
-float32.
+after each of `BUDGETS` (about fifteen minutes of one core). Runs that are recorded already are kept. The frozen weights
+are in bfloat16, A and B in float32.
 """
 
 import math
