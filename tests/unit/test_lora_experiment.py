@@ -8,6 +8,8 @@ from torch import nn
 from course_lib.experiments import lora
 from course_lib.transformer import DecoderOnly, TransformerConfig
 
+pytestmark = pytest.mark.usefixtures("without_annotations")
+
 
 class Characters:
     """A tokenizer of one token per character."""
