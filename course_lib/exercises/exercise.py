@@ -42,6 +42,8 @@ NOTEBOOKS = (
     "11_scaling_laws",
     "11a_exponent",
     "13_language_model",
+    "13a_fewer_bits",
+    "13b_beyond_the_context",
     "14_inside_a_language_model",
     "14a_induction_circuit",
 )

@@ -127,7 +127,9 @@ def show_distribution(
     after = z.softmax(dim=-1)
     was, now = before[most].tolist(), after[most].tolist()
     notes = [
-        f"{probability(p)} → {'removed' if gone else probability(q)}"
+        probability(p)
+        if not gone and probability(p) == probability(q)
+        else f"{probability(p)} → {'removed' if gone else probability(q)}"
         for p, q, gone in zip(was, now, removed, strict=True)
     ]
     bars.update(called, now, before=was, removed=removed, heading=heading, notes=notes)

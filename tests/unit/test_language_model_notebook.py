@@ -5,17 +5,20 @@ import ast
 import nbformat
 import torch
 import torch.nn.functional as F
+from transformers import LlamaConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from course_lib.exercises import EXERCISES
 from course_lib.experiments.long_context import (
     LENGTH,
+    METHODS,
     PARTS,
-    THETAS,
     documentation_parts,
     loss_by_position,
-    set_theta,
+    scale_positions,
 )
 from course_lib.positions import rotary
+from course_lib.positions.sinusoidal import frequencies
 from course_lib.tools import normal_form
 from course_lib.transformer import DecoderOnly, TransformerConfig
 from tests.helpers.language_model import needs_model, smollm2
@@ -102,13 +105,38 @@ def test_the_loss_by_position_is_that_of_one_pass():
     assert torch.allclose(found, each.view(4, 5).mean(dim=1), atol=1e-5)
 
 
-def test_theta_is_that_of_the_layers():
+def test_the_frequencies_are_those_of_the_layers():
     model, tokens = small_model(), torch.randint(22, (1, 30))
     before = model(tokens)
-    set_theta(model, 100_000.0)
+    scale_positions(model, "unchanged")
     assert torch.allclose(model(tokens), before, atol=1e-5)
-    set_theta(model, THETAS[2])
-    assert (model(tokens) - before).abs().max() > 1e-4
+    for method in METHODS.keys() - {"unchanged"}:
+        scale_positions(model, method)
+        assert (model(tokens) - before).abs().max() > 1e-4, method
+
+
+def test_a_larger_theta_is_that_of_ntk_aware_scaling():
+    larger = frequencies(64, 100_000.0 * 2 ** (64 / 62))
+    assert torch.allclose(METHODS["larger θ"](frequencies(64, 100_000.0)), larger)
+
+
+def test_llama3_scaling_is_hugging_faces():
+    options = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "factor": 2.0}
+    config = LlamaConfig(
+        hidden_size=576,
+        num_attention_heads=9,
+        max_position_embeddings=16_384,
+        rope_theta=100_000.0,
+        rope_scaling={
+            "rope_type": "llama3",
+            "rope_theta": 100_000.0,
+            "original_max_position_embeddings": 8192,
+            **options,
+        },
+    )
+    theirs, _ = ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
+    ours = METHODS["Llama 3"](frequencies(64, 100_000.0))
+    assert torch.allclose(ours.float(), theirs, rtol=1e-5)
 
 
 @needs_model

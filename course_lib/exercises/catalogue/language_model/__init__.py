@@ -3,9 +3,7 @@
 EXERCISES = (
     "hunt_layout",
     "hunt_grouped",
-    "hunt_decode",
-    "hunt_batch",
     "hunt_template",
     "surprisal_in_bits",
-    "dequantise",
+    "merge_lora",
 )

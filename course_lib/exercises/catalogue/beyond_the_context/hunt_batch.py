@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_batch` of notebook 13."""
+"""Bug hunt `hunt_batch` of study 13b."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Exercise `dequantise` of notebook 13."""
+"""Exercise `dequantise` of study 13a."""
 
 import torch
 

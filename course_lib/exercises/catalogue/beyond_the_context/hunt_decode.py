@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_decode` of notebook 13."""
+"""Bug hunt `hunt_decode` of study 13b."""
 
 import math
 

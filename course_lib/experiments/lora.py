@@ -1,0 +1,322 @@
+"""What does fine-tuning SmolLM2 by LoRA teach, at which learning rate, and what does the model forget?
+
+The format: a user writes a date in English, as people write it, and the assistant answers with nothing but its ISO
+form. Trained are the low-rank matrices A and B beside the query and value projections of all blocks, with Adam, on the
+tokens of the answer; the days of the test are in no training text. Forgetting is measured on three English texts and on
+the model's own first answers to twelve questions::
+
+    python -m course_lib.experiments.lora
+
+records beside this file, for every learning rate of `RATES` and three seeds (one at both ends of the sweep), the scores
+after each of `BUDGETS` (about fifteen minutes of one core). Runs that are recorded already are kept. The frozen weights
+are in bfloat16, A and B in float32.
+"""
+
+import math
+import random
+import re
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from itertools import zip_longest
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from course_lib.data.dates import FIRST_DAY, LAST_DAY, WrittenDate, is_held_out, write_date
+from course_lib.experiments.record import read, rounded, write
+from course_lib.pretrained import Tokenizer, load_smollm2
+from course_lib.transformer import DecoderOnly
+from course_lib.validation import require_whole
+
+RECORD = Path(__file__).with_suffix(".json")
+RANK, ALPHA, BATCH = 8, 16, 4
+RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
+#: The smallest and the largest are run with the first seed only.
+REPEATED = RATES[1:-1]
+SEEDS, BUDGETS = range(3), (15, 45)
+STYLES = ("long", "full", "medium", "weekday")
+#: Held-out dates.
+TESTED = 50
+TEXTS = (
+    "The lighthouse at the end of the pier was built in 1871, after a storm had sunk three ships in one night. A keeper "
+    "lived in the small house beside it. Every evening he climbed the ninety-four steps, filled the lamp with oil and "
+    "wound up the clockwork that turned the lens. Since 1986 the lighthouse has worked without a keeper.",
+    "To make pancakes, mix two eggs, a cup of flour, a cup of milk and a pinch of salt until there are no lumps. Let the "
+    "batter rest for half an hour. Heat a little butter in a pan, pour in just enough batter to cover the bottom, and "
+    "turn the pancake when its edge becomes brown.",
+    "Water expands when it freezes, which is why ice floats. The lakes of cold countries therefore freeze from the top. "
+    "Below the ice the water stays at about four degrees, the temperature at which it is densest, and fish can survive "
+    "the winter there.",
+)
+#: Forgetting is measured on these questions.
+QUESTIONS = (
+    "What is the capital of Australia?",
+    "Name three colours.",
+    "Why is the sky blue?",
+    "Write a sentence about a cat.",
+    "How do I boil an egg?",
+    "What does a teacher do?",
+    "When did the Second World War end?",
+    "Who was Albert Einstein?",
+    "Give me a tip for learning French.",
+    "What is photosynthesis?",
+    "How many days are in a week?",
+    "Tell me about the moon.",
+)
+#: With replay, the model is also trained on its own first answers to these.
+REPLAYED = (
+    "What is the capital of France?",
+    "Name four animals.",
+    "Why is the grass green?",
+    "Write a sentence about the sea.",
+    "How do I make tea?",
+    "What does a doctor do?",
+    "When did the First World War begin?",
+    "Who was Marie Curie?",
+    "Give me a tip for sleeping well.",
+    "What is gravity?",
+    "How many months are in a year?",
+    "Tell me about the sun.",
+)
+#: Three dates that are written in a prompt before a fourth, instead of training.
+SHOWN = (
+    ("May 7, 1991", "1991-05-07"),
+    ("Friday, October 23, 2009", "2009-10-23"),
+    ("Dec 1, 2030", "2030-12-01"),
+)
+#: What is said before a date instead of training the model.
+PROMPTS = {
+    "instruction": ("Write each date as YYYY-MM-DD.", "Yes."),
+    "three examples": tuple(part for pair in SHOWN for part in pair),
+}
+#: Arm → answers of the model itself in each step.
+ARMS = {"dates": 0, "dates and replay": 2}
+
+
+class LoRALinear(nn.Module):
+    """A frozen linear layer plus a trained product of low rank: W x + (alpha / rank) B A x.
+
+    Args:
+        linear: the layer, without a bias; its weight is not trained.
+        rank, alpha: of the product, and its scale times the rank.
+
+    Source: Hu et al. (2022), "LoRA: low-rank adaptation of large language models".
+    """
+
+    def __init__(self, linear: nn.Linear, rank: int, alpha: float) -> None:
+        super().__init__()
+        self.linear, self.scale = linear.requires_grad_(False), alpha / rank
+        self.A = nn.Parameter(torch.randn(rank, linear.in_features) / linear.in_features**0.5)
+        self.B = nn.Parameter(torch.zeros(linear.out_features, rank))
+
+    def forward(self, x: Float[Tensor, "*batch in"]) -> Float[Tensor, "*batch out"]:
+        """Add the product to the layer's output; it is zero before the first step."""
+        low = x @ self.A.to(x.dtype).T  # (*batch, rank)
+        return self.linear(x) + self.scale * (low @ self.B.to(x.dtype).T)
+
+
+def add_lora(model: DecoderOnly, rank: int = RANK, alpha: float = ALPHA) -> list[nn.Parameter]:
+    """Put a `LoRALinear` around the query and value projections of every block; return what is trained."""
+    require_whole(1, rank=rank)
+    model.requires_grad_(False)
+    trained = []
+    for block in model.blocks:
+        for name in ("q_proj", "v_proj"):
+            layer = LoRALinear(getattr(block.attention, name), rank, alpha)
+            setattr(block.attention, name, layer)
+            trained += [layer.A, layer.B]
+    return trained
+
+
+def english_dates(count: int, *, held_out: bool = False, seed: int = 0) -> list[WrittenDate]:
+    """Sample days from 1950 to 2049 in four English styles; the held-out days are in no other sample."""
+    rng = random.Random(f"{held_out} {seed}")
+    days = [FIRST_DAY + timedelta(n) for n in range((LAST_DAY - FIRST_DAY).days + 1)]
+    days = [day for day in days if is_held_out(day) == held_out]
+    return [write_date(rng.choice(days), "en", rng.choice(STYLES)) for _ in range(count)]
+
+
+def turns(*messages: str) -> str:
+    """Return a chat, user first, up to where the next answer begins, without a system message."""
+    roles = ("user", "assistant")
+    said = (
+        f"<|im_start|>{roles[n % 2]}\n{message}<|im_end|>\n" for n, message in enumerate(messages)
+    )
+    return "".join(said) + "<|im_start|>assistant\n"
+
+
+def left_padded(rows: Sequence[Sequence[int]], pad_id: int) -> Int[Tensor, "batch length"]:
+    """Return the rows as a batch in which all of them end at the last position."""
+    longest = max(map(len, rows))
+    return torch.tensor([[pad_id] * (longest - len(row)) + list(row) for row in rows])
+
+
+def answer_loss(
+    model: DecoderOnly, tokenizer: Tokenizer, pairs: Sequence[tuple[str, Sequence[int]]]
+) -> Float[Tensor, ""]:
+    """Return the mean loss in nats of the tokens of all answers; the questions are no labels."""
+    rows = [[*tokenizer.encode(turns(question)), *answer] for question, answer in pairs]
+    tokens = left_padded(rows, model.pad_id)  # (batch, length)
+    counts = torch.tensor([len(answer) for _, answer in pairs])
+    positions = torch.arange(1, tokens.shape[1])
+    labelled = positions >= tokens.shape[1] - counts[:, None]  # (batch, length - 1)
+    # Padding stands in front, so what a padded row lacks at its start is never a label.
+    hidden = model.hidden_states(tokens[:, :-1])[labelled]  # (labels, d_model)
+    return F.cross_entropy(model.lm_head(hidden).float(), tokens[:, 1:][labelled])
+
+
+@torch.no_grad()
+def generated(
+    model: DecoderOnly, tokenizer: Tokenizer, prompts: Sequence[str], length: int
+) -> list[list[int]]:
+    """Return the greedy continuations, of at most this many tokens, with the token that ends a turn."""
+    new = left_padded([tokenizer.encode(prompt) for prompt in prompts], model.pad_id)
+    cache, columns = model.new_cache(), []
+    for _ in range(length):
+        states = model.hidden_states(new, cache=cache)[:, -1]
+        new = model.lm_head(states).argmax(dim=-1)[:, None]  # (batch, 1)
+        columns.append(new)
+    rows, end = torch.cat(columns, dim=1).tolist(), tokenizer.eos_id
+    return [row[: row.index(end) + 1] if end in row else row for row in rows]
+
+
+def exact_match(
+    model: DecoderOnly,
+    tokenizer: Tokenizer,
+    dates: Sequence[WrittenDate],
+    before: Sequence[str] = (),
+) -> float:
+    """Return the share of dates that the model answers with exactly their ISO form.
+
+    Args:
+        before: the earlier messages of the chat, such as examples.
+    """
+    prompts = [turns(*before, one.text) for one in dates]
+    answers = generated(model, tokenizer, prompts, length=12)
+    right = (
+        tokenizer.decode(said) == one.iso + tokenizer.decode([tokenizer.eos_id])
+        for said, one in zip(answers, dates, strict=True)
+    )
+    return sum(right) / len(dates)
+
+
+@torch.no_grad()
+def text_loss(model: DecoderOnly, tokenizer: Tokenizer, texts: Sequence[str] = TEXTS) -> float:
+    """Return the loss in nats per token, a mean over the texts."""
+    total = 0.0
+    for text in texts:
+        tokens = torch.tensor([tokenizer.encode(text)])
+        logits = model(tokens)[0, :-1].float()
+        total += F.cross_entropy(logits, tokens[0, 1:]).item()
+    return total / len(texts)
+
+
+def own_answers(
+    model: DecoderOnly, tokenizer: Tokenizer, questions: Sequence[str]
+) -> list[tuple[str, list[int]]]:
+    """Return each question with the first 24 tokens of the model's greedy answer."""
+    prompts = [turns(question) for question in questions]
+    return list(zip(questions, generated(model, tokenizer, prompts, length=24), strict=True))
+
+
+def train(
+    model: DecoderOnly,
+    tokenizer: Tokenizer,
+    trained: Sequence[nn.Parameter],
+    *,
+    lr: float,
+    steps: int,
+    seed: int,
+    replayed: Sequence[tuple[str, list[int]]] = (),
+    replays: int = 0,
+) -> Iterator[tuple[int, float]]:
+    """Take Adam steps on new dates; yield after each its number, from 1, and its loss.
+
+    Args:
+        replayed, replays: answers of the model itself, and how many of them are added to each step.
+    """
+    optimizer, rng = torch.optim.Adam(trained, lr=lr), random.Random(seed)
+    dates = english_dates(steps * BATCH, seed=seed)
+    for step in range(1, steps + 1):
+        batch = [
+            (one.text, [*tokenizer.encode(one.iso), tokenizer.eos_id])
+            for one in dates[(step - 1) * BATCH : step * BATCH]
+        ]
+        loss = answer_loss(model, tokenizer, batch + rng.sample(replayed, replays))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        yield step, loss.item()
+
+
+@torch.no_grad()
+def evaluated(
+    model: DecoderOnly,
+    tokenizer: Tokenizer,
+    dates: Sequence[WrittenDate],
+    own: Sequence[tuple[str, list[int]]],
+) -> dict:
+    """Return the scores of a model; `own` holds the first answers to `QUESTIONS`."""
+    prompts = [turns(question) for question, _ in own]
+    said = [tokenizer.decode(row) for row in generated(model, tokenizer, prompts, length=12)]
+    return {
+        "exact match": exact_match(model, tokenizer, dates),
+        "loss of texts": text_loss(model, tokenizer),
+        "loss of own answers": answer_loss(model, tokenizer, own).item(),
+        "answered with a date": sum(bool(re.match(r"\d{4}-\d\d-\d\d", one)) for one in said),
+        "said": said,
+    }
+
+
+def recorded() -> dict:
+    """Return the record: "before" → scores; arm → learning rate → a list by seed of budget → scores."""
+    return read(RECORD)
+
+
+def by_rate(arm: str, budget: int, key: str) -> list[list[float]]:
+    """Return one recorded score of an arm after a budget: for each seed, its values by learning rate; NaN: not run."""
+    runs = [recorded()[arm][f"{lr:g}"] for lr in RATES]
+    rows = zip_longest(*runs)  # None for a seed that a rate was not run with
+    return [[run[str(budget)][key] if run else math.nan for run in row] for row in rows]
+
+
+def main() -> None:
+    """Run what is not recorded yet, seed by seed."""
+    torch.set_num_threads(1)
+    record, dates = read(RECORD), english_dates(TESTED, held_out=True)
+    model, tokenizer = load_smollm2(torch.bfloat16)
+    own = own_answers(model, tokenizer, QUESTIONS)
+    replayed = own_answers(model, tokenizer, REPLAYED)
+    if "before" not in record:
+        before = evaluated(model, tokenizer, dates, own)
+        for name, messages in PROMPTS.items():
+            before[name] = exact_match(model, tokenizer, dates, messages)
+        record["before"] = rounded(before, ".4g")
+        write(RECORD, record)
+        print(record["before"], flush=True)
+    for seed in SEEDS:
+        for arm, replays in ARMS.items():
+            for lr in REPEATED if seed else RATES:
+                done = record.setdefault(arm, {}).setdefault(f"{lr:g}", [])
+                if len(done) > seed:
+                    continue
+                torch.manual_seed(seed)
+                model, _ = load_smollm2(torch.bfloat16)
+                options = {"lr": lr, "steps": BUDGETS[-1], "seed": seed, "replays": replays}
+                run, losses = {}, []
+                for step, loss in train(
+                    model, tokenizer, add_lora(model), replayed=replayed, **options
+                ):
+                    losses.append(loss)
+                    if step in BUDGETS:
+                        run[str(step)] = evaluated(model, tokenizer, dates, own)
+                done.append(rounded({**run, "losses": losses}, ".4g"))
+                write(RECORD, record)
+                print(seed, arm, lr, run, flush=True)
+
+
+if __name__ == "__main__":
+    main()
