@@ -108,7 +108,9 @@ def test_what_is_imported_is_required():
     """Every package that course_lib imports is a dependency in pyproject.toml, and none is there for nothing."""
     names = {"pillow": "PIL", "ipython": "IPython", "jupyterlab": None}
     names["statsmodels"] = None  # its file of the Nile is read
-    required = {Requirement(line).name for line in PYPROJECT["project"]["dependencies"]}
+    lines = PYPROJECT["project"]["dependencies"]
+    lines = [*lines, *sum(PYPROJECT["project"]["optional-dependencies"].values(), [])]
+    required = {Requirement(line).name for line in lines}
     allowed = {names.get(name, name) for name in required} - {None}
     paths = [path for path in modules() if "tools" not in path.parts]
     used = {name.split(".")[0] for path in paths for name, _ in imports(path)}
