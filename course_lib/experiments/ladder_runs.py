@@ -1,0 +1,115 @@
+"""How should the runs of a ladder be trained? With a schedule of their own or not, on new text or repeated text.
+
+::
+
+    python -m course_lib.experiments.ladder_runs
+
+trains two sizes of `scaling_ladder` from three seeds and records the losses beside this file (three minutes of CPU
+time). "schedules": 16x2 at two peak learning rates, for each of several numbers of steps as a run of its own, and
+longer runs that are evaluated at the same steps and stopped at the last of them. "epochs": 32x2, always 256 steps,
+on all the text they need, a quarter of it, and so on.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from course_lib.data import docstring_text, text_windows
+from course_lib.experiments.record import read, rounded, write
+from course_lib.experiments.scaling_ladder import (
+    BATCH,
+    LENGTH,
+    SEEDS,
+    WARMUP,
+    best_lr,
+    held_out_loss,
+    ladder_config,
+    next_byte_loss,
+)
+from course_lib.transformer import DecoderOnly
+
+RECORD = Path(__file__).with_suffix(".json")
+SCHEDULED, RATES = "16x2", (0.0625, 0.03125)
+CHECKED = (64, 128, 256, 512, 1024)
+#: Steps of the longer runs; they are evaluated at those of `CHECKED` up to their half.
+LONG = (512, 2048)
+REPEATED, STEPS, EPOCHS = "32x2", 256, (1, 4, 16, 64)
+
+
+def train(
+    size: str,
+    steps: int,
+    lr: float,
+    seed: int,
+    *,
+    unique: int | None = None,
+    checked: Iterable[int] = (),
+) -> dict[int, float]:
+    """Train with a schedule for `steps` steps, and return step → held-out loss.
+
+    Args:
+        size: one of `scaling_ladder.SIZES`.
+        steps: after which the learning rate is 0.
+        lr: the peak learning rate.
+        seed: of the initialisation and the order of the text.
+        unique: how many windows are read, again and again; all of them where left out.
+        checked: the steps after which it is evaluated, the last of which ends the run; where empty, `steps`.
+    """
+    checked = tuple(checked) or (steps,)
+    torch.manual_seed(seed)
+    model = DecoderOnly(ladder_config(size))
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.99))
+    windows = text_windows(docstring_text().training, LENGTH, seed=seed)[:unique]
+    losses = {}
+    for n in range(1, max(checked) + 1):
+        rise, fall = n / (WARMUP * steps), (steps + 1 - n) / ((1 - WARMUP) * steps)
+        optimizer.param_groups[0]["lr"] = lr * min(1, rise, fall)
+        batch = windows[torch.arange(n * BATCH - BATCH, n * BATCH) % len(windows)]
+        optimizer.zero_grad()
+        next_byte_loss(model, batch).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if n in checked:
+            losses[n] = held_out_loss(model)
+    return losses
+
+
+@cache
+def recorded() -> dict[str, dict]:
+    """Return the record.
+
+    "schedules": peak learning rate → "own", or the steps of a longer run → steps → a loss per seed; "epochs":
+    epochs → a loss per seed. The keys are strings.
+    """
+    return read(RECORD)
+
+
+def _schedules(lr: float) -> dict[str, dict[int, list[float]]]:
+    seeds = range(SEEDS)
+    losses = {"own": {n: [train(SCHEDULED, n, lr, seed)[n] for seed in seeds] for n in CHECKED}}
+    for steps in LONG:
+        checked = [n for n in CHECKED if n <= steps / 2]
+        runs = [train(SCHEDULED, steps, lr, seed, checked=checked) for seed in seeds]
+        losses[str(steps)] = {n: [run[n] for run in runs] for n in checked}
+    return losses
+
+
+def _epochs(epochs: int) -> list[float]:
+    lr = best_lr(REPEATED, STEPS * BATCH * LENGTH)
+    unique = STEPS * BATCH // epochs
+    return [train(REPEATED, STEPS, lr, seed, unique=unique)[STEPS] for seed in range(SEEDS)]
+
+
+def main() -> None:
+    """Train everything and record it."""
+    torch.set_num_threads(1)
+    schedules = {f"{lr:g}": _schedules(lr) for lr in RATES}
+    epochs = {str(n): _epochs(n) for n in EPOCHS}
+    write(RECORD, rounded({"schedules": schedules, "epochs": epochs}, ".4f"))
+    print(RECORD.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
