@@ -5,24 +5,37 @@
     python -m course_lib.experiments.fixed_rank
 
 trains the two-layer encoder of `efficient` with each rank and each start of the compressing matrices, from three
-seeds at each of four learning rates, scores it after 500 and after 1,500 steps, trains some arms three times as
-long, and records the result beside this file (twenty minutes of CPU time).
+seeds at each of four learning rates, scores it after 500 and after 1,500 steps, trains some arms three to six times
+as long, and records the result beside this file (half an hour of CPU time). With names of jobs behind it, such as
+"random 8, longer", it runs these alone and keeps what is recorded of the others.
 """
 
+import argparse
 from pathlib import Path
 
 import torch
 
 from course_lib.experiments import efficient
 from course_lib.experiments.record import read, rounded, write
+from course_lib.validation import require_one_of
 
 RECORD = Path(__file__).with_suffix(".json")
 TASK = "own fact"
 RATES = (2e-3, 4e-3, 8e-3, 1.6e-2)
 RANKS = {"identity": (8, 16, 4, 32), "random": (32, 8, 64, 16, 4)}
 #: Arms that are trained for longer, at two learning rates.
-LONGER = {"identity": (8, 16), "random": (32,)}
-LONG_RATES, LONG_BUDGET = (2e-3, 4e-3), 4500
+LONGER = {
+    ("identity", 8): (4500,),
+    ("identity", 16): (4500,),
+    ("random", 32): (4500,),
+    ("random", 16): (4500, 9000),
+    ("random", 8): (4500, 9000),
+}
+LONG_RATES = (2e-3, 4e-3)
+#: Name of a job → start, rank, learning rates, and budgets.
+JOBS = {f"{s} {r}": (s, r, RATES, efficient.BUDGETS) for s in RANKS for r in RANKS[s]} | {
+    f"{s} {r}, longer": (s, r, LONG_RATES, budgets) for (s, r), budgets in LONGER.items()
+}
 
 
 def _sweep(start: str, rank: int, rates: tuple[float, ...], budgets: tuple[int, ...]) -> dict:
@@ -53,10 +66,12 @@ def by_position(rank: int) -> float:
 
 def main() -> None:
     """Run the long version and record it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("jobs", nargs="*", help=f"of {', '.join(map(repr, JOBS))}; or all")
     torch.set_num_threads(1)
-    jobs = [(s, r, RATES, efficient.BUDGETS) for s in RANKS for r in RANKS[s]]
-    jobs += [(s, r, LONG_RATES, (LONG_BUDGET,)) for s in LONGER for r in LONGER[s]]
-    for start, rank, rates, budgets in jobs:
+    for job in parser.parse_args().jobs or JOBS:
+        require_one_of(JOBS, job=job)
+        start, rank, rates, budgets = JOBS[job]
         new = rounded(_sweep(start, rank, rates, budgets), ".3f")
         print(start, rank, new, flush=True)
         result = recorded()
