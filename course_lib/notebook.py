@@ -2,11 +2,13 @@
 
 import ast
 import inspect
+import linecache
 import random
 import re
 import sys
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -189,6 +191,26 @@ def _without_docstrings(source: str) -> str:
             first, last = node.body[0].lineno - 1, node.body[0].end_lineno
             lines[first:last] = [None] * (last - first)
     return re.sub(r":\n\n+", ":\n", "\n".join(line for line in lines if line is not None))
+
+
+def run_changed(function: Callable, old: str, new: str) -> dict[str, Any]:
+    """Run the cell (or file) that defines a function again with one expression replaced; return its names.
+
+    What stands under `if __name__ == "__main__":` is not run, and the function itself stays as it is.
+
+    Args:
+        function: whose cell is run, as it was when it was run last.
+        old, new: the expression, replaced wherever it stands; two empty strings change nothing.
+
+    Raises:
+        ValueError: if `old` is not in the cell.
+    """
+    source = "".join(linecache.getlines(function.__code__.co_filename))
+    if old not in source:
+        raise ValueError(f"{old!r} is not in the cell that defines {function.__name__}")
+    names: dict[str, Any] = {"__name__": "changed"}
+    exec(compile(source.replace(old, new), "<changed>", "exec"), names)
+    return names
 
 
 def agree(what: str, ours: Tensor, theirs: Tensor, *, within: float = 1e-6) -> None:

@@ -3,7 +3,7 @@
 The format: a user writes a date in English, as people write it, and the assistant answers with nothing but its ISO
 form. Trained are the low-rank matrices A and B beside the query and value projections of all blocks, with Adam, on the
 tokens of the answer; the days of the test are in no training text. Forgetting is measured on three English texts and on
-the model's own first answers to twelve questions::
+the model's own first answers to twelve questions, and at one rate on twelve that resemble no replayed question::
 
     python -m course_lib.experiments.lora
 
@@ -81,6 +81,23 @@ REPLAYED = (
     "How many months are in a year?",
     "Tell me about the sun.",
 )
+#: No question of `REPLAYED` resembles one of these.
+UNLIKE = (
+    "Translate 'good morning' into Spanish.",
+    "Write a Python function that adds two numbers.",
+    "Summarise Hamlet in one sentence.",
+    "Write a short email that cancels a meeting.",
+    "What is 12 plus 30?",
+    "List the ingredients of a pizza.",
+    "Is a tomato a fruit or a vegetable?",
+    "Suggest a name for a bakery.",
+    "Give the opposite of generous.",
+    "Where should I go for a beach holiday?",
+    "Correct this sentence: She go to school.",
+    "What rhymes with light?",
+)
+#: The losses of the first answers to `UNLIKE` and to `REPLAYED` are measured at this rate alone.
+COMPARED_RATE = 3e-3
 #: Three dates that are written in a prompt before a fourth, instead of training.
 SHOWN = (
     ("May 7, 1991", "1991-05-07"),
@@ -271,6 +288,20 @@ def evaluated(
     }
 
 
+@torch.no_grad()
+def other_losses(
+    model: DecoderOnly,
+    tokenizer: Tokenizer,
+    unlike: Sequence[tuple[str, list[int]]],
+    replayed: Sequence[tuple[str, list[int]]],
+) -> dict[str, float]:
+    """Return the loss of the model's own first answers to `UNLIKE` and to `REPLAYED`."""
+    return {
+        "loss of unlike answers": answer_loss(model, tokenizer, unlike).item(),
+        "loss of replayed answers": answer_loss(model, tokenizer, replayed).item(),
+    }
+
+
 def recorded() -> dict:
     """Return the record: "before" → scores; arm → learning rate → a list by seed of budget → scores."""
     return read(RECORD)
@@ -289,11 +320,12 @@ def main() -> None:
     record, dates = read(RECORD), english_dates(TESTED, held_out=True)
     model, tokenizer = load_smollm2(torch.bfloat16)
     own = own_answers(model, tokenizer, QUESTIONS)
-    replayed = own_answers(model, tokenizer, REPLAYED)
+    replayed, unlike = (own_answers(model, tokenizer, some) for some in (REPLAYED, UNLIKE))
     if "before" not in record:
         before = evaluated(model, tokenizer, dates, own)
         for name, messages in PROMPTS.items():
             before[name] = exact_match(model, tokenizer, dates, messages)
+        before |= other_losses(model, tokenizer, unlike, replayed)
         record["before"] = rounded(before, ".4g")
         write(RECORD, record)
         print(record["before"], flush=True)
@@ -313,6 +345,8 @@ def main() -> None:
                     losses.append(loss)
                     if step in BUDGETS:
                         run[str(step)] = evaluated(model, tokenizer, dates, own)
+                        if lr == COMPARED_RATE:
+                            run[str(step)] |= other_losses(model, tokenizer, unlike, replayed)
                 done.append(rounded({**run, "losses": losses}, ".4g"))
                 write(RECORD, record)
                 print(seed, arm, lr, run, flush=True)

@@ -79,3 +79,19 @@ def test_every_rate_has_its_seeds_and_both_budgets(arm):
     scores = lora.by_rate(arm, 45, "exact match")
     assert len(scores) == len(lora.SEEDS)
     assert all(len(one) == len(lora.RATES) for one in scores)
+
+
+def test_other_answers_are_measured_at_one_rate():
+    keys, record = {"loss of unlike answers", "loss of replayed answers"}, lora.recorded()
+    assert keys < set(record["before"])
+    for arm in lora.ARMS:
+        for lr, by_seed in record[arm].items():
+            scores = [run[str(budget)] for run in by_seed for budget in lora.BUDGETS]
+            assert all(
+                keys & set(one) == (keys if float(lr) == lora.COMPARED_RATE else set())
+                for one in scores
+            )
+    model, tokenizer, answers = small_model(), Characters(), [("a", [65, 90]), ("b", [66, 90])]
+    found = lora.other_losses(model, tokenizer, answers[:1], answers[1:])
+    each = [lora.answer_loss(model, tokenizer, [one]).item() for one in answers]
+    assert list(found.values()) == each

@@ -14,7 +14,7 @@ from jupyter_client.manager import start_new_kernel
 from course_lib import environment, messages
 from course_lib.lab.__main__ import NOTEBOOKS, command
 from course_lib.lab.__main__ import environment as lab_environment
-from course_lib.notebook import agree, show, show_bars, show_source, start
+from course_lib.notebook import agree, run_changed, show, show_bars, show_source, start
 from course_lib.plots import figure
 from course_lib.pooling import NadarayaWatson
 
@@ -86,6 +86,18 @@ def test_a_source_is_shown_whole_but_for_its_docstrings(capsys):
     shown = capsys.readouterr().out
     assert '"""' not in shown and "self.log_bandwidth.exp()" in shown
     compile(shown, "shown", "exec", flags=__import__("__future__").annotations.compiler_flag)
+
+
+def test_a_changed_cell_is_run_beside_the_one_that_stays(tmp_path, monkeypatch, capsys):
+    lines = "scale = 3", "def scaled(x):", "    return scale * x", "if __name__ == '__main__':"
+    (tmp_path / "a_cell.py").write_text("\n".join((*lines, "    print('ran')\n")), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    scaled = __import__("a_cell").scaled
+    assert run_changed(scaled, "scale * x", "scale + x")["scaled"](4) == 7
+    assert run_changed(scaled, "", "")["scaled"](4) == scaled(4) == 12
+    assert capsys.readouterr().out == ""
+    with pytest.raises(ValueError, match="'x / scale' is not in the cell that defines scaled"):
+        run_changed(scaled, "x / scale", "x")
 
 
 @pytest.mark.parametrize("approximate", [False, True])
