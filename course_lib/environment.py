@@ -42,6 +42,8 @@ def package_problems():
 
     problems = []
     for requirement in map(Requirement, needed):
+        if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+            continue  # of an optional extra, or of another platform
         try:
             found = metadata.version(requirement.name)
         except metadata.PackageNotFoundError:
