@@ -9,7 +9,6 @@ steps, and records the result beside this file (half an hour of CPU time). With 
 these alone and keeps what is recorded of the others.
 """
 
-import argparse
 import copy
 import math
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 
 from course_lib.blocks import FeedForward
 from course_lib.efficient import attention_pattern
-from course_lib.experiments.record import read, rounded, write
+from course_lib.experiments.record import chosen_arms, read, rounded, write
 from course_lib.multihead import merge_heads, split_heads
 from course_lib.training import fit
 from course_lib.validation import require_one_of
@@ -344,12 +343,7 @@ def best(task: str, arm: str, budget: int = BUDGETS[-1]) -> list[float]:
 
 def main() -> None:
     """Run the long version and record it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("arms", nargs="*", help=f"of {', '.join(map(repr, ARMS))}; or all")
-    arms = parser.parse_args().arms or ARMS
-    torch.set_num_threads(1)
-    for arm in arms:
-        require_one_of(ARMS, arm=arm)
+    for arm in chosen_arms(ARMS, __doc__.splitlines()[0]):
         for task in TASKS:
             new = _sweep(task, arm)
             print(task, arm, new, flush=True)

@@ -10,14 +10,10 @@ as long, and records the result beside this file (half an hour of CPU time). Wit
 "random 8, longer", it runs these alone and keeps what is recorded of the others.
 """
 
-import argparse
 from pathlib import Path
 
-import torch
-
 from course_lib.experiments import efficient
-from course_lib.experiments.record import read, rounded, write
-from course_lib.validation import require_one_of
+from course_lib.experiments.record import chosen_arms, read, rounded, write
 
 RECORD = Path(__file__).with_suffix(".json")
 TASK = "own fact"
@@ -66,11 +62,7 @@ def by_position(rank: int) -> float:
 
 def main() -> None:
     """Run the long version and record it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("jobs", nargs="*", help=f"of {', '.join(map(repr, JOBS))}; or all")
-    torch.set_num_threads(1)
-    for job in parser.parse_args().jobs or JOBS:
-        require_one_of(JOBS, job=job)
+    for job in chosen_arms(JOBS, __doc__.splitlines()[0]):
         start, rank, rates, budgets = JOBS[job]
         new = rounded(_sweep(start, rank, rates, budgets), ".3f")
         print(start, rank, new, flush=True)

@@ -29,6 +29,25 @@ def write(path: Path, result: dict[str, Any], *, indent: int | None = 1) -> None
     path.write_text(text + "\n", encoding="utf-8")
 
 
+def chosen_arms(arms: Iterable[str], description: str) -> list[str]:
+    """Return the arms named on the command line, all where none is; the rest runs in one thread.
+
+    Args:
+        arms: their names.
+        description: of the experiment, for ``--help``.
+
+    Raises:
+        ValueError: for a name that is not among them.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("arms", nargs="*", help=f"of {', '.join(map(repr, arms))}; or all")
+    chosen = parser.parse_args().arms or list(arms)
+    for arm in chosen:
+        require_one_of(arms, arm=arm)
+    torch.set_num_threads(1)
+    return chosen
+
+
 def run_arms(
     path: Path,
     arms: Iterable[str],
@@ -43,16 +62,10 @@ def run_arms(
         path: of the record, in which the arms keep this order.
         arms: their names.
         run: arm → its result.
-        description: of the experiment, for ``--help``.
+        description: as for `chosen_arms`.
         indent: as for `write`.
     """
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("arms", nargs="*", help=f"of {', '.join(map(repr, arms))}; or all")
-    chosen = parser.parse_args().arms or arms
-    for arm in chosen:
-        require_one_of(arms, arm=arm)
-    torch.set_num_threads(1)
-    for arm in chosen:
+    for arm in chosen_arms(arms, description):
         new = run(arm)
         print(arm, new, flush=True)
         result = read(path) | {arm: new}
