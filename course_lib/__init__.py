@@ -69,6 +69,7 @@ LAYERS = {
         "checkpoints": Module("trained models that ship with the course", 3),
     },
     "course": {
+        "train": Module("trains a translator on real sentences, on one machine or many", 12),
         "experiments": Module("experiments: small in a notebook, at length on the command line", 2),
         "plots": Module("drawing: arrays in, matplotlib artists out"),
         "widgets": Module("explorers: controls and a live figure"),

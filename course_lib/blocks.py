@@ -93,8 +93,8 @@ class Dropout(nn.Dropout):
         """In training mode, set components to zero with probability p and divide the others by 1 − p."""
         if not self.training or self.p == 0:
             return x
-        kept = torch.rand(x.shape, device=x.device) >= self.p
-        return x * (kept.to(x.dtype) / (1 - self.p))
+        kept = torch.rand(x.shape, device=x.device).ge_(self.p)  # 0 or 1
+        return x * kept.to(x.dtype).div_(1 - self.p)
 
 
 class FeedForward(nn.Module):

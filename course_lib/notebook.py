@@ -21,7 +21,7 @@ from torch import Tensor
 from course_lib import messages
 from course_lib.environment import package_problems, python_problems
 from course_lib.plots import bar_plot, drawn_panels, figure, line_plot
-from course_lib.plots.style import STYLE
+from course_lib.plots.style import STYLE, whole_ticks
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.picture import Picture
 from course_lib.widgets.table import Table, curve_table, number_text
@@ -130,6 +130,41 @@ def show_bars(
     display(
         Table(("bar", "value"), rows, "Values of the bars", approximate=approximate, folded=True)
     )
+
+
+def show_maps(
+    maps: Mapping[str, ArrayLike],
+    summary: str,
+    *,
+    x_label: str = "key",
+    y_label: str = "query",
+    limits: tuple[float, float] | None = None,
+    colours: str = "viridis",
+    name: str = "maps",
+    approximate: bool = False,
+) -> None:
+    """Show named matrices as coloured maps, side by side.
+
+    Args:
+        maps: title → values, shape (rows, columns); NaN stays white.
+        summary, name, approximate: as for `show`.
+        x_label, y_label: of every map.
+        limits: the values of the first and the last colour, the same for all maps; from each map's own values, with a
+            colour bar of its own, where left out.
+        colours: name of a colour map of matplotlib.
+    """
+    low, high = limits or (None, None)
+    with matplotlib.rc_context(STYLE):
+        drawn, panels = figure(10.4, 3.4 - 0.2 * max(0, len(maps) - 3), columns=len(maps))
+        for axes, (title, values) in zip(np.atleast_1d(panels), maps.items(), strict=True):
+            image = axes.imshow(np.asarray(values), vmin=low, vmax=high, cmap=colours)
+            axes.set(title=title, xlabel=x_label, ylabel=y_label)
+            axes.grid(False)
+            if limits is None:
+                drawn.colorbar(image, ax=axes, ticks=whole_ticks(5))
+        if limits is not None:
+            drawn.colorbar(image, ax=panels, pad=0.01)
+    show(drawn, summary, name=name, approximate=approximate)
 
 
 def show_table(

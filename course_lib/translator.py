@@ -8,11 +8,14 @@ import torch
 from torch import Tensor, nn
 
 from course_lib.data import Vocabulary, detokenize, english_words, pad
-from course_lib.decoding import greedy, sample, temperature
+from course_lib.data.subwords import Subwords
+from course_lib.decoding import IncrementalDecoder, beam_search, greedy, sample, temperature
 from course_lib.inspection import AttentionMap, record_attention
 from course_lib.transformer import Transformer
 
-__all__ = ["PhraseTranslator", "Translation", "Translator"]
+__all__ = ["PhraseTranslator", "SubwordTranslator", "Translation", "Translator"]
+
+_AT_ONCE = 100  # sequences that are decoded together
 
 
 class Translation(NamedTuple):
@@ -147,15 +150,90 @@ class PhraseTranslator:
         if french:
             target = self.target.encode(french, bos=True)
         steps = min(len(target), self.max_length)  # no row for an end token beyond max_length
-        self.model.eval()
-        with record_attention(self.model) as recorded:
-            self.model(self.source.encode(words)[None], target[None, :steps])
         inputs, outputs = [self.target.bos, *french][:steps], [*french, self.target.eos][:steps]
-        sides = {"encoder": (words, words), "self": (inputs, inputs), "cross": (outputs, words)}
-        maps = {}
-        for name, (weights,) in recorded.items():
-            stack, number, layer = name.split(".")
-            kind = "encoder" if stack == "encoder" else layer.removesuffix("_attention")
-            label = f"{stack} {number}: {'self' if kind == 'encoder' else kind}"
-            maps[label] = AttentionMap(weights[0], *sides[kind])
-        return maps
+        return _maps(self.model, self.source.encode(words), target[:steps], words, inputs, outputs)
+
+
+class SubwordTranslator:
+    """Translate any text, each subword a token: what ``python -m course_lib.train`` leaves in its folder.
+
+    Args:
+        model: a trained `Transformer` with one vocabulary for both languages.
+        subwords: the vocabulary it was trained with.
+    """
+
+    def __init__(self, model: IncrementalDecoder, subwords: Subwords) -> None:
+        self.model, self.subwords = model, subwords
+
+    def __call__(self, text: str, *, beam_size: int = 1) -> str:
+        """Translate one text."""
+        return self.all([text], beam_size=beam_size)[0]
+
+    def all(self, texts: Sequence[str], *, beam_size: int = 1) -> list[str]:
+        """Translate several texts, those of similar length together.
+
+        Args:
+            texts: sentences.
+            beam_size: 1 for greedy decoding; more for a beam search, with a length penalty of 1.
+        """
+        if isinstance(texts, str):
+            raise ValueError(f"texts is a str; it must be a list of texts, e.g. [{texts!r}]")
+        self.model.eval()
+        sources = self.subwords.encode_all(texts, eos=True)
+        order = sorted(range(len(sources)), key=lambda number: len(sources[number]))
+        translations = [""] * len(sources)
+        for rows in torch.tensor(order, dtype=torch.long).split(_AT_ONCE // beam_size + 1):
+            source = pad([sources[number] for number in rows]).to(_device_of(self.model))
+            longest = _longest(source.shape[1])
+            if beam_size == 1:
+                found = greedy(self.model, source, max_length=longest)
+            else:
+                beams = beam_search(self.model, source, beam_size, max_length=longest)
+                found = beams.tokens[:, 0]
+            for number, tokens in zip(rows.tolist(), found, strict=True):
+                own = tokens[: _longest(len(sources[number]))]  # whatever its neighbours are
+                translations[number] = self.subwords.decode(own)
+        return translations
+
+    @torch.no_grad()
+    def maps(self, text: str) -> dict[str, AttentionMap]:
+        """Return the attention weights of every layer during the greedy translation; see `PhraseTranslator.maps`."""
+        source = self.subwords.encode(text, eos=True)
+        target = self.subwords.encode(self(text), bos=True)
+        inputs = [Vocabulary.bos, *self.subwords.texts_of(target[1:])]
+        sides = [*self.subwords.texts_of(source[:-1]), Vocabulary.eos], inputs
+        return _maps(self.model, source, target, *sides, [*inputs[1:], Vocabulary.eos])
+
+
+def _longest(source: int) -> int:
+    """The longest translation of a source of so many tokens."""
+    return source + source // 2 + 20
+
+
+def _device_of(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
+
+
+def _maps(
+    model: Transformer,
+    source: Tensor,
+    target: Tensor,
+    words: Sequence[str],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+) -> dict[str, AttentionMap]:
+    """Return the weights of every layer, layer → `AttentionMap`, in one pass over source and target.
+
+    Rows are named after the inputs, those of cross-attention after the outputs.
+    """
+    model.eval()
+    with record_attention(model) as recorded:
+        model(source[None], target[None])
+    sides = {"encoder": (words, words), "self": (inputs, inputs), "cross": (outputs, words)}
+    maps = {}
+    for name, (weights,) in recorded.items():
+        stack, number, layer = name.split(".")
+        kind = "encoder" if stack == "encoder" else layer.removesuffix("_attention")
+        label = f"{stack} {number}: {'self' if kind == 'encoder' else kind}"
+        maps[label] = AttentionMap(weights[0], *sides[kind])
+    return maps

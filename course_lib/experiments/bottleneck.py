@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from course_lib.data import PairBatch, PairBatches, date_vocabularies, written_dates
 from course_lib.data.dates import WrittenDate
-from course_lib.experiments.record import read, rounded, write
+from course_lib.experiments.record import read, rounded, run_arms
 from course_lib.recurrent import (
     BahdanauDecoder,
     EncoderOutput,
@@ -38,13 +38,13 @@ TASKS = ("copying", "dates")
 RATES = {
     ("copying", "fixed context", 700): (0.003, 0.01, 0.02, 0.04),
     ("copying", "Bahdanau", 700): (0.003, 0.01, 0.02),
-    ("copying", "Luong", 700): (0.003, 0.01, 0.02, 0.04),
     ("copying", "fixed context", 4000): (0.003, 0.01, 0.02, 0.04),
-    ("copying", "Bahdanau", 4000): (0.003, 0.001, 0.01, 0.02),
-    ("copying", "Luong", 4000): (0.003, 0.01, 0.02),
     ("dates", "fixed context", 750): (0.003, 0.01, 0.02, 0.04, 0.08),
     ("dates", "Bahdanau", 750): (0.003, 0.01, 0.02),
     ("dates", "fixed context", 3000): (0.01, 0.02, 0.04),
+    ("copying", "Luong", 700): (0.003, 0.01, 0.02, 0.04),
+    ("copying", "Bahdanau", 4000): (0.003, 0.001, 0.01, 0.02),
+    ("copying", "Luong", 4000): (0.003, 0.01, 0.02),
 }
 #: Further learning rates of an arm for every seed: the best one of Bahdanau's decoder, or one as good as the best.
 FURTHER = {
@@ -293,27 +293,27 @@ def tested(task: str, decoder: str, steps: int, lr: float | None = None) -> list
     return [run["test"] for run in runs(task, decoder, steps, lr)]
 
 
-def main() -> None:
-    """Train what the record does not hold yet."""
-    torch.set_num_threads(1)
-    record = read(RECORD)
+def _arm(name: str) -> dict[str, list[dict]]:
+    """Train what the record does not hold yet of an arm; return learning rate → a run per seed."""
+    task, decoder, steps = what = next(what for what in RATES if name_of(*what) == name)
+    arm = read(RECORD).get(name, {})
 
-    def extend(arm: dict, lr: str, seed: int, task: str, decoder: str, steps: int) -> None:
-        """Add a run to the record, if it is not there."""
-        done = arm.setdefault(lr, [])
-        if len(done) == seed:
+    def extend(lr: str, seed: int) -> None:
+        if len(done := arm.setdefault(lr, [])) == seed:
             result = run(task, decoder, steps=steps, lr=float(lr), seed=seed)
             done.append(rounded(result, ".4f"))
-            write(RECORD, record, indent=None)
-            print(task, decoder, steps, lr, seed, done[-1], flush=True)
 
-    for what, tried in RATES.items():
-        arm = record.setdefault(name_of(*what), {})
-        for lr in tried:
-            extend(arm, str(lr), 0, *what)
-        for lr in dict.fromkeys([best_rate(arm), *map(str, FURTHER.get(what, ()))]):
-            for seed in SEEDS[1:]:
-                extend(arm, lr, seed, *what)
+    for lr in map(str, RATES[what]):
+        extend(lr, 0)
+    for lr in dict.fromkeys([best_rate(arm), *map(str, FURTHER.get(what, ()))]):
+        for seed in SEEDS[1:]:
+            extend(lr, seed)
+    return arm
+
+
+def main() -> None:
+    """Train what the record does not hold yet."""
+    run_arms(RECORD, [name_of(*what) for what in RATES], _arm, __doc__, indent=None)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ position interpolation (of all pairs, and of the fast or the slow ones alone) an
 100 steps of fine-tuning. With names behind it (of encodings, and "extension") it runs these alone and keeps the rest.
 """
 
-import argparse
 import copy
 import math
 from collections.abc import Callable
@@ -25,7 +24,7 @@ import torch.nn.functional as F
 from jaxtyping import Int
 from torch import Tensor
 
-from course_lib.experiments.record import read, rounded, write
+from course_lib.experiments.record import read, run_arms
 from course_lib.positions import RotaryPositions, t5_bucket
 from course_lib.positions.sinusoidal import frequencies
 from course_lib.training import fit, linear_schedule_with_warmup
@@ -184,34 +183,19 @@ def recorded() -> dict[str, dict]:
     return read(RECORD)
 
 
-def main() -> None:
-    """Run the experiment and record it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = (*ENCODINGS, "extension")
-    parser.add_argument("names", nargs="*", help=f"of {', '.join(names)}; all where left out")
-    chosen = parser.parse_args().names or names
-    for name in chosen:
-        require_one_of(names, name=name)
-    torch.set_num_threads(1)
-    result = recorded() or {"encodings": {}, "extensions": {}}
-    for name in chosen:
-        if name == "extension":
-            _extend(result)
-        else:
-            result["encodings"][name] = _arm(name)
-            print(name, result["encodings"][name], flush=True)
-        _write(result)
-
-
-def _write(result: dict) -> None:
-    """Write the record, in the order of `ENCODINGS` and with four decimals."""
-    done = result["encodings"]
-    result["encodings"] = {name: done[name] for name in ENCODINGS if name in done}
-    write(RECORD, rounded(result, ".4f"))
+def _place(record: dict, new: dict, name: str) -> dict:
+    """Return the record with the result of an arm; encodings in the order of `ENCODINGS`."""
+    old = {"encodings": {}, "extensions": {}} | record
+    if name == "extension":
+        return old | {"extensions": new}
+    done = old["encodings"] | {name: new}
+    return old | {"encodings": {one: done[one] for one in ENCODINGS if one in done}}
 
 
 def _arm(encoding: str) -> dict:
     """Sweep the learning rate on the first seed; return the best and the losses of all seeds."""
+    if encoding == "extension":
+        return _extensions()
     swept = {lr: trained(encoding, lr=lr, seed=SEEDS[0]) for lr in LEARNING_RATES}
     lr = min(swept, key=lambda lr: losses(swept[lr], lengths=(TRAINED,)))
     models = [swept[lr], *(trained(encoding, lr=lr, seed=seed) for seed in SEEDS[1:])]
@@ -221,9 +205,9 @@ def _arm(encoding: str) -> dict:
     return arm
 
 
-def _extend(result: dict) -> None:
-    """Extend the context of RoPE models, before and after fine-tuning."""
-    lr = result["encodings"]["rotary"]["lr"]
+def _extensions() -> dict:
+    """Extend the context of RoPE models; return the losses before and after fine-tuning."""
+    lr, result = recorded()["encodings"]["rotary"]["lr"], {}
     models = {seed: trained("rotary", lr=lr, seed=seed) for seed in SEEDS}
     for extension in EXTENSIONS:
 
@@ -235,12 +219,18 @@ def _extend(result: dict) -> None:
         swept = {lr: tuned(SEEDS[0], lr) for lr in FINE_TUNING_RATES}
         best = min(swept, key=lambda lr: losses(swept[lr], lengths=(EXTENDED,)))
         after = [swept[best], *(tuned(seed, best) for seed in SEEDS[1:])]
-        result["extensions"][extension] = {
+        result[extension] = {
             "before": [losses(extended(models[seed], extension)) for seed in SEEDS],
             "lr": best,
             "after": [losses(model) for model in after],
         }
-        print(extension, result["extensions"][extension], flush=True)
+    return result
+
+
+def main() -> None:
+    """Run the long version and record it."""
+    arms = [*ENCODINGS, "extension"]
+    run_arms(RECORD, arms, _arm, __doc__, last=arms[-1:], place=_place, spec=".4f")
 
 
 if __name__ == "__main__":

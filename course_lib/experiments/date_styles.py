@@ -28,7 +28,7 @@ from course_lib.experiments.bottleneck import (
     right_tokens,
     train_model,
 )
-from course_lib.experiments.record import read, rounded, write
+from course_lib.experiments.record import read, run_arms
 from course_lib.recurrent import Seq2Seq
 
 RECORD = Path(__file__).with_suffix(".json")
@@ -120,19 +120,15 @@ def recorded() -> dict[str, list[dict]]:
     return read(RECORD)
 
 
+def _runs(name: str) -> list[dict]:
+    """Train an arm from the seeds that the record does not hold yet."""
+    done = recorded().get(name, [])
+    return done + [run(name, seed) for seed in SEEDS[len(done) :]]
+
+
 def main() -> None:
     """Train what the record does not hold yet."""
-    torch.set_num_threads(1)
-    record = read(RECORD)
-    for seed in SEEDS:
-        for name in ARMS:
-            done = record.setdefault(name, [])
-            if len(done) == seed:
-                done.append(rounded(run(name, seed), ".4f"))
-                write(RECORD, record, indent=None)
-                styles = done[-1]["styles"]
-                mean = sum(styles.values()) / len(styles)
-                print(name, seed, mean, styles[" ".join(ISO_STYLE)], flush=True)
+    run_arms(RECORD, ARMS, _runs, __doc__, spec=".4f", indent=None)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ trains every stack from three seeds for 300 steps and records the result beside 
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 
 from course_lib.blocks import NORMS, EncoderBlock
 from course_lib.experiments.positions import SYMBOLS, TASKS, TRAINED
-from course_lib.experiments.record import read, rounded, write
+from course_lib.experiments.record import read, run_arms
 from course_lib.training import Progress, TrainingConfig, fit
 from course_lib.transformer import TransformerConfig
 from course_lib.transformer.parts import InputEmbedding, initialise, make_blocks, make_final_norm
@@ -151,20 +152,20 @@ def recorded() -> dict[str, dict]:
     return read(RECORD)
 
 
+def _run(name: str) -> dict:
+    """Train one stack from three seeds."""
+    depth, norm, warmup = name.split()
+    runs = [train_stack(int(depth), norm, warmup=int(warmup), seed=seed) for seed in range(3)]
+    return {
+        "losses": [losses[EVERY - 1 :: EVERY] for losses, _ in runs],
+        "gradients": {str(step): [norms[step] for _, norms in runs] for step in PROBED},
+    }
+
+
 def main() -> None:
     """Run the long version and record it."""
-    torch.set_num_threads(1)
-    result: dict[str, dict] = {}
-    for depth in DEPTHS:
-        for norm in NORMS:
-            for warmup in WARMUPS:
-                runs = [train_stack(depth, norm, warmup=warmup, seed=seed) for seed in range(3)]
-                result[name_of(depth, norm, warmup)] = {
-                    "losses": [losses[EVERY - 1 :: EVERY] for losses, _ in runs],
-                    "gradients": {str(step): [norms[step] for _, norms in runs] for step in PROBED},
-                }
-                print(depth, norm, warmup, [losses[-1] for losses, _ in runs], flush=True)
-    write(RECORD, rounded(result, ".3g"), indent=None)
+    stacks = [name_of(*stack) for stack in product(DEPTHS, NORMS, WARMUPS)]
+    run_arms(RECORD, stacks, _run, __doc__, spec=".3g", indent=None)
 
 
 if __name__ == "__main__":

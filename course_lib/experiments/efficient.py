@@ -12,6 +12,7 @@ these alone and keeps what is recorded of the others.
 import copy
 import math
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -22,7 +23,7 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 
 from course_lib.blocks import FeedForward
 from course_lib.efficient import attention_pattern
-from course_lib.experiments.record import chosen_arms, read, rounded, write
+from course_lib.experiments.record import read, run_arms
 from course_lib.multihead import merge_heads, split_heads
 from course_lib.training import fit
 from course_lib.validation import require_one_of
@@ -318,7 +319,7 @@ def _sweep(task: str, arm: str) -> dict:
     best = accuracies[BUDGETS[-1]].mean(dim=1).argmax()
     rows = by_distance[best].T.tolist()  # (group, seed)
     result["by distance"] = dict(zip(DISTANCES, rows, strict=True))
-    return rounded(result, ".3f")
+    return result
 
 
 def recorded() -> dict[str, dict[str, dict]]:
@@ -343,18 +344,7 @@ def best(task: str, arm: str, budget: int = BUDGETS[-1]) -> list[float]:
 
 def main() -> None:
     """Run the long version and record it."""
-    for arm in chosen_arms(ARMS, __doc__.splitlines()[0]):
-        for task in TASKS:
-            new = _sweep(task, arm)
-            print(task, arm, new, flush=True)
-            result = recorded()
-            result.setdefault(task, {})[arm] = new
-            ordered = {
-                task: {name: result[task][name] for name in ARMS if name in result.get(task, {})}
-                for task in TASKS
-                if task in result
-            }
-            write(RECORD, ordered)
+    run_arms(RECORD, product(TASKS, ARMS), _sweep, __doc__, spec=".3f")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ as long, and records the result beside this file (half an hour of CPU time). Wit
 from pathlib import Path
 
 from course_lib.experiments import efficient
-from course_lib.experiments.record import chosen_arms, read, rounded, write
+from course_lib.experiments.record import read, run_arms
 
 RECORD = Path(__file__).with_suffix(".json")
 TASK = "own fact"
@@ -34,14 +34,22 @@ JOBS = {f"{s} {r}": (s, r, RATES, efficient.BUDGETS) for s in RANKS for r in RAN
 }
 
 
-def _sweep(start: str, rank: int, rates: tuple[float, ...], budgets: tuple[int, ...]) -> dict:
-    """Train one arm; return budget → learning rate → an accuracy per seed."""
+def _sweep(job: str) -> dict:
+    """Do a job; return budget → learning rate → an accuracy per seed."""
+    start, rank, rates, budgets = JOBS[job]
     arm = {"kinds": ("linformer", "linformer"), "rank": rank, "start": start}
     accuracies, _ = efficient.train(TASK, arm, rates, budgets=budgets)
     return {
         str(budget): {f"{rate:g}": row for rate, row in zip(rates, found.tolist(), strict=True)}
         for budget, found in accuracies.items()
     }
+
+
+def _place(record: dict, new: dict, job: str) -> dict:
+    """Add the budgets of a job to the record."""
+    start, rank, *_ = JOBS[job]
+    record.setdefault(start, {}).setdefault(str(rank), {}).update(new)
+    return record
 
 
 def recorded() -> dict[str, dict[str, dict]]:
@@ -62,13 +70,7 @@ def by_position(rank: int) -> float:
 
 def main() -> None:
     """Run the long version and record it."""
-    for job in chosen_arms(JOBS, __doc__.splitlines()[0]):
-        start, rank, rates, budgets = JOBS[job]
-        new = rounded(_sweep(start, rank, rates, budgets), ".3f")
-        print(start, rank, new, flush=True)
-        result = recorded()
-        result.setdefault(start, {}).setdefault(str(rank), {}).update(new)
-        write(RECORD, result)
+    run_arms(RECORD, JOBS, _sweep, __doc__, place=_place, spec=".3f")
 
 
 if __name__ == "__main__":

@@ -238,7 +238,7 @@ def best(arm: str) -> list[float]:
 
 def main() -> None:
     """Run the long version and record it."""
-    run_arms(RECORD, ARMS, _sweep, __doc__.splitlines()[0])
+    run_arms(RECORD, ARMS, _sweep, __doc__, last=[arm + LONGER for arm in LONG])
 
 
 if __name__ == "__main__":

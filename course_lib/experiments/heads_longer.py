@@ -94,7 +94,7 @@ def _curves(arm: str) -> dict[str, list[Curve]]:
 
 def main() -> None:
     """Train, and record it."""
-    run_arms(RECORD, ARMS, _curves, __doc__.splitlines()[0], indent=None)
+    run_arms(RECORD, ARMS, _curves, __doc__, indent=None)
 
 
 if __name__ == "__main__":

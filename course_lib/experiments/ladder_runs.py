@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from course_lib.data import docstring_text, text_windows
-from course_lib.experiments.record import read, rounded, write
+from course_lib.experiments.record import read, run_arms
 from course_lib.experiments.scaling_ladder import (
     BATCH,
     LENGTH,
@@ -102,13 +102,14 @@ def _epochs(epochs: int) -> list[float]:
     return [train(REPEATED, STEPS, lr, seed, unique=unique)[STEPS] for seed in range(SEEDS)]
 
 
+def _run(part: str, number: str) -> dict[str, dict[int, list[float]]] | list[float]:
+    return _schedules(float(number)) if part == "schedules" else _epochs(int(number))
+
+
 def main() -> None:
     """Train everything and record it."""
-    torch.set_num_threads(1)
-    schedules = {f"{lr:g}": _schedules(lr) for lr in RATES}
-    epochs = {str(n): _epochs(n) for n in EPOCHS}
-    write(RECORD, rounded({"schedules": schedules, "epochs": epochs}, ".4f"))
-    print(RECORD.read_text(encoding="utf-8"))
+    arms = [("schedules", f"{lr:g}") for lr in RATES] + [("epochs", str(n)) for n in EPOCHS]
+    run_arms(RECORD, arms, _run, __doc__, spec=".4f")
 
 
 if __name__ == "__main__":

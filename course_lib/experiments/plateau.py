@@ -22,7 +22,7 @@ from course_lib.experiments.post_norm import (
     arm,
     train,
 )
-from course_lib.experiments.record import read, write
+from course_lib.experiments.record import read, run_arms
 
 RECORD = Path(__file__).with_suffix(".json")
 PLAIN, WARM = arm(12, "post"), arm(12, "post", warmup=200)
@@ -49,6 +49,7 @@ RUNS = (
     (LAYER, 3e-3, 4000),
     (STACKED, 3e-3, 1000),
 )
+BUDGETS = {(name, f"{lr:g}"): steps for name, lr, steps in RUNS}
 
 
 def recorded() -> dict[str, dict[str, list[list[float]]]]:
@@ -61,9 +62,8 @@ def recorded() -> dict[str, dict[str, list[list[float]]]]:
 
 def steps_needed(name: str, lr: float) -> list[int | None]:
     """Return after how many steps each seed had learned; None where the budget did not suffice."""
-    budget = {(one, rate): steps for one, rate, steps in RUNS}[name, lr]
     lengths = [EVERY * len(losses) for losses in recorded()[name][f"{lr:g}"]]
-    return [length if length < budget else None for length in lengths]
+    return [length if length < BUDGETS[name, f"{lr:g}"] else None for length in lengths]
 
 
 def train_until_learned(name: str, lr: float, steps: int, seed: int) -> list[float]:
@@ -73,18 +73,15 @@ def train_until_learned(name: str, lr: float, steps: int, seed: int) -> list[flo
     return [float(f"{loss:.3g}") for loss in windows.tolist()]
 
 
+def _run(name: str, lr: str) -> list[list[float]]:
+    """Train from the seeds that are not recorded yet."""
+    runs, steps = recorded().get(name, {}).get(lr, []), BUDGETS[name, lr]
+    return runs + [train_until_learned(name, float(lr), steps, seed) for seed in SEEDS[len(runs) :]]
+
+
 def main() -> None:
     """Run what is not recorded yet."""
-    torch.set_num_threads(1)
-    for name, lr, steps in RUNS:
-        for seed in SEEDS:
-            result = recorded()
-            runs = result.setdefault(name, {}).setdefault(f"{lr:g}", [])
-            if len(runs) > seed:
-                continue
-            runs.append(train_until_learned(name, lr, steps, seed))
-            print(name, f"{lr:g}", seed, EVERY * len(runs[-1]), runs[-1][-1], flush=True)
-            write(RECORD, result, indent=None)
+    run_arms(RECORD, BUDGETS, _run, __doc__, indent=None)
 
 
 if __name__ == "__main__":

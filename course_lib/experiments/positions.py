@@ -13,7 +13,6 @@ also tried with the biases of far offsets set to the last trained ones. With nam
 alone and keeps what is recorded of the others.
 """
 
-import argparse
 import copy
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -24,7 +23,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from course_lib.experiments.record import read, rounded, write
+from course_lib.experiments.record import read, run_arms
 from course_lib.masks import causal_mask
 from course_lib.multihead import MultiHeadAttention
 from course_lib.positions import (
@@ -220,39 +219,6 @@ def recorded() -> dict[str, dict[str, dict[str, dict]]]:
     return read(RECORD)
 
 
-def main() -> None:
-    """Run the experiment and record it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("arms", nargs="*", help=f"of {', '.join(ARMS)}; all where left out")
-    parser.add_argument("--mask", choices=MASKS, help="both where left out")
-    parser.add_argument("--task", choices=TASKS, help="both where left out")
-    options = parser.parse_args()
-    masks = [options.mask] if options.mask else MASKS
-    tasks = [options.task] if options.task else TASKS
-    for name in options.arms:
-        require_one_of(ARMS, arm=name)
-    torch.set_num_threads(1)
-    result = recorded()
-    for name, mask, task in product(options.arms or ARMS, masks, tasks):
-        arm = _arm(name, task, MASKS[mask])
-        result.setdefault(mask, {}).setdefault(task, {})[name] = arm
-        print(mask, task, name, arm, flush=True)
-        _write(result)
-
-
-def _write(result: dict) -> None:
-    """Write the record, in the order of `ARMS` and with three digits."""
-    ordered = {
-        mask: {
-            task: {name: arms[name] for name in ARMS if name in arms}
-            for task, arms in result[mask].items()
-        }
-        for mask in MASKS
-        if mask in result
-    }
-    write(RECORD, rounded(ordered, ".3g"))
-
-
 def arm_of(name: str, causal: bool) -> Encoding:
     """Return what `trained` takes for an arm."""
     return (lambda: VARIANTS[name](causal)) if name in VARIANTS else name
@@ -272,9 +238,9 @@ def repaired(model: SmallModel) -> SmallModel:
     return model
 
 
-def _arm(name: str, task: str, causal: bool) -> dict:
+def _arm(mask: str, task: str, name: str) -> dict:
     """Sweep the learning rate of one arm on the first seed; return the best and the accuracies of all seeds."""
-    swept: dict[float, SmallModel] = {}
+    causal, swept = MASKS[mask], {}
 
     def run(seed: int, lr: float) -> SmallModel:
         if seed == SEEDS[0] and lr in swept:
@@ -310,6 +276,12 @@ def _arm(name: str, task: str, causal: bool) -> dict:
     if name == "t5":
         arm["repaired"] = measured([repaired(model) for model in models])
     return arm
+
+
+def main() -> None:
+    """Run the long version and record it."""
+    arms = product(MASKS, TASKS, ARMS)
+    run_arms(RECORD, arms, _arm, __doc__, spec=".3g", mask=MASKS, task=TASKS)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.experiments.depth import DeepStack, task_batches, task_loss
-from course_lib.experiments.record import read, write
+from course_lib.experiments.record import read, run_arms
 from course_lib.training import Evaluation, TrainingConfig, fit
 from course_lib.validation import require_one_of, require_positive, require_whole
 
@@ -221,50 +221,40 @@ def best(name: str, steps: int = STEPS) -> list[float]:
     return by_rate[best_rate(by_rate)]
 
 
-def _record(
-    name: str, steps: int, lr: float, *, seeds: range = SEEDS, key: str | None = None
-) -> None:
-    """Train an arm at one learning rate from every seed, unless that is recorded; write the record."""
-    key = key or str(steps)
-    if f"{lr:g}" in recorded().get(name, {}).get(key, {}):
-        return
-    runs = [train(**ARMS[name], lr=lr, seed=seed, steps=steps) for seed in seeds]
-    ends = [float(f"{sum(losses[-LAST:]) / LAST:.3g}") for losses in runs]
-    print(name, key, f"{lr:g}", ends, flush=True)
-    found = recorded()
-    found.setdefault(name, {}).setdefault(key, {})[f"{lr:g}"] = ends
-    ordered = {one: found[one] for one in ARMS if one in found}
-    write(RECORD, ordered)
+def _run(name: str) -> dict[str, dict[str, list[float]]]:
+    """Train an arm as far as it is not recorded; return number of steps, or `MANY` → learning rate → final losses.
 
+    The sweep ends when the best learning rate has a worse one on both sides. An arm of `LONG_ARMS` is then trained for
+    `LONG` steps at the two of the `RATES` that are best.
+    """
+    found = recorded().get(name, {})
 
-def sweep(name: str) -> None:
-    """Train an arm at one learning rate after the other, until the best one has a worse one on both sides."""
+    def add(lr: float, steps: int = STEPS, seeds: range = SEEDS, key: str | None = None) -> None:
+        rates = found.setdefault(key or str(steps), {})
+        if f"{lr:g}" not in rates:
+            runs = [train(**ARMS[name], lr=lr, seed=seed, steps=steps) for seed in seeds]
+            rates[f"{lr:g}"] = [float(f"{sum(losses[-LAST:]) / LAST:.3g}") for losses in runs]
+
     for lr in RATES:
-        _record(name, STEPS, lr)
+        add(lr)
+    short = found[str(STEPS)]
     for further, edge in ((LARGER_RATES, max(RATES)), (SMALLER_RATES, min(RATES))):
         for lr in further:
-            if best_rate(recorded()[name][str(STEPS)]) != f"{edge:g}":
+            if best_rate(short) != f"{edge:g}":
                 break
-            _record(name, STEPS, lr)
+            add(lr)
             edge = lr
-
-
-def train_longer(name: str) -> None:
-    """Train an arm for `LONG` steps at the two of the `RATES` that were best before."""
-    by_rate = recorded()[name][str(STEPS)]
-    for lr in sorted(RATES, key=lambda lr: sum(by_rate[f"{lr:g}"]))[:2]:
-        _record(name, LONG, lr)
+    if name in LONG_ARMS:
+        for lr in sorted(RATES, key=lambda lr: sum(short[f"{lr:g}"]))[:2]:
+            add(lr, LONG)
+    if name in MANY_ARMS:
+        add(MANY_RATE, seeds=MANY_SEEDS, key=MANY)
+    return found
 
 
 def main() -> None:
     """Run what is not recorded yet."""
-    torch.set_num_threads(1)
-    for name in ARMS:
-        sweep(name)
-    for name in LONG_ARMS:
-        train_longer(name)
-    for name in MANY_ARMS:
-        _record(name, STEPS, MANY_RATE, seeds=MANY_SEEDS, key=MANY)
+    run_arms(RECORD, ARMS, _run, __doc__)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ trains readers from five seeds with every learning rate and budget of `ARMS`, me
 records the result beside this file (5 to 6 minutes on one CPU core). With the names of arms, it trains these.
 """
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -22,7 +21,7 @@ from torch import Tensor
 
 from course_lib.checkpoints.pronouns import PronounModel
 from course_lib.data import pronoun_sentences, pronoun_vocabulary
-from course_lib.experiments.record import read, rounded, write
+from course_lib.experiments.record import read, run_arms
 from course_lib.inspection import record_attention
 from course_lib.validation import require_one_of
 
@@ -258,24 +257,25 @@ def _share(hits: Tensor) -> float:
     return hits.float().mean().item()
 
 
+def _run(name: str) -> dict[str, list[dict]]:
+    """Train the readers of an arm; return `name_of(…)` → what `measure_reader` says, per seed."""
+    asked, rates, budgets, projections, removed = ARMS[name]
+    how = {"projections": projections, "removed": removed}
+    result = {}
+    for lr in rates:
+        readers = train_readers(asked, seeds=SEEDS, lr=lr, budgets=budgets, **how)
+        for steps, models in readers.items():
+            result[name_of(name, lr, steps)] = [measure_reader(model, asked) for model in models]
+    return result
+
+
 def main() -> None:
-    """Run the long version, or the arms given as arguments, and record it."""
-    torch.set_num_threads(1)
-    for name in sys.argv[1:] or ARMS:
-        asked, rates, budgets, projections, removed = ARMS[name]
-        how = {"projections": projections, "removed": removed}
-        for lr in rates:
-            readers = train_readers(asked, seeds=SEEDS, lr=lr, budgets=budgets, **how)
-            for steps, models in readers.items():
-                measured = [measure_reader(model, asked) for model in models]
-                _record(name_of(name, lr, steps), measured)
+    """Run the long version and record it."""
 
+    def place(record: dict, new: dict, _: str) -> dict:
+        return dict(sorted((record | new).items()))
 
-def _record(name: str, measured: list[dict]) -> None:
-    """Add to the record at once, so that parts of the long version can run side by side."""
-    kept = rounded(measured, ".3g")
-    write(RECORD, dict(sorted((read(RECORD) | {name: kept}).items())), indent=None)
-    print(name, [one["accuracy"] for one in kept], flush=True)
+    run_arms(RECORD, ARMS, _run, __doc__, place=place, spec=".3g", indent=None)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from course_lib.data import (
     strongest_links,
 )
 from course_lib.experiments.beam_size import encode_phrases
-from course_lib.experiments.record import read, write
+from course_lib.experiments.record import read, rounded, run_arms
 from course_lib.inspection import record_attention
 from course_lib.training import linear_schedule_with_warmup, next_token_loss
 from course_lib.transformer import Transformer, TransformerConfig
@@ -172,35 +172,33 @@ def best(arm: str, steps: int) -> tuple[str, list[dict[str, float]]]:
     return max(recorded()[arm][str(steps)].items(), key=lambda item: mean(item[1]))
 
 
-def _run(arm: str, lr: float, steps: int) -> None:
-    """Train from every seed and record it, unless it is recorded."""
-    result = recorded()
-    rates = result.setdefault(arm, {}).setdefault(str(steps), {})
-    if f"{lr:g}" in rates:
-        return
-    runs = []
-    for seed in SEEDS:
-        translator = train(arm, lr, seed, steps)
-        runs.append(measured(translator) | (aligned(translator) if steps == LONG else {}))
-    rates[f"{lr:g}"] = [{name: round(x, 4) for name, x in run.items()} for run in runs]
-    write(RECORD, result)
-    print(arm, steps, f"{lr:g}", rates[f"{lr:g}"], flush=True)
+def _run(arm: str) -> dict[str, dict[str, list[dict[str, float]]]]:
+    """Train what is not recorded yet of an arm; return steps → learning rate → for each seed what was measured."""
+    result = recorded().get(arm, {})
+
+    def extend(lr: float, steps: int) -> None:
+        rates = result.setdefault(str(steps), {})
+        if f"{lr:g}" not in rates:
+            runs = []
+            for seed in SEEDS:
+                translator = train(arm, lr, seed, steps)
+                runs.append(measured(translator) | (aligned(translator) if steps == LONG else {}))
+            rates[f"{lr:g}"] = rounded(runs, ".4f")
+
+    chosen, rate = MIDDLE, None
+    while chosen != rate:
+        rate = chosen
+        for lr in (rate, rate / 2, 2 * rate):
+            extend(lr, SHORT)
+        rates = result[str(SHORT)]
+        chosen = float(max(rates, key=lambda lr: mean(rates[lr])))
+    extend(rate, LONG)
+    return result
 
 
 def main() -> None:
     """Run the long version and record it."""
-    torch.set_num_threads(1)
-    for arm in ARMS:
-        rate = MIDDLE
-        while True:
-            for lr in (rate, rate / 2, 2 * rate):
-                _run(arm, lr, SHORT)
-            chosen = float(best(arm, SHORT)[0])
-            if chosen == rate:
-                break
-            rate = chosen
-    for arm in ARMS:
-        _run(arm, float(best(arm, SHORT)[0]), LONG)
+    run_arms(RECORD, ARMS, _run, __doc__)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -33,7 +32,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.data import BYTE_VOCABULARY, docstring_text, text_windows
-from course_lib.experiments.record import read, rounded, write
+from course_lib.experiments.record import processes, read, rounded, write
 from course_lib.scaling import (
     Interval,
     IsoflopMinimum,
@@ -454,13 +453,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _train(options: argparse.Namespace) -> None:
     todo = pairs(1.2e9 if options.tiny else options.flops)
-    context = get_context("spawn")
-    with (
-        ProcessPoolExecutor(
-            options.workers, context, initializer=torch.set_num_threads, initargs=(1,)
-        ) as pool,
-        ThreadPoolExecutor(options.workers) as threads,
-    ):
+    with processes(options.workers) as pool, ThreadPoolExecutor(options.workers) as threads:
         ladder = _Ladder(pool, options.device, None if options.tiny else RECORD)
         ladder.record["machine"] = (
             f"PyTorch {torch.__version__}, {options.device}, {platform.machine()}, "

@@ -9,16 +9,16 @@ trains each from five seeds and records the accuracy beside this file; so it doe
 that are shifted away from 0. With the word "shifted", it replaces that part only.
 """
 
-import sys
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib.experiments.record import read, write
+from course_lib.experiments.record import read, run_arms
 from course_lib.scoring import AdditiveScore, DotScore, GaussianScore, GeneralScore
 from course_lib.validation import require_one_of, require_positive, require_whole
 
@@ -142,30 +142,24 @@ def best(order: str, name: str, budget: int, *, shift: float = 0.0) -> tuple[flo
     return float(rate), arms[rate][str(budget)]
 
 
-def _sweep(name: str, order: str, shift: float = 0.0) -> dict[str, dict]:
+#: The keys of the record: order and score, or "shifted", shift and score.
+ARMS = (*product(ORDERS, SCORES), *product(["shifted"], map("{:g}".format, SHIFTS), SHIFTED))
+
+
+def _sweep(part: str, *rest: str) -> dict[str, dict]:
+    *shift, name = rest
+    order, shifted = ("identity", float(shift[0])) if shift else (part, 0.0)
     learns, found = any(True for _ in SCORES[name]().parameters()), {}
     for lr in RATES if learns else RATES[:1]:
-        runs = [accuracy(name, order, lr, seed=seed, shift=shift) for seed in range(SEEDS)]
-        found[str(lr)] = {
-            str(budget): [round(run[n], 4) for run in runs] for n, budget in enumerate(BUDGETS)
-        }
-        print(order, shift, name, lr, found[str(lr)], flush=True)
+        runs = [accuracy(name, order, lr, seed=seed, shift=shifted) for seed in range(SEEDS)]
+        found[str(lr)] = {str(budget): [run[n] for run in runs] for n, budget in enumerate(BUDGETS)}
     return found
 
 
-def main(parts: list[str]) -> None:
+def main() -> None:
     """Train everything and record it; with the word "shifted", only the shifted vectors."""
-    torch.set_num_threads(1)
-    if "shifted" in parts:
-        result = read(RECORD)
-    else:
-        result = {order: {name: _sweep(name, order) for name in SCORES} for order in ORDERS}
-    result["shifted"] = {
-        f"{shift:g}": {name: _sweep(name, "identity", shift) for name in SHIFTED}
-        for shift in SHIFTS
-    }
-    write(RECORD, result, indent=None)
+    run_arms(RECORD, ARMS, _sweep, __doc__, spec=".4f", indent=None)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -9,13 +9,14 @@ rate, and records the exact-match accuracy after 150 and after 300 steps beside 
 Runs that are recorded already are kept; delete the file to start anew.
 """
 
+from itertools import product
 from pathlib import Path
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from course_lib.experiments.record import read, write
+from course_lib.experiments.record import read, run_arms
 from course_lib.training import next_token_loss
 from course_lib.transformer import Transformer, TransformerConfig
 from course_lib.validation import require_one_of, require_positive, require_whole
@@ -104,6 +105,10 @@ def arm(norm: str, warmup: int) -> str:
     return f"{norm}-norm, " + (f"{warmup} steps of warm-up" if warmup else "no warm-up")
 
 
+#: Name of an arm → norm, and steps of warm-up.
+ARMS = {arm(*options): options for options in product(NORMS, WARMUPS)}
+
+
 def best(name: str, budget: int) -> tuple[str, list[float]]:
     """Return the learning rate with the largest mean after `budget` steps, and the accuracy of each seed."""
     column = BUDGETS.index(budget)
@@ -111,20 +116,16 @@ def best(name: str, budget: int) -> tuple[str, list[float]]:
     return max(rates.items(), key=lambda item: sum(item[1]))
 
 
+def _run(name: str, lr: str) -> list[list[float]]:
+    """Train from every seed, unless that is recorded."""
+    runs = recorded().get(name, {}).get(lr)
+    return runs or [train(*ARMS[name], float(lr), seed, BUDGETS) for seed in SEEDS]
+
+
 def main() -> None:
-    """Run the long version and record it."""
-    torch.set_num_threads(1)
-    for norm in NORMS:
-        for warmup in WARMUPS:
-            for lr in RATES:
-                result, name = recorded(), arm(norm, warmup)
-                if f"{lr:g}" in result.get(name, {}):
-                    continue
-                runs = [train(norm, warmup, lr, seed, BUDGETS) for seed in SEEDS]
-                rounded = [[round(accuracy, 3) for accuracy in run] for run in runs]
-                result.setdefault(name, {})[f"{lr:g}"] = rounded
-                write(RECORD, result)
-                print(name, f"{lr:g}", rounded, flush=True)
+    """Run what is not recorded yet."""
+    arms = product(ARMS, map("{:g}".format, RATES))
+    run_arms(RECORD, arms, _run, __doc__, spec=".3f")
 
 
 if __name__ == "__main__":

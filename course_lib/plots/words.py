@@ -16,6 +16,7 @@ from course_lib.plots.style import COLOURS
 
 _FONT = FontProperties(family="DejaVu Sans")
 _SIZE = 100  # points at which outlines are cached
+_DIGITS = frozenset("0123456789,")  # in this font no pair of them is kerned
 _MIDDLE, _TOP = 0.36, 0.72  # of a capital letter, above the baseline, per size
 
 
@@ -105,7 +106,13 @@ def _aligned_outline(word: str, size: float, share: float, rotated: bool, hangin
 
 @lru_cache(4096)
 def _outline(word: str) -> tuple[Path, float]:
-    """The outline of a word and its width, at `_SIZE` points."""
+    """The outline of a word and its width, at `_SIZE` points; digits, of which there are many, stand side by side."""
+    if len(word) > 1 and _DIGITS.issuperset(word):
+        paths, widths = zip(*map(_outline, word), strict=True)
+        starts = np.cumsum([0, *widths])
+        placed = [path.vertices + (x, 0) for path, x in zip(paths, starts, strict=False)]
+        codes = np.concatenate([path.codes for path in paths])
+        return Path(np.concatenate(placed), codes), starts[-1]
     maker, path = TextToPath(), Path(np.zeros((1, 2)))
     if word.strip():
         vertices, codes = maker.get_text_path(_FONT, word, ismath=False)

@@ -1,13 +1,18 @@
 """Retrain the models in `course_lib/checkpoints`: ``python -m course_lib.tools.checkpoints``.
 
-Arguments select models: "dates", "phrases", "pronouns", "lookup"; all where left out.
+Arguments select models: "dates", "phrases", "pronouns", "lookup"; all where left out. The translator of real sentences
+takes an hour and data that do not travel with the course; "translator=FOLDER" takes over what `course_lib.train` left in
+a folder.
 """
 
+import json
+import shutil
 import sys
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file, save_model
+from safetensors.torch import load_file, save_file, save_model
 from torch import manual_seed, nn, set_num_threads
 
 from course_lib.checkpoints import (
@@ -154,6 +159,20 @@ def lookup() -> None:
     print("course_lib/checkpoints/lookup.safetensors", reached)
 
 
+def translator(run: str) -> None:
+    """Take over the weights of a run, in float16, and its subwords."""
+    folder = Path(run)
+    result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    about = {name: result[name] for name in ("settings", "steps", "minutes", "kept", "test")}
+    about["settings"] |= {"data": "multi30k"}  # whatever the folder of its files was called
+    about["text"] = "Multi30k (Elliott et al. 2016), CC BY-NC-SA 4.0"
+    weights = {name: x.half() for name, x in load_file(folder / "model.safetensors").items()}
+    metadata = {name: json.dumps(value) for name, value in about.items()}
+    save_file(weights, HERE / "translator.safetensors", metadata=metadata)
+    shutil.copyfile(folder / "subwords.json", HERE / "translator.json")
+    print("course_lib/checkpoints/translator.safetensors", about["test"])
+
+
 MODELS = {"dates": dates, "phrases": sentences, "pronouns": pronouns, "lookup": lookup}
 
 
@@ -162,7 +181,8 @@ def main() -> None:
     set_num_threads(1)
     for name in sys.argv[1:] or MODELS:
         manual_seed(0)
-        MODELS[name]()
+        kind, _, run = name.partition("=")
+        translator(run) if kind == "translator" else MODELS[name]()
 
 
 if __name__ == "__main__":

@@ -101,8 +101,12 @@ class Checkpoint:
             torch.cuda.set_rng_state(state["random on CUDA"], self.device)
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path, written_as: str = FORMAT) -> dict[str, Any]:
     """Return what was written; nothing in the file is run.
+
+    Args:
+        path: of the file.
+        written_as: the format that its writer put into it.
 
     Raises:
         ValueError: for a file that is damaged, or was written by something else.
@@ -115,10 +119,10 @@ def read(path: Path) -> dict[str, Any]:
         raise
     except Exception:  # damaged bytes may mislead a reader into any error
         state = None
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
+    if not isinstance(state, dict) or state.get("format") != written_as:
+        writer = written_as.partition(",")[0].rpartition(".")[2]
         raise ValueError(
-            f"{str(path)!r} is no checkpoint of fit, or is damaged; delete it, or name another file as "
-            f"checkpoint_path"
+            f"{str(path)!r} is no checkpoint of {writer}, or is damaged; delete it, or name another file or folder"
         )
     return state
 

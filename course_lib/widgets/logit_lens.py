@@ -11,6 +11,7 @@ from torch import Tensor
 
 from course_lib.interpretability import residual_streams
 from course_lib.plots import MapPanel, figure
+from course_lib.plots.words import width
 from course_lib.pretrained import Tokenizer
 from course_lib.transformer import DecoderOnly
 from course_lib.widgets.explorer import View, explorer, probability, remembered
@@ -60,6 +61,8 @@ def _read(model: DecoderOnly, tokenizer: Tokenizer, text: str) -> _Lens:
         each = z.gather(-1, final).T[..., None]  # (followed, length, 1); not p, where many are 0
         ranks.append(torch.stack([1 + _counts(z > one) for one in each], dim=-1))
     names = token_names(tokenizer, tokens[0].tolist())
+    for word in token_names(tokenizer, torch.stack(best).unique().tolist()):
+        width(word, 9)  # its outline is drawn now, and not while the position moves
     parts = (*map(torch.stack, (best, p)), final, *map(torch.stack, (followed, ranks)))
     return _Lens(names, *(part.cpu() for part in parts))
 

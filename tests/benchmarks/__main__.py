@@ -227,7 +227,7 @@ BROWSER = (
     ("04_self_and_cross_attention", "reader = pronoun_reader()", "One layer of self-attention", "query"),
     ("05_multi_head_attention", "look_up = letter_lookup()", "4 heads look up 4 letters", "head", 3),
     ("06_positional_encodings", "explorer = ", "The sinusoidal", "position"),
-    ("07_transformer_blocks", "depth_explorer(after=10)", "Depth", "depth", 5),
+    ("07_transformer_blocks", "depth_explorer()", "Depth", "depth", 5),
     ("08_transformer", "translator = phrase_translator()", "Translator", "query"),
     ("09_decoding_and_bleu", "explorer = ", "The next token", "position"),
     ("11_scaling_laws", "explorer = ", "Scaling", "size"),

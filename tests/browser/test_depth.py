@@ -13,8 +13,7 @@ def explorer(lab, screen):
     """The explorer, from its defaults."""
     screen.open(lab, NOTEBOOK)
     screen.run("start(seed=7)")
-    cell = "from course_lib.widgets import depth_explorer\n\ndepth_explorer()"
-    screen.edit_and_run("depth_explorer(after=10)", cell, timeout=60)
+    screen.run("depth_explorer()", timeout=60)
     return Explorer(screen.page, "Depth")
 
 
@@ -27,10 +26,10 @@ def told(depth, norm, warmup, after):
 def test_every_control_is_named_and_shows_what_the_kernel_draws(explorer):
     names = [one.get_attribute("aria-label") for one in explorer.root.get_by_role("slider").all()]
     assert names == ["depth", "warm-up", "after step"]
-    assert explorer.summary() == told(12, "post", 0, 0)
+    assert explorer.summary() == told(12, "post", 0, 10)
     seen = [explorer.picture()]
     for move, settings in (
-        (lambda: explorer.press("after step", "ArrowRight"), (12, "post", 0, 10)),
+        (lambda: explorer.press("after step", "ArrowRight"), (12, "post", 0, 30)),
         (lambda: explorer.press("after step", "End"), (12, "post", 0, 300)),
         (lambda: explorer.press("warm-up", "ArrowRight", times=2), (12, "post", 100, 300)),
         (lambda: explorer.press("depth", "Home"), (2, "post", 100, 300)),
@@ -42,7 +41,7 @@ def test_every_control_is_named_and_shows_what_the_kernel_draws(explorer):
         seen.append(explorer.picture())
     assert len(set(seen)) == len(seen), "each has a picture of its own"
     explorer.reset()
-    assert explorer.summary() == told(12, "post", 0, 0)
+    assert explorer.summary() == told(12, "post", 0, 10)
 
 
 def test_the_whole_explorer_can_be_seen_at_once(explorer):

@@ -18,6 +18,8 @@ STUDIES = [one for one in NOTEBOOKS if normal_form.is_study(one.values[0])]
 RHYTHM = "See it,Say it,Build it,Verify it,Use it,Exercises and bug hunts,Recap".split(",")
 #: What the one complete listing of a lesson begins with; it needs torch and nothing else.
 COMPLETE = "# Complete: "
+#: What the parts of a listing begin with that stand below their formulas; in order they are one program.
+PART = re.compile(r"# Part (\d) of (\d): ")
 BANNED = set("interact interactive interactive_output Output clear_output update_display".split())
 WIDGET_KEYS = {f"application/vnd.jupyter.widget-{kind}+json" for kind in ("view", "state")}
 
@@ -132,7 +134,16 @@ def test_a_study_asks_a_question_answers_it_and_leads_back_to_its_lesson(path):
 
 
 def complete_listings(path):
-    return [cell.source for cell in code_cells(path) if cell.source.startswith(COMPLETE)]
+    """In one cell, or in parts: all of them in their order, and the cell after the last, which uses them."""
+    sources = [cell.source for cell in code_cells(path)]
+    whole = [source for source in sources if source.startswith(COMPLETE)]
+    parts = [number for number, source in enumerate(sources) if PART.match(source)]
+    if parts:
+        numbers = [PART.match(sources[number]).groups() for number in parts]
+        count = str(len(parts))
+        assert numbers == [(str(number), count) for number in range(1, len(parts) + 1)]
+        whole.append("\n\n\n".join(sources[number] for number in (*parts, parts[-1] + 1)))
+    return whole
 
 
 @pytest.mark.parametrize("path", [one for one in LESSONS if complete_listings(one.values[0])])
@@ -160,7 +171,7 @@ def test_cells_are_short_and_no_line_scrolls_sideways(path):
     for number, cell in enumerate(code_cells(path), start=1):
         lines = cell.source.splitlines()
         assert max(map(len, lines)) <= 80, f"cell {number}"
-        if not cell.source.startswith(COMPLETE):
+        if not (cell.source.startswith(COMPLETE) or PART.match(cell.source)):
             assert counted(cell.source) <= 15, f"cell {number}"
             assert len(lines) <= 26, f"cell {number} is longer than a screen"
 

@@ -63,7 +63,8 @@ def test_every_make_target_and_every_link_to_a_file_exists(name):
 
 
 def test_the_readme_fits_three_screens():
-    assert len(README.splitlines()) <= 150
+    shown = re.sub("<details>.*?</details>", "", README, flags=re.DOTALL)  # what is not folded
+    assert len(shown.splitlines()) <= 125
 
 
 def test_the_readme_counts_no_more_than_there_is():
@@ -108,6 +109,7 @@ def test_what_is_imported_is_required():
     """Every package that course_lib imports is a dependency in pyproject.toml, and none is there for nothing."""
     names = {"pillow": "PIL", "ipython": "IPython", "jupyterlab": None}
     names["statsmodels"] = None  # its file of the Nile is read
+    names["tensorboard"] = None  # through torch.utils.tensorboard
     lines = PYPROJECT["project"]["dependencies"]
     lines = [*lines, *sum(PYPROJECT["project"]["optional-dependencies"].values(), [])]
     required = {Requirement(line).name for line in lines}

@@ -14,7 +14,7 @@ from jupyter_client.manager import start_new_kernel
 from course_lib import environment, messages
 from course_lib.lab.__main__ import NOTEBOOKS, command
 from course_lib.lab.__main__ import environment as lab_environment
-from course_lib.notebook import agree, run_changed, show, show_bars, show_source, start
+from course_lib.notebook import agree, run_changed, show, show_bars, show_maps, show_source, start
 from course_lib.plots import figure
 from course_lib.pooling import NadarayaWatson
 
@@ -105,6 +105,18 @@ def test_bars_say_their_numbers_unless_these_are_approximate(displayed, approxim
     show_bars({"one": 0.25, "two": 1.0}, "Two of 2.", approximate=approximate)
     said = displayed[0]._repr_mimebundle_()[0]["text/plain"]
     assert "Two of 2." in said and ("value 0.25 to 1, mean 0.625" in said) is not approximate
+
+
+@pytest.mark.parametrize("limits", [None, (-1, 5)])
+def test_maps_have_their_own_colours_unless_they_share_limits(displayed, limits):
+    maps = {"small": [[0.0, 1.0, float("nan")]], "large": torch.tensor([[2.0], [4.0]])}
+    show_maps(maps, "Two maps.", limits=limits)
+    said = displayed[0]._repr_mimebundle_()[0]["text/plain"]
+    assert "small: value 0 to 1, mean 0.5" in said and "large: value 2 to 4, mean 3" in said
+    drawn = displayed[0].figure.figure
+    images = [image for axes in drawn.axes for image in axes.images]
+    assert [image.get_clim() for image in images] == [limits or (0, 1), limits or (2, 4)]
+    assert len(drawn.axes) == (4 if limits is None else 3), "one colour bar, or one for each map"
 
 
 @pytest.mark.parametrize(("shared", "pieces"), [(True, 1), (False, 3)])

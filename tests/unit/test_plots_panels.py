@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextToPath
 
 from course_lib.plots import (
     HistogramPanel,
@@ -10,7 +12,7 @@ from course_lib.plots import (
     VectorsPanel,
     figure,
 )
-from course_lib.plots.words import Words, width
+from course_lib.plots.words import Words, _outline, width
 from tests.helpers.explorers import BLUE, ORANGE, VIRIDIS
 
 
@@ -155,3 +157,14 @@ def test_a_logarithmic_axis_has_no_zeros_to_count(limits, said):
     seen = [tick.get_text() for tick in axes.get_yticklabels()]
     assert [one for one in seen if one in said] == said
     assert not any("e" in one for one in seen)
+
+
+@pytest.mark.parametrize("number", ["7", "1,234", "48,118", "90,210", "0,01"])
+def test_the_digits_of_a_number_stand_where_matplotlib_sets_them(number):
+    maker, font = TextToPath(), FontProperties(family="DejaVu Sans")
+    vertices, codes = maker.get_text_path(font, number)
+    path, across = _outline(number)
+    np.testing.assert_allclose(path.vertices, np.asarray(vertices) * (100 / maker.FONT_SCALE))
+    assert path.codes.tolist() == list(codes)
+    theirs = maker.get_text_width_height_descent(number, font, ismath=False)[0]
+    assert across == pytest.approx(theirs * 100 / font.get_size_in_points())

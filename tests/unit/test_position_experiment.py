@@ -80,7 +80,7 @@ def test_an_arm_keeps_the_learning_rate_with_the_lowest_loss(
     monkeypatch.setattr(positions, "trained", trained)
     monkeypatch.setattr(positions, "held_out_loss", lambda model, task: losses[model[1]])
     monkeypatch.setattr(positions, "accuracies", lambda model, task, count: list(model))
-    arm = positions._arm("shaw 4", "the first", True)
+    arm = positions._arm("causal", "the first", "shaw 4")
     assert arm["lr"] == kept and arm["accuracy"] == [[0, kept], [1, kept], [2, kept]]
     assert arm["sweep"] == {
         f"{lr:g}": {"loss": losses[lr], "accuracy": [0, lr]} for lr in sorted(tried)

@@ -1,7 +1,9 @@
 """The recorded ladder: what was recorded, how it is read, and one short training."""
 
+import ast
 import math
 
+import nbformat
 import pytest
 import torch
 import torch.nn.functional as F
@@ -34,6 +36,7 @@ from course_lib.experiments.scaling_ladder import (
     training_batches,
 )
 from course_lib.scaling import LossSurface
+from course_lib.tools import normal_form
 from course_lib.transformer import DecoderOnly
 
 SURFACE = LossSurface(0.9, 60.0, 0.35, 400.0, 0.4)
@@ -68,6 +71,19 @@ def test_the_best_learning_rate_of_each_point_lies_between_two_worse_ones():
         assert point.flops == 6 * point.parameters * point.tokens
         outside = (model.embedding.token_embedding, model.lm_head)
         assert point.without_embeddings == point.parameters - sum(m.weight.numel() for m in outside)
+
+
+def test_the_losses_on_the_page_of_notebook_11_are_the_recorded_means():
+    cells = nbformat.read(normal_form.NOTEBOOKS / "11_scaling_laws.ipynb", as_version=4).cells
+    source = next(cell.source for cell in cells if cell.source.startswith("LOSSES = "))
+    stated = ast.literal_eval(ast.parse(source).body[0].value)
+    found = [
+        (parameters, 2 ** (first + doubled), loss)
+        for parameters, (first, losses) in stated.items()
+        for doubled, loss in enumerate(losses)
+    ]
+    wanted = [(p.parameters, p.tokens, pytest.approx(p.loss, abs=5e-4)) for p in recorded_points()]
+    assert found == wanted
 
 
 @pytest.mark.parametrize("embeddings", [True, False])

@@ -4,5 +4,5 @@ EXERCISES = (
     "hunt_norm_layer",
     "hunt_add_norm",
     "encoder_stack",
-    "decoder_block",
+    "parallel_block",
 )

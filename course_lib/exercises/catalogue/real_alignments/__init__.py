@@ -1,0 +1,3 @@
+"""The exercise of study 12b."""
+
+EXERCISES = ("word_weights",)

@@ -1,0 +1,67 @@
+"""Bug hunt `hunt_order` of study 12a."""
+
+import torch
+
+from course_lib.exercises.edits import edited, mistakes
+from course_lib.exercises.exercise import Case, Exercise
+
+
+def translate_all(sources, lengths, table, size):
+    order = lengths.argsort(descending=True)  # long sentences first
+    batches = sources[order].split(size)
+    found = torch.cat([table[batch] for batch in batches])
+    return found[order.argsort()]
+
+
+def _reference(sources, lengths, table, size):
+    """Sentence by sentence."""
+    return torch.stack([table[sentence] for sentence in sources])
+
+
+GIVEN = edited(translate_all, (("found[order.argsort()]", "found[order]", False),))
+MISTAKES = """
+found[order.argsort()] -> found
+    Your translations are in the order in which they were decoded: the longest sentence comes first, wherever it stood.
+order.argsort() -> order.argsort(descending=True)
+order.argsort() -> order.flip(0)
+order.argsort() -> lengths.argsort()
+order.argsort() -> lengths.argsort().argsort()
+found[order.argsort()] -> found.flip(0)
+    Another order, and still not the original one. Row n of found belongs to sentence order[n]; sort the rows by that
+    number.
+sources[order].split -> sources.split
+    The sources are no longer sorted, but at the end you still change the order. Sorting saves padding; keep it, and
+    undo it.
+table[batch] -> batch
+    You return the sources. table[batch] translates them.
+[table[batch] for batch in batches] -> [table[batch] for batch in batches][::-1]
+    The batches come last first. Their order was right.
+"""
+
+EXERCISE = Exercise(
+    title="Bug hunt: a BLEU near 0",
+    reference=_reference,
+    solution=translate_all,
+    cases=(
+        Case(  # the order is no inverse of itself
+            sources=torch.tensor([[1, 0], [2, 3], [4, 5]]),
+            lengths=torch.tensor([1, 3, 2]),
+            table=torch.arange(6) + 10,
+            size=2,
+        ),
+        Case(
+            sources=torch.tensor([[4, 0, 0], [1, 2, 3], [5, 6, 0], [2, 2, 2], [3, 1, 0]]),
+            lengths=torch.tensor([1, 5, 3, 4, 2]),
+            table=torch.tensor([0, 14, 11, 12, 16, 13, 15]),
+            size=2,
+        ),
+    ),
+    mistakes=mistakes(translate_all, MISTAKES),
+    hints=(
+        "Translate three sentences of lengths 1, 3 and 2. Which sentence does each row of the result belong to?",
+        "Row n of found belongs to sentence order[n]. So sentence order[n] must get row n, not the other way round.",
+        "The inverse of a permutation is its argsort: found[order.argsort()].",
+    ),
+    given=GIVEN,
+    differentiable=False,
+)

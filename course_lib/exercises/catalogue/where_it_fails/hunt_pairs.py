@@ -1,0 +1,95 @@
+"""Bug hunt `hunt_pairs` of study 12a."""
+
+from functools import partial
+
+import torch
+
+from course_lib import messages
+from course_lib.exercises.edits import mistakes
+from course_lib.exercises.exercise import Case, Exercise, Mistake
+
+
+def pair_lengths(source, target):
+    sides = [text.split("\n") for text in (source, target)]
+    pairs = [(s.split(), t.split()) for s, t in zip(*sides, strict=True)]
+    return torch.tensor([[len(s), len(t)] for s, t in pairs if s and t])
+
+
+def _reference(source, target):
+    """Line by line, with an index."""
+    left, right = source.split("\n"), target.split("\n")
+    rows = [[len(left[n].split()), len(right[n].split())] for n in range(len(left))]
+    return torch.tensor([row for row in rows if min(row) > 0])
+
+
+def _attempt(source, target, *, lines=(True, True), blank=(False, False)):
+    """With `lines`, cut only at the end of a line; with `blank`, drop blank lines of this side alone."""
+    sides = [
+        text.split("\n") if right else text.splitlines()
+        for text, right in zip((source, target), lines, strict=True)
+    ]
+    sides = [
+        [line for line in side if line.strip()] if wrong else side
+        for side, wrong in zip(sides, blank, strict=True)
+    ]
+    pairs = [(s.split(), t.split()) for s, t in zip(*sides, strict=False)]
+    return torch.tensor([[len(s), len(t)] for s, t in pairs if s and t])
+
+
+CUT = "a line is cut at a character that does not end a line of the file"
+MOVED = "a blank line on one side moves all pairs after it"
+LEFT = [
+    ("lines", {"lines": (False, False)}, CUT),
+    ("blank", {"blank": (True, True)}, MOVED),
+    ("source lines", {"lines": (False, True)}, CUT),
+    ("target lines", {"lines": (True, False)}, CUT),
+    ("source blank", {"blank": (True, False)}, MOVED),
+    ("target blank", {"blank": (False, True)}, MOVED),
+]
+MISTAKES = """
+if s and t -> if s or t
+    A pair with a blank line on one side is kept. It has no translation: drop it.
+if s and t ->
+    Blank lines are pairs too in your result. A pair needs words on both sides.
+if s and t -> if s
+    A pair with a blank target is kept. It needs words on both sides.
+if s and t -> if t
+    A pair with a blank source is kept. It needs words on both sides.
+len(s), len(t) -> len(t), len(s)
+    The two columns are exchanged: first the source, then the target.
+(s.split(), t.split()) -> (s.strip(), t.strip())
+    You count characters. Count words: split().
+"""
+
+EXERCISE = Exercise(
+    title="Bug hunt: pairs that are none",
+    reference=_reference,
+    solution=pair_lengths,
+    cases=(
+        Case(source="a b\n\nc\nd e f\n", target="x\ny y\nz z z z\nw w\n"),
+        Case(source="a b\u2028c\nd\n", target="x x x\ny y\n"),
+        Case(source="a\nb b\n", target="x x x\u2028x\n y y\n"),
+        Case(source="a\n\nb b\n", target="x x x\n\ny y y y\n"),
+        Case(source="a\nb b\nc c c\n", target="x x\n\nz z z z z\n"),
+        Case(  # blank lines on both sides, elsewhere: as many as each other
+            source="a\n\nb b\nc c c\n d\n", target="x x\ny y y\n \nz\x85z\nw w w w w\n"
+        ),
+    ),
+    mistakes=tuple(
+        Mistake(
+            name,
+            partial(_attempt, **wrong),
+            messages.BUGS_LEFT.format(repaired=1, count=2, symptoms=symptom),
+        )
+        for name, wrong, symptom in LEFT
+    )
+    + mistakes(pair_lengths, MISTAKES),
+    hints=(
+        "Remove the third of ten source lines, and nothing else. Which pairs are wrong afterwards?",
+        "Pair the lines first, then drop pairs. And look up which characters str.splitlines() cuts at.",
+        'sides = [text.split("\\n") for text in (source, target)], then if s and t.',
+    ),
+    given=partial(_attempt, lines=(False, False), blank=(True, True)),
+    given_message=messages.ALL_BUGS_LEFT.format(count=2),
+    differentiable=False,
+)

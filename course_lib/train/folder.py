@@ -1,0 +1,126 @@
+"""The folder of a run: settings, subwords, a checkpoint to continue from, weights to use, and what was measured."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, load_model, save_file
+from torch import Tensor, nn
+
+from course_lib.data.subwords import Subwords
+from course_lib.train.settings import Settings
+from course_lib.training import checkpoint
+from course_lib.transformer import Transformer
+from course_lib.translator import SubwordTranslator
+
+FORMAT = "course_lib.train, 1"
+
+
+class RunFolder:
+    """The files of a run; none is ever replaced before the new one is complete.
+
+    Args:
+        path: made if it does not exist.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.settings, self.subwords = self.path / "settings.json", self.path / "subwords.json"
+        self.checkpoint = self.path / "checkpoint.pt"
+        self.model, self.result = self.path / "model.safetensors", self.path / "result.json"
+
+    def start(self, settings: Settings, subwords: Subwords) -> None:
+        """Write what stays the same."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        _replace(self.subwords, subwords.write)
+        _replace(self.settings, settings.write)
+
+    def holds_a_run(self) -> bool:
+        """Whether a run was started here."""
+        return self.settings.exists()
+
+    def save(self, state: dict[str, Any]) -> None:
+        """Write the checkpoint."""
+        _replace(self.checkpoint, lambda path: torch.save({"format": FORMAT, **state}, path))
+
+    def load(self) -> dict[str, Any] | None:
+        """Return what `save` wrote; None before the first time.
+
+        Raises:
+            ValueError: for a damaged file.
+        """
+        if not self.checkpoint.exists():
+            return None
+        return checkpoint.read(self.checkpoint, FORMAT)
+
+    def weights(self, step: int) -> Path:
+        """Return the file of the weights after a step."""
+        return self.path / f"step-{step:07d}.safetensors"
+
+    def save_weights(self, model: nn.Module, step: int, keep: int) -> None:
+        """Write the weights after a step; only the last `keep` of such files stay."""
+        write_weights(model, self.weights(step))
+        for old in sorted(self.path.glob("step-*.safetensors"))[:-keep]:
+            old.unlink()
+
+    def average(self) -> dict[str, Tensor]:
+        """Return the mean of the weights that are kept."""
+        kept = [load_file(path) for path in sorted(self.path.glob("step-*.safetensors"))]
+        return {name: sum(one[name] for one in kept) / len(kept) for name in kept[0]}
+
+    def translator(self) -> SubwordTranslator:
+        """Return the trained model: the kept weights, or before the end of the run the newest.
+
+        Raises:
+            ValueError: where nothing was trained yet, and for a damaged file.
+        """
+        newest = [self.model] if self.model.exists() else sorted(self.path.glob("step-*"))[-1:]
+        if not newest:
+            raise ValueError(
+                f"{self.path} holds no trained model; make one with python -m course_lib.train --folder {self.path}"
+            )
+        subwords = Subwords.read(self.subwords)
+        model = Transformer(Settings.read(self.settings).model_config(len(subwords)))
+        try:
+            load_model(model, newest[0])
+        except (RuntimeError, SafetensorError) as error:
+            raise ValueError(f"{newest[0]} does not fit, or is damaged: {error}") from None
+        return SubwordTranslator(model.eval(), subwords)
+
+    def write_result(self, result: dict[str, Any]) -> None:
+        """Write what was measured, as JSON."""
+        text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
+        _replace(self.result, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def write_weights(model: nn.Module, path: Path) -> None:
+    """Write a model's weights; a matrix that several layers share is written once."""
+    seen: set[int] = set()
+    weights = {}
+    for name, tensor in model.state_dict().items():
+        if tensor.data_ptr() not in seen:
+            seen.add(tensor.data_ptr())
+            weights[name] = tensor.contiguous()
+    _replace(path, lambda part: save_file(weights, part))
+
+
+def _replace(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write beside the file, and put it into its place when it is whole."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        write(part)
+        with open(part, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except (
+        OSError,
+        RuntimeError,
+    ) as error:  # torch.save and safetensors raise RuntimeErrors on a full disk
+        kept = f"; the file before it is intact: {path}" if path.exists() else ""
+        raise OSError(f"{path} could not be written ({error}){kept}") from error
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,71 @@
+"""One process or several: what `torchrun` starts, each with its share of every batch."""
+
+import os
+from datetime import timedelta
+from typing import NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+class Processes(NamedTuple):
+    """The place of this process among those that train together.
+
+    Attributes:
+        rank: its number, from 0; the first one evaluates, saves and prints.
+        world: how many there are.
+        device: where this one computes.
+    """
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @classmethod
+    def joined(cls, device: str) -> "Processes":
+        """Join the others that `torchrun` started; alone where it did not.
+
+        Args:
+            device: "cpu", "cuda", or "auto" for a GPU if there is one.
+        """
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        world = int(os.environ.get("WORLD_SIZE", "1"))
+        local = int(os.environ.get("LOCAL_RANK", "0"))
+        where = torch.device(device, local) if device == "cuda" else torch.device(device)
+        if device == "cuda":
+            torch.cuda.set_device(where)
+        if world > 1 and not dist.is_initialized():
+            backend = "nccl" if device == "cuda" else "gloo"
+            dist.init_process_group(backend, timeout=timedelta(minutes=30))
+        return cls(int(os.environ.get("RANK", "0")), world, where)
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that evaluates, saves and prints."""
+        return self.rank == 0
+
+    def wrapped(self, model: nn.Module) -> nn.Module:
+        """Return the model as it is called in training: its gradients become means over the processes."""
+        return model if self.world == 1 else DistributedDataParallel(model)
+
+    def mean(self, number: Tensor) -> Tensor:
+        """Return the mean of a number over the processes."""
+        if self.world > 1:
+            dist.all_reduce(number)
+        return number / self.world
+
+    def of_first(self, number: float) -> float:
+        """Return the number of the first process, so that all decide alike."""
+        if self.world == 1:
+            return number
+        shared = torch.tensor(number, dtype=torch.float64, device=self.device)
+        dist.broadcast(shared, 0)
+        return shared.item()
+
+    def wait(self) -> None:
+        """Wait until all are here."""
+        if self.world > 1:
+            dist.barrier()

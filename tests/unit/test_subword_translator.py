@@ -1,0 +1,109 @@
+"""The translator of subwords: what a run leaves in its folder, read and used."""
+
+import io
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from course_lib.data.sentence_pairs import SentencePairs, sentence_pairs
+from course_lib.data.subwords import Subwords
+from course_lib.decoding import beam_search, greedy
+from course_lib.inspection import record_attention
+from course_lib.train import Processes, Run, RunFolder, Settings
+from course_lib.train.translate import main
+
+TEXTS = ["the black cat does not see him .", "", "do we like the small white birds ?"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    text = sentence_pairs()
+    pairs = SentencePairs(text.train[:2000], text.val[:5], text.test[:5], "phrasebook")
+    settings = Settings(vocabulary=600, d_model=64, heads=2, layers=1, d_ff=128, tokens=1000,
+                        steps=120, evaluate_every=60, warmup=20, lr=5e-3)  # fmt: skip
+    folder = RunFolder(tmp_path_factory.mktemp("run"))
+    run = Run(settings, pairs, folder, Processes(0, 1, torch.device("cpu")))
+    run.train()
+    run.finish()
+    return folder
+
+
+@pytest.mark.verifies(
+    "course_lib.translator.SubwordTranslator", against="the model, called by hand, text by text"
+)
+def test_translations_are_those_of_each_text_alone(ledger, folder):
+    translator = folder.translator()
+    model, subwords = translator.model, Subwords.read(folder.subwords)
+    for beam in (1, 3):
+        alone = []
+        for text in TEXTS:
+            source = subwords.encode(text, eos=True)[None]
+            longest = int(1.5 * source.shape[1] + 20)
+            if beam == 1:
+                row = greedy(model, source, max_length=longest)[0]
+            else:
+                row = beam_search(model, source, beam, max_length=longest).tokens[0, 0]
+            alone.append(subwords.decode(row))
+        assert len(set(alone)) > 1
+        assert translator.all(TEXTS, beam_size=beam) == alone
+        assert translator(TEXTS[0], beam_size=beam) == alone[0]
+    ledger.holds()
+    with pytest.raises(ValueError, match="must be a list of texts"):
+        translator.all("a text")
+
+
+def test_maps_are_what_the_model_computes_and_rows_are_named_after_its_tokens(folder):
+    translator, text = folder.translator(), TEXTS[0]
+    subwords = translator.subwords
+    maps = translator.maps(text)
+    source, target = subwords.encode(text, eos=True), subwords.encode(translator(text), bos=True)
+    with torch.no_grad(), record_attention(translator.model) as recorded:
+        translator.model(source[None], target[None])
+    assert list(maps) == ["encoder 0: self", "decoder 0: self", "decoder 0: cross"]
+    cross, outputs, words = maps["decoder 0: cross"]
+    assert torch.equal(cross, recorded["decoder.0.cross_attention"][0][0])
+    assert (
+        "".join(words) == f" {text}<eos>" and "".join(outputs).strip() == f"{translator(text)}<eos>"
+    )
+    weights, inputs, keys = maps["decoder 0: self"]
+    assert inputs == keys == ["<bos>", *outputs[:-1]] and weights.shape[-1] == len(inputs)
+
+
+def test_the_command_translates_arguments_and_standard_input(folder, capsys, monkeypatch):
+    wanted = folder.translator().all(TEXTS)
+    assert main(["--folder", str(folder.path), *TEXTS]) == 0
+    assert capsys.readouterr().out.splitlines() == wanted
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(TEXTS) + "\n"))
+    monkeypatch.setattr("course_lib.train.translate._LINES", 2)
+    assert main(["--folder", str(folder.path)]) == 0
+    assert capsys.readouterr().out.splitlines() == wanted
+
+
+def test_before_the_end_of_a_run_the_newest_weights_are_read(folder, tmp_path):
+    for path in folder.path.iterdir():
+        if path.name not in ("model.safetensors", "result.json"):
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    kept = sorted(tmp_path.glob("step-*"))
+    assert [path.name for path in kept] == ["step-0000060.safetensors", "step-0000120.safetensors"]
+    kept[-1].write_bytes(kept[0].read_bytes())
+    kept[0].unlink()
+    assert RunFolder(tmp_path).translator()(TEXTS[0])
+    kept[-1].write_bytes(b"cut")
+    with pytest.raises(ValueError, match="does not fit, or is damaged"):
+        RunFolder(tmp_path).translator()
+
+
+def test_a_folder_without_a_model_is_named(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "course_lib.train.translate",
+        "--folder",
+        str(tmp_path / "no"),
+        "a",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "holds no trained model; make one with python -m course_lib.train" in done.stderr
