@@ -1,6 +1,8 @@
 """One process or several: what `torchrun` starts, each with its share of every batch."""
 
 import os
+import time
+import uuid
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -39,7 +41,14 @@ class Processes(NamedTuple):
             torch.cuda.set_device(where)
         if world > 1 and not dist.is_initialized():
             backend = "nccl" if device == "cuda" else "gloo"
-            dist.init_process_group(backend, timeout=timedelta(minutes=30))
+            store, rank, world = next(dist.rendezvous("env://"))
+            dist.init_process_group(
+                backend,
+                store=_of_this_start(store, rank, world),
+                rank=rank,
+                world_size=world,
+                timeout=timedelta(minutes=30),
+            )
         return cls(int(os.environ.get("RANK", "0")), world, where)
 
     @property
@@ -69,3 +78,28 @@ class Processes(NamedTuple):
         """Wait until all are here."""
         if self.world > 1:
             dist.barrier()
+
+
+def _of_this_start(store: dist.Store, rank: int, world: int) -> dist.Store:
+    """Return a part of the store in which nothing of an earlier start of these processes stands.
+
+    `torchrun` keeps one store for all its restarts: a process would find there, and call, the address of one that was
+    killed. The first process names a new part; each other answers with a number of its own, and is sure that the name is
+    no older than itself when the first process repeats that number.
+    """
+    mine = uuid.uuid4().hex
+    if rank == 0:
+        store.set("first", mine)
+        for other in range(1, world):
+            while not (answer := store.get(f"answer {other}").decode()).startswith(mine):
+                time.sleep(0.02)
+            store.set(f"repeated {other}", answer)
+        return dist.PrefixStore(mine, store)
+    while True:
+        first = store.get("first").decode()
+        answer = f"{first} {mine}"
+        store.set(f"answer {rank}", answer)
+        repeated = f"repeated {rank}"
+        if store.check([repeated]) and store.get(repeated).decode() == answer:
+            return dist.PrefixStore(first, store)
+        time.sleep(0.02)
