@@ -8,8 +8,15 @@ course, and `nn.Transformer`. Then what their folders hold is recorded beside th
     python -m tests.benchmarks.translator … --folder runs/peer                            the same options
     python -m course_lib.experiments.translation --data multi30k --ours runs/ours --peer runs/peer --weights kept
 
+Runs of other seeds or on other machines are recorded beside them with `--more`. Those of the record took 6.3 minutes on
+one NVIDIA H200, three at once::
+
+    python -m course_lib.train --data multi30k --d-model 128 --layers 4 --heads 4 --d-ff 256 --dropout 0.3 --minutes 6.3 \
+        --tokens 4096 --precision bfloat16 --lr 0.005 --warmup 2000 --evaluate-every 1500 --seed 0 --folder runs/gpu0
+    python -m course_lib.experiments.translation … --more runs/gpu0 runs/gpu1 runs/gpu2
+
 `--weights` is a folder with copies of `step-*.safetensors`, made while the first one was training (a run keeps only the
-last five of them); without it, what is recorded of earlier steps stays.
+last five of them). What is not given stays as it is recorded.
 """
 
 import argparse
@@ -173,13 +180,18 @@ def main(arguments: list[str] | None = None, path: Path = RECORD) -> int:
     parser.add_argument("--ours", type=Path, required=True, help="folder of this course's run")
     parser.add_argument("--peer", type=Path, required=True, help="folder of nn.Transformer's run")
     parser.add_argument("--weights", type=Path, help="folder with the weights after some steps")
+    parser.add_argument("--more", type=Path, nargs="*", default=[], help="folders of further runs")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     folders = {"this course": RunFolder(options.ours), "nn.Transformer": RunFolder(options.peer)}
     settings = Settings.read(folders["this course"].settings)
     pairs = sentence_pairs(options.data, settings.source, settings.target)
-    new = record(folders, pairs, Path(options.data).name, options.weights)
-    write(path, {"after steps": read(path).get("after steps", {})} | new, indent=None)
+    name = Path(options.data).name
+    new = record(folders, pairs, name, options.weights)
+    if options.more:
+        new["more"] = [arm(RunFolder(folder), name) for folder in options.more]
+    had = read(path)
+    write(path, {key: had[key] for key in ("after steps", "more") if key in had} | new, indent=None)
     return 0
 
 

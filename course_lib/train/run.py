@@ -168,13 +168,15 @@ class Run:
         test = {}
         for name, beam in (("greedy", 1), ("beam 5", 5)):
             test[name] = bleu(self.translator.all(sources, beam_size=beam), references)
+        where = self.processes.device
+        device = torch.cuda.get_device_name(where) if where.type == "cuda" else where.type
         result = {
             "settings": asdict(self.settings),
             "parameters": sum(one.numel() for one in self.model.parameters()),
             "steps": self.step,
             "epochs": round(self.batches.epoch_of(self.step * self.settings.accumulation), 2),
             "minutes": round(self.seconds / 60, 2),
-            "machine": f"{platform.machine()}, {torch.get_num_threads()} threads, {self.processes.device.type}, "
+            "machine": f"{platform.machine()}, {torch.get_num_threads()} threads, {device}, "
             f"{self.processes.world} process(es), PyTorch {torch.__version__}",
             "val": choices,
             "kept": best,

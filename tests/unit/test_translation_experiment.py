@@ -89,7 +89,7 @@ def test_translations_after_some_steps_are_of_those_weights(new, folders):
 
 def test_the_command_writes_the_record_and_keeps_what_it_cannot_measure(tmp_path, folders, capsys):
     path = tmp_path / "record.json"
-    path.write_text('{"after steps": {"7": []}}')
+    path.write_text('{"after steps": {"7": []}, "more": ["kept"]}')
     (tmp_path / "data").mkdir()
     for split, count in (("train", 30), ("val", 5), ("test", 20)):
         rows = sentence_pairs().test[:count]
@@ -101,6 +101,10 @@ def test_the_command_writes_the_record_and_keeps_what_it_cannot_measure(tmp_path
     assert translation.main(arguments, path) == 0
     written = json.loads(path.read_text(encoding="utf-8"))
     assert written["after steps"] == {"7": []} and set(ARMS) < set(written)
+    assert written["more"] == ["kept"]
+    assert translation.main([*arguments, "--more", peer, ours], path) == 0
+    written = json.loads(path.read_text(encoding="utf-8"))
+    assert written["more"] == [written[name] for name in reversed(ARMS)]
 
 
 def test_what_is_recorded():
@@ -117,3 +121,4 @@ def test_what_is_recorded():
     assert all(len(row["source"].split()) <= translation.SHORT for row in record["quoted"])
     assert record["beams"]["1"]["bleu"] == ours["test"]["greedy"]["score"]
     assert record["beams"]["5"]["bleu"] == ours["test"]["beam 5"]["score"]
+    assert [run["settings"]["seed"] for run in record["more"]] == [0, 1, 2]
