@@ -88,4 +88,5 @@ EXERCISE = Exercise(
         "F.one_hot(source_word) is (source token, source word): weights @ it adds columns. Divide F.one_hot(target_word) "
         "by its sums over tokens, and rows.T @ weights takes means.",
     ),
+    differentiable=False,
 )

@@ -21,6 +21,8 @@ NEXT = "batch, size = batch + 1, 0"
 MISTAKES = f"""
 {FULL} -> size * length > budget
     The sentence that is being added is not counted, so a batch exceeds the budget. It would have size + 1 rows.
+{FULL} -> size * length >= budget
+    The sentence that is being added is not counted: with it there are size + 1 rows.
 {FULL} -> (size + 1) * length >= budget
     A batch may fill the budget exactly: begin a new one only where it would exceed it.
 {FULL} -> size + length > budget
@@ -36,6 +38,8 @@ MISTAKES = f"""
     You multiply by the mean length. Every row is padded to the longest of its batch.
 {NEXT} -> batch += 1
     The count of rows is not reset when a new batch begins.
+{NEXT} -> batch, size = batch + 1, -1
+    The sentence that begins a new batch is not counted in it: the new batch has one row already.
 {NEXT} -> batch, size = batch + 1, 1
     The first sentence of a new batch is counted twice: start from 0, since size += 1 follows.
 numbers, batch, size = [], 0, 0 -> numbers, batch, size = [], 1, 0

@@ -50,7 +50,13 @@ in merges -> in merges[:-1]
 in merges -> in []
     You return the tokens as they were.
 in merges -> in sorted(merges)
-    You sort the merges by their tokens. Apply them in the order in which they were learnt.
+    You merge in another order, by place or by number. Apply the merges in the order in which they were learnt, each to
+    the whole word.
+in merges -> in merges[:1]
++ {SAME} -> tuple(tokens[i : i + 2]) in dict(merges)
++ merged.append(new) -> merged.append(dict(merges)[tuple(tokens[i : i + 2])])
+    You read the word once and merge each pair that you meet. Go through the whole word once for each merge, in the order
+    of `merges`.
 """
 
 EXERCISE = Exercise(
@@ -64,6 +70,7 @@ EXERCISE = Exercise(
             tokens=[5, 5, 6, 6, 5, 7, 5, 6, 5, 6, 6], merges=[((6, 5), 10), ((5, 6), 11), ((5, 10), 12)]
         ),
         Case(tokens=[3, 8, 6, 8], merges=[((8, 8), 10)]),
+        Case(tokens=[5, 6, 7], merges=[((5, 6), 10), ((6, 7), 11)]),
     ),
     mistakes=mistakes(encode_word, MISTAKES),
     hints=(

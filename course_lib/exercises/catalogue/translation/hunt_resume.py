@@ -25,6 +25,10 @@ divmod(step, pairs) -> divmod(step - start, pairs)
 """
 GIVEN, LEFT, GIVEN_MESSAGE = bugs(steps_taken, BUGS)
 MISTAKES = """
+divmod(step, pairs) -> step // pairs, (step - start) % pairs
++ (step + 1) / warmup -> (step - start + 1) / warmup
+divmod(step, pairs) -> step // pairs, (step - start) % pairs
+    The epoch is right, but the place within it still counts from the restart.
 (step + 1) / warmup -> step / warmup
     The first step has a learning rate of 0 now: the step that is being taken counts.
 (step + 1) / warmup -> 1.0

@@ -33,6 +33,8 @@ MISTAKES = f"""
 {LOSSES} -> world * sums.sum() / total + 0 * sums
 {LOSSES} -> sums.sum() / total + 0 * sums
     Every process has only its own sum to differentiate. Return the part of each.
+{LOSSES} -> sums.sum() / total
+    This is the loss of the whole batch. A process can only differentiate its own sum: return one number for each.
 """
 
 EXERCISE = Exercise(

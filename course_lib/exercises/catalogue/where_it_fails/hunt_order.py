@@ -29,6 +29,10 @@ order.argsort() -> lengths.argsort().argsort()
 found[order.argsort()] -> found.flip(0)
     Another order, and still not the original one. Row n of found belongs to sentence order[n]; sort the rows by that
     number.
+lengths.argsort(descending=True) -> lengths.argsort()
++ found[order.argsort()] -> found[order]
+    You sort the other way round and still apply the order a second time. Undo it: row n of found belongs to sentence
+    order[n].
 sources[order].split -> sources.split
     The sources are no longer sorted, but at the end you still change the order. Sorting saves padding; keep it, and
     undo it.
@@ -52,6 +56,12 @@ EXERCISE = Exercise(
         Case(
             sources=torch.tensor([[4, 0, 0], [1, 2, 3], [5, 6, 0], [2, 2, 2], [3, 1, 0]]),
             lengths=torch.tensor([1, 5, 3, 4, 2]),
+            table=torch.tensor([0, 14, 11, 12, 16, 13, 15]),
+            size=2,
+        ),
+        Case(  # nor is the ascending one
+            sources=torch.tensor([[1, 2, 0], [2, 3, 1], [5, 0, 0], [3, 1, 4], [6, 4, 2]]),
+            lengths=torch.tensor([2, 5, 1, 4, 3]),
             table=torch.tensor([0, 14, 11, 12, 16, 13, 15]),
             size=2,
         ),
