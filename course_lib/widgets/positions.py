@@ -17,6 +17,7 @@ from course_lib.widgets.explorer import View, explorer, short
 _LENGTHS, _DIMENSIONS = (16, 32, 64, 128, 256, 512), (4, 8, 16, 32, 64, 128, 256)
 BASES = (10, 100, 1000, 10_000, 100_000)
 _POINTS = 256  # positions on the curves
+_SINES = ("component 0", "component d/8", "component d/4")
 _PAIRS = 4
 _FARTHEST = 64
 _SPACE = (0.14, 0.05, 0.24)  # around a map
@@ -41,7 +42,7 @@ def sinusoid_explorer(
     right.set(title="dot product with the marked row", xlabel="position")
     table_map = MapPanel(left, scale="signed", space=_SPACE, chooses=("position", None))
     at = np.linspace(0, length - 1, _POINTS)
-    sines = {name: 0 * at for name in ("first sine", "middle sine", "last sine")}
+    sines = {name: 0 * at for name in _SINES}
     waves = LinesPanel(middle, at, sines, y_limits=(-1.1, 1.75), whole=True)
     products = {"dot product": 0 * at}
     similarity = LinesPanel(right, at, products, y_limits=(-1.1, 1.1), whole=True)
@@ -51,10 +52,8 @@ def sinusoid_explorer(
         table = sinusoidal_table(length, d_model, base)  # (length, d_model)
         table_map.update(table, cell=(row, None))
         at, pairs = np.linspace(0, length - 1, _POINTS), d_model // 2
-        sines = zip(("first", "middle", "last"), (0, pairs // 2, pairs - 1), strict=True)
-        waves.update(
-            x=at, **{f"{n} sine": np.sin(at * base ** (-2 * i / d_model)) for n, i in sines}
-        )
+        sines = zip(_SINES, (0, max(1, pairs // 8), max(1, pairs // 4)), strict=True)
+        waves.update(x=at, **{n: np.sin(at * base ** (-2 * i / d_model)) for n, i in sines})
         products = table @ table[row] / pairs  # (length,)
         between = np.interp(at, np.arange(length), products)
         similarity.update(x=at, marker=(row, 1.0), **{"dot product": between})
@@ -115,6 +114,9 @@ def rotary_explorer(
     centres = [(2.4 * n, 0) for n in range(_PAIRS)]
     for centre in centres:
         left.add_patch(Circle(centre, 1, fill=False, edgecolor=COLOURS["data"]))
+    for vectors, colour in zip(pairs.tolist(), ("main", "second"), strict=True):
+        for (x, y), (u, v) in zip(centres, vectors, strict=True):
+            left.plot([x, x + u], [y, y + v], color=COLOURS[colour], lw=1, alpha=0.4)
     pairs_panel = VectorsPanel(left, centres, ("blue", "orange"), widths=(4.5, 2.5))
     curve = LinesPanel(right, offsets, {"dot product": 0.0 * offsets}, y_limits=(-4.3, 4.3))
 

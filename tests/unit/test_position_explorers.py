@@ -40,7 +40,8 @@ def test_the_table_drawn_is_the_closed_formula(length, d_model, base, position):
     assert np.allclose(waves.x, share * (length - 1)) and np.allclose(alike.x, waves.x)
     fine = closed_formula(share * (length - 1), d_model, base)
     half = d_model // 2
-    columns = {"first sine": 0, "middle sine": half + half % 2, "last sine": d_model - 2}
+    columns = {"component 0": 0, "component d/8": max(2, d_model // 16 * 2)}
+    columns["component d/4"] = max(2, d_model // 8 * 2)
     for name, column in columns.items():
         np.testing.assert_allclose(waves.lines[name], fine[:, column], atol=1e-9)
 
