@@ -64,12 +64,16 @@ class RunFolder:
     def save_weights(self, model: nn.Module, step: int, keep: int) -> None:
         """Write the weights after a step; only the last `keep` of such files stay."""
         write_weights(model, self.weights(step))
-        for old in sorted(self.path.glob("step-*.safetensors"))[:-keep]:
-            old.unlink()
+        self._keep("step", keep)
+
+    def save_for_average(self, model: nn.Module, step: int, keep: int) -> None:
+        """Write the weights after a step, to be averaged with those of the calls before; the last `keep` stay."""
+        write_weights(model, self.path / f"average-{step:07d}.safetensors")
+        self._keep("average", keep)
 
     def average(self) -> dict[str, Tensor]:
-        """Return the mean of the weights that are kept."""
-        kept = [load_file(path) for path in sorted(self.path.glob("step-*.safetensors"))]
+        """Return the mean of the weights that were saved for it."""
+        kept = [load_file(path) for path in sorted(self.path.glob("average-*.safetensors"))]
         return {name: sum(one[name] for one in kept) / len(kept) for name in kept[0]}
 
     def translator(self) -> SubwordTranslator:
@@ -90,6 +94,10 @@ class RunFolder:
         except (RuntimeError, SafetensorError) as error:
             raise ValueError(f"{newest[0]} does not fit, or is damaged: {error}") from None
         return SubwordTranslator(model.eval(), subwords)
+
+    def _keep(self, kind: str, count: int) -> None:
+        for old in sorted(self.path.glob(f"{kind}-*.safetensors"))[:-count]:
+            old.unlink()
 
     def write_result(self, result: dict[str, Any]) -> None:
         """Write what was measured, as JSON."""

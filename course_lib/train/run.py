@@ -118,13 +118,16 @@ class Run:
             callback: called after each step.
             save_seconds: between two checkpoints.
         """
-        settings, first = self.settings, self.processes.first
+        settings, first, before = self.settings, self.processes.first, 0.0
         started, saved = time.perf_counter() - self.seconds, time.perf_counter()
         with self._stopped_by_signals():
             while (share := self.share) < 1 and not self.processes.of_first(self.stopping):
                 self.step += 1
                 loss, tokens = self._step(share)
                 self.losses.append(loss)
+                if first and int(100 * share) > max(int(100 * before), 99 - settings.average):
+                    self.folder.save_for_average(self.model, self.step, settings.average)
+                before = share
                 self.seconds = time.perf_counter() - started
                 moment = Moment(self.step, share, loss, tokens, self.seconds)
                 if self.step % settings.evaluate_every == 0 and first:
@@ -147,13 +150,13 @@ class Run:
         self.folder.save(state)
 
     def finish(self) -> dict[str, Any]:
-        """Average the last weights, keep what translates the held-out sentences best, and test that.
+        """Average the weights of the last percents of the budget, keep what translates the held-out sentences best, and test that.
 
         Returns:
             What is written as the result: settings, losses, measurements, and the BLEU of the test sentences, by greedy
             decoding and with a beam of 5, with sacreBLEU's signature.
         """
-        self.folder.save_weights(self.model, self.step, self.settings.average)
+        self.folder.save_for_average(self.model, self.step, self.settings.average)
         final = {name: one.detach().clone() for name, one in self.model.state_dict().items()}
         choices = {"last": self.evaluate()}
         self.model.load_state_dict(

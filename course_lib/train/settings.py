@@ -36,7 +36,7 @@ class Settings:
         max_grad_norm: gradients with a larger norm are scaled down to it
         precision: float32 or bfloat16
         evaluate_every: steps between two measurements of held-out loss and BLEU
-        average: the weights of so many last measurements are averaged in the end
+        average: the weights of so many moments, in the last percents of the budget, are averaged in the end
         seed: of initial weights, order of the data and dropout
     """
 

@@ -70,6 +70,8 @@ def test_the_result_has_everything(tmp_path, pairs):
     assert result["kept"] == max(result["val"], key=lambda name: result["val"][name]["bleu"])
     weights = run.folder.average()
     assert len(list(tmp_path.glob("step-*"))) == 2, "of the last two measurements"
+    kept = [path.name for path in sorted(tmp_path.glob("average-*"))]
+    assert kept == ["average-0000010.safetensors"], "a step is ten percent: only the last one"
     again = run_of(pairs, tmp_path / "other").model
     again.load_state_dict(weights, strict=False)
     assert torch.equal(again.lm_head.weight, again.target_embedding.token_embedding.weight)
@@ -86,10 +88,18 @@ def test_the_mean_of_weights_is_their_mean(tmp_path, pairs):
     for step in (1, 2, 3):
         for parameter in run.model.parameters():
             torch.nn.init.normal_(parameter)
-        run.folder.save_weights(run.model, step, keep=2)
+        run.folder.save_for_average(run.model, step, keep=2)
         kept.append({name: one.clone() for name, one in run.model.state_dict().items()})
     for name, mean in run.folder.average().items():
         torch.testing.assert_close(mean, (kept[1][name] + kept[2][name]) / 2)
+
+
+def test_the_weights_of_the_last_percents_are_averaged(tmp_path, pairs):
+    run = run_of(pairs, tmp_path, steps=300, average=3, evaluate_every=1000)
+    run.train()
+    run.finish()
+    kept = [int(path.stem.removeprefix("average-")) for path in tmp_path.glob("average-*")]
+    assert sorted(kept) == [295, 298, 300], "after 98 and 99 percent of the steps, and at the end"
 
 
 def test_the_learning_rate_rises_and_falls_to_zero():
