@@ -121,4 +121,6 @@ def test_what_is_recorded():
     assert all(len(row["source"].split()) <= translation.SHORT for row in record["quoted"])
     assert record["beams"]["1"]["bleu"] == ours["test"]["greedy"]["score"]
     assert record["beams"]["5"]["bleu"] == ours["test"]["beam 5"]["score"]
-    assert [run["settings"]["seed"] for run in record["more"]] == [0, 1, 2]
+    assert [run["settings"]["seed"] for run in record["more"]] == [0, 1, 2] * 3
+    sizes = {run["settings"]["vocabulary"] for run in record["more"][3:6]}
+    assert sizes == {1000}, "the smaller vocabulary, whose scores lesson 12 quotes"
