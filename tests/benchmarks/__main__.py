@@ -24,8 +24,8 @@ from course_lib.tools import normal_form
 from course_lib.widgets.heads import SCORES
 from course_lib.widgets.masks import KINDS
 from course_lib.widgets.positions import BASES
-from tests.benchmarks.opening import open_and_move
 from tests.helpers.lab import CHROMIUM, Explorer, running_lab, window
+from tests.helpers.opening import open_and_move
 
 STEPS = 200
 LAYERS, HEADS, WORDS = 2, 8, "the horse did not cross the river because it was too tired".split()

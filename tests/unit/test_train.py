@@ -259,7 +259,7 @@ def test_slurm_continues_on_two_machines_what_one_process_began(tmp_path, pairs,
 
 def test_killed_workers_are_started_again_and_the_curve_is_the_same(tmp_path, text_folder):
     """One is killed at a random moment of its start, and one after a checkpoint."""
-    more = ("--steps=300", "--save-seconds=0.2", "--evaluate-every=1000", "--dropout=0")
+    more = ("--steps=120", "--save-seconds=0.1", "--evaluate-every=1000", "--dropout=0")
     assert main(command(tmp_path / "one", text_folder, *more)) == 0
     folder, moment = tmp_path / "killed", random.uniform(0, 3)  # seconds of the CPU
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
