@@ -116,7 +116,7 @@ def test_moved_pictures_are_full_drawings_and_code_and_reset_recreate_a_state(
     make, texts = EXPLORERS[name]
     moved, redrawn = make(), make()
     start = shown(moved)
-    pictures = moved_at_random(moved, redrawn, texts, random.Random(name), turns=8)
+    pictures = moved_at_random(moved, redrawn, texts, random.Random(name), turns=6)
     assert len(pictures) > 3, "the test shows too little"
     assert shown(eval(moved.code, globals())) == shown(moved), moved.code
     assert moved.code == moved.picture.code
