@@ -1,6 +1,7 @@
 """Every committed notebook is in the form that makes its claims checkable."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -24,6 +25,7 @@ BANNED = set("interact interactive interactive_output Output clear_output update
 WIDGET_KEYS = {f"application/vnd.jupyter.widget-{kind}+json" for kind in ("view", "state")}
 
 
+@functools.cache
 def read(path):
     return nbformat.read(path, as_version=4)
 

@@ -1,7 +1,6 @@
 """The translator of subwords: what a run leaves in its folder, read and used."""
 
 import io
-import subprocess
 import sys
 
 import pytest
@@ -96,15 +95,7 @@ def test_before_the_end_of_a_run_the_newest_weights_are_read(folder, tmp_path):
         RunFolder(tmp_path).translator()
 
 
-def test_a_folder_without_a_model_is_named(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "course_lib.train.translate",
-        "--folder",
-        str(tmp_path / "no"),
-        "a",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "holds no trained model; make one with python -m course_lib.train" in done.stderr
+def test_a_folder_without_a_model_is_named(tmp_path, capsys):
+    assert main(["--folder", str(tmp_path / "no"), "a"]) == 1
+    says = "holds no trained model; make one with python -m course_lib.train"
+    assert says in capsys.readouterr().err

@@ -12,6 +12,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import psutil
@@ -220,6 +221,7 @@ def losses_in(folder):
 def test_a_restarted_process_meets_those_of_its_own_start_alone():
     """The store of `torchrun` outlives its workers: here, what was left by those of two earlier starts."""
     store = dist.HashStore()
+    store.set_timeout(timedelta(minutes=1))  # where one waits for an answer that nobody gives
     with ThreadPoolExecutor(3) as pool:
         for start in "abc":
             parts = list(pool.map(_of_this_start, [store] * 3, (2, 0, 1), [3] * 3))
