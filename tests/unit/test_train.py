@@ -254,6 +254,7 @@ def test_slurm_continues_on_two_machines_what_one_process_began(tmp_path, pairs,
         ["bash", str(script), *given], env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "holds a run already" not in done.stderr, "it continues at once, not when restarted"
     result = json.loads((tmp_path / "run/result.json").read_text(encoding="utf-8"))
     assert result["steps"] == 20 and "2 process(es)" in result["machine"]
     assert losses_in(tmp_path / "run") == pytest.approx(whole.losses, abs=1e-5)
