@@ -31,6 +31,8 @@ import torch  # noqa: E402
 
 pytest.register_assert_rewrite("tests.helpers")
 
+from tests.helpers.annotations import unchecked  # noqa: E402
+
 
 @pytest.fixture(autouse=True)
 def _seeded():
@@ -48,9 +50,8 @@ def _closed():
 @pytest.fixture
 def without_annotations():
     """Call course_lib as a learner does: annotations cost nothing and check nothing."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", False)
+    with unchecked():
+        yield
 
 
 @pytest.fixture

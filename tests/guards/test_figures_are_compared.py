@@ -22,17 +22,15 @@ CELLS = [
 ]
 
 
-def failed(cells, path):
-    """The numbers of the cells that nbval finds changed."""
-    book = nbformat.v4.new_notebook(cells=cells, metadata=normal_form.METADATA)
-    path.write_text(normal_form.text(book), encoding="utf-8")
+def failed(folder):
+    """The cells of the notebooks in a folder that nbval finds changed, each as "notebook number"."""
     command = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "--rootdir", ".", "-n", "0"]
-    command += ["-p", "no:cacheprovider", "-q", "-rfp", str(path)]
+    command += ["-p", "no:cacheprovider", "-q", "-rfp", str(folder)]
     root = normal_form.NOTEBOOKS.parent
     said = subprocess.run(command, capture_output=True, text=True, cwd=root).stdout
-    found = re.findall(r"^(PASSED|FAILED) .*::Cell (\d+)", said, re.MULTILINE)
-    assert len(found) == len(cells), said
-    return sorted(int(number) for verdict, number in found if verdict == "FAILED")
+    found = re.findall(r"^(PASSED|FAILED) .*?(\w+)\.ipynb::Cell (\d+)", said, re.MULTILINE)
+    assert len(found) == 2 * len(CELLS), said
+    return sorted(f"{stem} {number}" for verdict, stem, number in found if verdict == "FAILED")
 
 
 def test_a_changed_number_is_noticed(tmp_path):
@@ -44,5 +42,7 @@ def test_a_changed_number_is_noticed(tmp_path):
         kept.append(cell)
         changed.append(copy.deepcopy(cell))
         changed[-1].source = cell.source.replace(old, new)
-    assert failed(kept, tmp_path / "kept.ipynb") == []
-    assert failed(changed, tmp_path / "changed.ipynb") == [2, 3, 4, 5]
+    for name, cells in {"kept": kept, "changed": changed}.items():
+        book = nbformat.v4.new_notebook(cells=cells, metadata=normal_form.METADATA)
+        (tmp_path / f"{name}.ipynb").write_text(normal_form.text(book), encoding="utf-8")
+    assert failed(tmp_path) == [f"changed {number}" for number in (2, 3, 4, 5)]

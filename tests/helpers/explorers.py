@@ -96,7 +96,7 @@ def moved_at_random(moved, redrawn, texts, draw, turns):
         values = texts[control] if type(widget).__name__ == "Text" else positions(widget)
         others = [one for one in values if one != widget.value]
         move(moved, **{control: draw.choice(others or values)})
-        if turn == 5:
+        if turn == 2:
             moved.picture.figure.svg()  # saved in between
         redrawn._update(**moved._fixed, **moved._values())
         full.redraw_background()

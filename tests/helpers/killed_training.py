@@ -1,8 +1,7 @@
 """Train and be killed, for `test_training_resume`.
 
-`python -m tests.helpers.killed_training train FILE RESULT` trains to the end and writes losses, scores and
-weights. `python -m tests.helpers.killed_training kill FILE` starts the same training again and again, each
-in its own process, and kills it at one step after the other, and before and after it replaces a checkpoint.
+`python -m tests.helpers.killed_training FILE` starts the same training again and again, each in its own process,
+and kills it at one step after the other, and before and after it replaces a checkpoint.
 """
 
 import os
@@ -98,15 +97,8 @@ def killed(where, at, file, run):
     os._exit(1)  # it was to be killed
 
 
-def main(what, file, result=None):
+def main(file):
     """Do as the command line says."""
-    if what == "train":
-        results = {}
-        for run in RUNS:
-            model, history = train(file, run)
-            results[run] = [history.losses, history.scores, model.state_dict()]
-        torch.save(results, result)
-        return
     for run in RUNS:
         train(f"{file}.warm", run)  # loads what PyTorch loads late, once for all children
         for step in range(1, STEPS + 1) if run == "float32" else (2, 3, 10):

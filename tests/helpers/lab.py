@@ -34,11 +34,15 @@ ALL_RUN = """() => {
 }"""
 
 
-def write_notebook(folder: Path, name: str, sources: Iterable[str]) -> None:
-    """Add a notebook of these code cells to those that the lab in `folder` serves."""
-    cells = [nbformat.v4.new_code_cell(source.strip()) for source in sources]
+def write_cells(folder: Path, name: str, cells: list[nbformat.NotebookNode]) -> None:
+    """Add a notebook of these cells to those that the lab in `folder` serves."""
     book = nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
     nbformat.write(book, folder / "notebooks" / name)
+
+
+def write_notebook(folder: Path, name: str, sources: Iterable[str]) -> None:
+    """Add a notebook of these code cells to those that the lab in `folder` serves."""
+    write_cells(folder, name, [nbformat.v4.new_code_cell(source.strip()) for source in sources])
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ NAMES = {
 def llama(model: DecoderOnly, **choices):
     """Return a `LlamaForCausalLM` that shares the weights of `model`, but for permuted queries and keys."""
     from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
     ours = model.config
     config = LlamaConfig(
@@ -38,7 +39,9 @@ def llama(model: DecoderOnly, **choices):
         eos_token_id=2,
         **choices,
     )
-    theirs = LlamaForCausalLM(config).to(model.lm_head.weight.dtype).eval()
+    with torch.device("meta"):  # no random weights, which take half a gigabyte
+        theirs = LlamaForCausalLM(config).eval()
+    theirs.model.rotary_emb = LlamaRotaryEmbedding(config)
     weights = {
         "model.embed_tokens.weight": model.embedding.token_embedding.weight,
         "model.norm.weight": model.norm.weight,

@@ -9,6 +9,8 @@ from course_lib.data.dates import is_held_out
 from course_lib.experiments import bottleneck, date_styles
 from course_lib.recurrent import GRUEncoder, Seq2Seq
 
+pytestmark = pytest.mark.usefixtures("without_annotations")
+
 
 def small():
     torch.manual_seed(5)

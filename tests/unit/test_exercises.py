@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import functools
 import importlib
 import json
 import math
@@ -509,17 +510,21 @@ def test_hints_come_one_by_one_and_end(own_progress, capsys):
     assert all(text in said for text in hints) and "You have seen all" in said
 
 
+@functools.cache
+def code_of(notebook):
+    (path,) = normal_form.paths([notebook])
+    cells = nbformat.read(path, as_version=4).cells
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+
+
 @pytest.mark.parametrize("exercise", ALL)
 def test_a_solution_is_shown_and_runs_where_the_stub_stood(exercise, capsys):
     solution(exercise.name)
     source = capsys.readouterr().out.split("\n\n", 1)[1]
-    (path,) = normal_form.paths([exercise.notebook])
-    notebook = nbformat.read(path, as_version=4)
-    cells = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    (stub,) = re.findall(rf'check\("{exercise.name}", (\w+)\)', "\n".join(cells))
-    names = {}
-    for node in ast.parse("\n".join(cells)).body:  # a solution knows what the notebook imported
+    code, names = code_of(exercise.notebook), {}
+    (stub,) = re.findall(rf'check\("{exercise.name}", (\w+)\)', code)
+    for node in ast.parse(code).body:  # a solution knows what the notebook imported
         if isinstance(node, ast.Import | ast.ImportFrom):
             exec(compile(ast.Module([node], []), "imports", "exec"), names)
     exec(source, names)  # what is shown is complete, and has the name that the notebook checks
-    assert grade(exercise.name, names[stub]).state == "passed"
+    assert grade(exercise.name, names[stub], seconds=30).state == "passed"

@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-import jaxtyping
 import pytest
 import torch
 
@@ -10,6 +9,7 @@ from course_lib import data
 from course_lib.data.phrasebook.alignment import aligned_phrase
 from course_lib.data.phrasebook.grammar import Clause, NounPhrase
 from course_lib.data.phrasebook.lexicon import ADJECTIVES, INTRANSITIVE, NOUNS, TRANSITIVE
+from tests.helpers.annotations import unchecked
 
 VERBS = {verb.name: verb for verb in (*TRANSITIVE, *INTRANSITIVE)}
 PLURALS = {noun.english[1]: noun for noun in NOUNS.values()}
@@ -146,23 +146,16 @@ def links(text):
     return sure, sure | may
 
 
-def sampled(count, **given):
-    """Without a check of every call, which takes most of the time."""
-    jaxtyping.config.update("jaxtyping_disable", True)
-    try:
-        return data.phrases(count, **given)
-    finally:
-        jaxtyping.config.update("jaxtyping_disable", False)
-
-
 @pytest.fixture(scope="module")
 def train():
-    return sampled(20_000)
+    with unchecked():
+        return data.phrases(20_000)
 
 
 @pytest.fixture(scope="module")
 def held_out():
-    return sampled(5_000, split="held out", seed=3)
+    with unchecked():
+        return data.phrases(5_000, split="held out", seed=3)
 
 
 @pytest.fixture(scope="module")

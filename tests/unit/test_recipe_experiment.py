@@ -6,6 +6,8 @@ from course_lib.checkpoints import phrase_translator
 from course_lib.data import phrasebook_vocabularies, phrases
 from course_lib.experiments import recipe
 
+pytestmark = pytest.mark.usefixtures("without_annotations")
+
 
 @pytest.fixture
 def few_sentences(monkeypatch):

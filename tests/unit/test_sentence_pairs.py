@@ -8,6 +8,7 @@ import pytest
 
 from course_lib.data import sentence_pairs as module
 from course_lib.data.sentence_pairs import DOWNLOADS, sentence_pairs
+from tests.helpers.sentences import all_pairs
 
 PAIRS = [("A dog.", "Ein Hund."), ("Two – cats\u2028!", "Zwei Katzen!"), ("Æ", "ß")]
 
@@ -94,7 +95,7 @@ def test_a_table_is_split_by_its_sources(tmp_path, zipped):
 
 
 def test_the_phrasebook_needs_no_file():
-    found = sentence_pairs()
+    found = all_pairs()
     assert [len(split) for split in found[:3]] == [20_000, 1000, 1000]
     assert not {*found.train} & {*found.val, *found.test}
     assert found.train[0][0].endswith((".", "?"))

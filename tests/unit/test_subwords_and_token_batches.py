@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 import torch
 
-from course_lib.data import sentence_pairs as pairs_of
 from course_lib.data.batching import TokenBatches
 from course_lib.data.subwords import Subwords
+from tests.helpers.sentences import all_pairs
 
 TEXTS = ["the cat sees the cats", "the bat hats", "über Straße  – 東京 🙂"]
 
@@ -116,6 +116,6 @@ def test_too_small_a_budget_is_refused():
 
 
 def test_pairs_and_subwords_fit_together():
-    train = pairs_of.sentence_pairs().train[:500]
+    train = all_pairs().train[:500]
     subwords = Subwords.learned((text for pair in train for text in pair), 400)
     assert all(subwords.decode(subwords.encode(text)) == text for pair in train for text in pair)

@@ -6,9 +6,11 @@ import pytest
 import torch
 from sacrebleu.metrics import CHRF
 
-from course_lib.data.sentence_pairs import SentencePairs, sentence_pairs
 from course_lib.experiments import translation
 from course_lib.train import Processes, Run, RunFolder, Settings, bleu
+from tests.helpers.sentences import few_pairs, write_pairs
+
+pytestmark = pytest.mark.usefixtures("without_annotations")
 
 SMALL = {"vocabulary": 320, "d_model": 16, "heads": 2, "layers": 1, "d_ff": 32, "tokens": 400,
          "evaluate_every": 2, "average": 2, "warmup": 2, "steps": 4}  # fmt: skip
@@ -18,8 +20,7 @@ ARMS = ("this course", "nn.Transformer")
 
 @pytest.fixture(scope="module")
 def pairs():
-    text = sentence_pairs()
-    return SentencePairs(text.train[:150], text.val[:10], text.test[:40], "phrasebook")
+    return few_pairs(150, 10, 40)
 
 
 @pytest.fixture(scope="module")
@@ -90,14 +91,9 @@ def test_translations_after_some_steps_are_of_those_weights(new, folders):
 def test_the_command_writes_the_record_and_keeps_what_it_cannot_measure(tmp_path, folders, capsys):
     path = tmp_path / "record.json"
     path.write_text('{"after steps": {"7": []}, "more": ["kept"]}')
-    (tmp_path / "data").mkdir()
-    for split, count in (("train", 30), ("val", 5), ("test", 20)):
-        rows = sentence_pairs().test[:count]
-        for side, language in enumerate(("en", "de")):
-            text = "".join(row[side] + "\n" for row in rows)
-            (tmp_path / "data" / f"{split}.{language}").write_text(text, encoding="utf-8")
+    write_pairs(tmp_path, few_pairs(30, 5, 20))
     ours, peer = (str(folder.path) for folder in folders.values())
-    arguments = ["--data", str(tmp_path / "data"), "--ours", ours, "--peer", peer]
+    arguments = ["--data", str(tmp_path), "--ours", ours, "--peer", peer]
     assert translation.main(arguments, path) == 0
     written = json.loads(path.read_text(encoding="utf-8"))
     assert written["after steps"] == {"7": []} and set(ARMS) < set(written)
