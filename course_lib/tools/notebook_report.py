@@ -225,7 +225,8 @@ def _details(stem: str, run: Run, notebook: Notebook) -> str:
     if run.skipped:
         lines.append(f"- Skipped: {run.skipped}")
     for reason, numbers in notebook.reasons.items():
-        lines.append(f"- {reason}: {', '.join(map(str, numbers))}.")
+        cells = "cell" if len(numbers) == 1 else "cells"
+        lines.append(f"- {reason}: {cells} {', '.join(map(str, numbers))}.")
     if notebook.explorers:
         lines.append(f"- Explorers: {', '.join(f'`{name}`' for name in notebook.explorers)}.")
     lines.append("")

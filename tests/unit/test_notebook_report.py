@@ -61,6 +61,6 @@ def test_the_row_of_a_notebook_says_what_was_compared_and_what_it_holds(validate
     exercises = [one for one in EXERCISES.values() if one.notebook == "00_start_here"]
     mistakes = [mistake for exercise in exercises for mistake in exercise.mistakes]
     assert [int(number) for number in holds] == [1, len(exercises), len(mistakes)]
-    assert "as a tag or a comment in the cell says: 4." in text
-    assert "digits are not compared: 2." in text and "Without output, which is all" in text
+    assert "as a tag or a comment in the cell says: cell 4." in text
+    assert "digits are not compared: cell 2." in text and "Without output, which is all" in text
     assert all(html.escape(mistake.message) in text for mistake in mistakes)
