@@ -150,6 +150,7 @@ def test_neither_reaches_the_files_or_the_kernels_of_the_other(users):
 
 
 def test_a_copy_of_the_notebooks_is_made_once_and_never_overwritten(tmp_path):
+    (tmp_path / ".notebooks").mkdir()  # as an interrupted copy leaves it
     copy_course(tmp_path)
     mine = tmp_path / FIRST
     mine.write_text("my answers")

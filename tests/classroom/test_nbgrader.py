@@ -15,7 +15,7 @@ import pytest
 
 from course_lib.exercises import EXERCISES
 from course_lib.tools import normal_form
-from course_lib.tools.nbgrader import assignment
+from course_lib.tools.nbgrader import assignment, main
 
 pytestmark = pytest.mark.classroom
 
@@ -41,6 +41,24 @@ def test_the_solutions_of_an_assignment_pass_and_its_stubs_do_not(path):
             with contextlib.suppress(AssertionError):
                 exec(source, names)
         assert len(results) == len(graded) and {one.state for one in results} <= states, results
+
+
+def test_an_assignment_that_is_there_stays_and_unknown_notebooks_are_named(
+    tmp_path, monkeypatch, capsys
+):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["nbgrader", str(tmp_path), *arguments])
+        main()
+
+    run("00_start_here")
+    (written,) = tmp_path.glob("source/*/*.ipynb")
+    written.write_text("changed by an instructor")
+    run("00_start_here")
+    assert written.read_text() == "changed by an instructor"
+    for name, says in (("15_more", "no notebook '15_more'"), ("11b_memory", "has no exercise")):
+        with pytest.raises(SystemExit):
+            run(name)
+        assert says in capsys.readouterr().err
 
 
 def mistake_of(exercise):

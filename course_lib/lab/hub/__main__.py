@@ -15,10 +15,13 @@ FOLDER = "attention-course"
 
 
 def copy_course(folder: Path) -> None:
-    """Copy notebooks and pictures where there are none yet."""
+    """Copy notebooks and pictures where there are none yet; a copy that is interrupted begins anew."""
     for source in (NOTEBOOKS, NOTEBOOKS.parent / "img"):
         if not (folder / source.name).exists():
-            shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns(".*"))
+            part = folder / f".{source.name}"
+            shutil.rmtree(part, ignore_errors=True)
+            shutil.copytree(source, part, ignore=shutil.ignore_patterns(".*"))
+            part.rename(folder / source.name)
 
 
 def main() -> None:

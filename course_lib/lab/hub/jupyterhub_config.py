@@ -15,6 +15,9 @@ from platformdirs import user_data_path
 
 c = get_config()
 
+if len(os.environ.get("COURSE_HUB_PASSWORD", "")) < 8:
+    sys.exit("COURSE_HUB_PASSWORD must hold the password of the class, of 8 characters or more.")
+
 folder = Path(os.environ.get("COURSE_HUB_FOLDER", user_data_path("attention-course") / "hub"))
 folder.mkdir(parents=True, exist_ok=True)
 
@@ -23,8 +26,9 @@ c.JupyterHub.db_url = f"sqlite:///{folder / 'hub.sqlite'}"
 c.JupyterHub.cookie_secret_file = str(folder / "cookie_secret")
 
 c.JupyterHub.authenticator_class = "shared-password"
-c.SharedPasswordAuthenticator.user_password = os.environ["COURSE_HUB_PASSWORD"]  # 8 characters
+c.SharedPasswordAuthenticator.user_password = os.environ["COURSE_HUB_PASSWORD"]
 c.Authenticator.allow_all = True
+c.Authenticator.username_pattern = r"[a-z0-9][\w.-]*$"  # a folder has this name
 
 c.JupyterHub.spawner_class = "simple"
 c.SimpleLocalProcessSpawner.home_dir_template = str(folder / "users" / "{username}")
