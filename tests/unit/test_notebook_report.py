@@ -16,6 +16,7 @@ CELLS = [
     ("import time; print(time.time())", "1.0\n", ["nbval-ignore-output"]),
     ("def small_explorer(): return\nsmall_explorer()", "", []),
     ("print(1 / 0)", "none\n", []),
+    ("not run", "", ["nbval-skip"]),
 ]
 
 
@@ -43,7 +44,7 @@ def validated(tmp_path_factory):
 
 def test_the_exit_status_is_that_of_pytest_and_the_failed_cells_are_shown(validated):
     done, text, page = validated
-    assert done.returncode == 1 and "2 failed, 4 passed" in done.stdout
+    assert done.returncode == 1 and "2 failed, 4 passed, 1 skipped" in done.stdout
     failures = text.split("## What failed")[1].split("## Each notebook")[0]
     first, second = failures.split("### 00_start_here, cell ")[1:]
     assert first.startswith("3\n") and "stored" in first and "<b>now</b> | other" in first
@@ -56,11 +57,11 @@ def test_the_row_of_a_notebook_says_what_was_compared_and_what_it_holds(validate
     _, text, _ = validated
     (row,) = [line for line in text.splitlines() if line.startswith("| 00_start_here")]
     result, cells, compared, seconds, megabytes, *holds = map(str.strip, row.split("|")[2:-1])
-    assert (result, cells, compared) == ("**failed**", "6", "4")
+    assert (result, cells, compared) == ("**failed**", "6 of 7 run", "4")
     assert float(seconds) > 0 and (not sys.platform.startswith("linux") or float(megabytes) > 20)
     exercises = [one for one in EXERCISES.values() if one.notebook == "00_start_here"]
     mistakes = [mistake for exercise in exercises for mistake in exercise.mistakes]
     assert [int(number) for number in holds] == [1, len(exercises), len(mistakes)]
-    assert "as a tag or a comment in the cell says: cell 4." in text
+    assert "as a tag or a comment in the cell says: cells 4, 7." in text
     assert "digits are not compared: cell 2." in text and "Without output, which is all" in text
     assert all(html.escape(mistake.message) in text for mistake in mistakes)
