@@ -37,7 +37,8 @@ def test_the_solutions_of_an_assignment_pass_and_its_stubs_do_not(path):
         results = []
         names = {"display": results.append}
         for cell in code:
-            source = cell.source if wanted else SOLUTION.sub("", cell.source)
+            source = cell.source.replace("seconds=20", "seconds=120")
+            source = source if wanted else SOLUTION.sub("", source)
             with contextlib.suppress(AssertionError):
                 exec(source, names)
         assert len(results) == len(graded) and {one.state for one in results} <= states, results
