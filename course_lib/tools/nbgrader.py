@@ -99,6 +99,7 @@ def _given(lesson: nbformat.NotebookNode, answers: list[str]) -> str:
     nodes = [node for source in answers for node in ast.walk(ast.parse(source))]
     used = {node.id for node in nodes if isinstance(node, ast.Name)}
     used -= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    used -= {node.arg for node in nodes if isinstance(node, ast.arg)}
     code = "\n".join(cell.source for cell in lesson.cells if cell.cell_type == "code")
     imports = {"import torch", "from course_lib.exercises import grade, hint"}
     functions = []
@@ -111,10 +112,8 @@ def _given(lesson: nbformat.NotebookNode, answers: list[str]) -> str:
                     imports.add(ast.unparse(node))
         elif getattr(node, "name", "") in used:
             functions.append(ast.get_source_segment(code, node))
-    lines = sorted(
-        imports, key=lambda line: ("course_lib" in line, line.split()[1], line[0] == "f")
-    )
-    return "\n\n\n".join(["\n".join(lines), *functions])
+    order = sorted(imports, key=lambda line: ("course_lib" in line, line.split()[1], line[0], line))
+    return "\n\n\n".join(["\n".join(order), *functions])
 
 
 def main() -> None:
