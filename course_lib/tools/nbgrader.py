@@ -112,8 +112,11 @@ def _given(lesson: nbformat.NotebookNode, answers: list[str]) -> str:
                     imports.add(ast.unparse(node))
         elif getattr(node, "name", "") in used:
             functions.append(ast.get_source_segment(code, node))
-    order = sorted(imports, key=lambda line: ("course_lib" in line, line.split()[1], line[0], line))
-    return "\n\n\n".join(["\n".join(order), *functions])
+
+    def place(line: str) -> tuple:
+        return "course_lib" in line, line.split()[1], line.startswith("from"), line
+
+    return "\n\n\n".join(["\n".join(sorted(imports, key=place)), *functions])
 
 
 def main() -> None:
