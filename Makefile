@@ -17,8 +17,8 @@ lab: $(LEARNER)  ## open the course in JupyterLab
 test: $(TESTER)  ## run every test, as CI does
 	$(BIN)/python -m pytest $(ARGS)
 
-validate: $(LEARNER)  ## for instructors: re-run every notebook and compare every output
-	$(BIN)/python -m pytest notebooks $(ARGS)
+validate: $(LEARNER)  ## for instructors: re-run every notebook, compare every output, write build/report.html
+	$(BIN)/python -m pytest notebooks --report build $(ARGS)
 
 bench: $(TESTER)  ## measure the explorers, beside the usual way to build them, and the import
 	$(BIN)/python -m tests.benchmarks

@@ -12,12 +12,18 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 NOTEBOOKS = HERE.parents[1] / "notebooks"
+#: JupyterLab asks the internet for nothing, and starts in a container too.
+OPTIONS = [
+    "--LabApp.news_url=",
+    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+    "--LabApp.extension_manager=readonly",
+    *(["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),
+]
 
 
 def command(notebooks: Path, further: list[str]) -> list[str]:
     """Build the command line that opens the first notebook in `notebooks`."""
     first = min(path.name for path in notebooks.glob("*.ipynb"))
-    as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     return [
         sys.executable,
         "-m",
@@ -25,10 +31,7 @@ def command(notebooks: Path, further: list[str]) -> list[str]:
         f"--ServerApp.root_dir={notebooks.parent}",
         f"--FileContentsManager.preferred_dir={notebooks.name}",
         f"--LabApp.default_url=/lab/tree/{notebooks.name}/{first}",
-        "--LabApp.news_url=",
-        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-        "--LabApp.extension_manager=readonly",
-        *as_root,
+        *OPTIONS,
         *further,
     ]
 

@@ -110,6 +110,7 @@ def test_what_is_imported_is_required():
     names = {"pillow": "PIL", "ipython": "IPython", "jupyterlab": None}
     names["statsmodels"] = None  # its file of the Nile is read
     names["tensorboard"] = None  # through torch.utils.tensorboard
+    names |= dict.fromkeys(["nbgrader", "jupyterhub", "configurable-http-proxy"])  # are started
     lines = PYPROJECT["project"]["dependencies"]
     lines = [*lines, *sum(PYPROJECT["project"]["optional-dependencies"].values(), [])]
     required = {Requirement(line).name for line in lines}

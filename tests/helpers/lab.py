@@ -1,6 +1,7 @@
 """A real JupyterLab and a real browser, shut off from the network."""
 
 import contextlib
+import json
 import re
 import shutil
 import socket
@@ -24,6 +25,8 @@ CHROMIUM_ARGUMENTS = [
     "--disable-sync",
     "--no-first-run",
 ]
+#: Extensions that the tests install and learners do not have: of JupyterLab, and of its server.
+BESIDE = {"@jupyter/nbgrader": "nbgrader", "@jupyter-notebook/lab-extension": "notebook"}
 CUT_OFF = """() => [...document.querySelectorAll('.course-explorer .widget-label')]
     .filter((label) => label.scrollWidth > label.clientWidth).map((label) => label.textContent)"""
 KERNEL_STATUS = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status"
@@ -63,7 +66,11 @@ def running_lab(folder: Path) -> Iterator[str]:
         "--IdentityProvider.token=",
         "--ServerApp.ip=127.0.0.1",
         f"--ServerApp.port={port}",
+        f"--ServerApp.jpserver_extensions={dict.fromkeys(BESIDE.values(), False)}",
     ]
+    settings = folder / "config" / "labconfig" / "page_config.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"disabledExtensions": dict.fromkeys(BESIDE, True)}))
     with open(folder / "lab.log", "w") as log:
         server = subprocess.Popen(
             command(notebooks, further),

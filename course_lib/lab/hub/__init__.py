@@ -1,0 +1,1 @@
+"""The course for a class on JupyterHub: `python -m course_lib.lab.hub` is what the hub starts for each user."""

@@ -1,0 +1,158 @@
+"""A real JupyterHub with two users: each has a copy of the notebooks, and neither reaches the other's files or kernels."""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import uuid
+
+import pytest
+import requests
+import websocket
+
+from course_lib.lab.__main__ import HERE
+from course_lib.lab.hub.__main__ import copy_course
+
+pytestmark = pytest.mark.classroom
+
+PASSWORD = "a class of two"
+FIRST = "notebooks/00_start_here.ipynb"
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as probes:
+        sockets = [probes.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+def wait_for(answered, what, seconds=120):
+    until = time.monotonic() + seconds
+    while not answered():
+        assert time.monotonic() < until, what()
+        time.sleep(0.2)
+
+
+class User:
+    """A user who has logged in, and whose server runs."""
+
+    def __init__(self, hub, folder, name):
+        self.hub, self.name = hub, name
+        self.home = folder / "users" / name
+        self.session = requests.Session()
+        login = f"{hub}/hub/login"
+        self.session.get(login)
+        form = {"username": name, "password": PASSWORD, "_xsrf": self.session.cookies["_xsrf"]}
+        self.session.post(login, data=form)
+
+    def get(self, owner, path):
+        return self.session.get(f"{self.hub}/user/{owner}/{path}")
+
+    def open(self, owner=None):
+        """Open the first lesson as a browser does, which also brings the cookies for the server's API."""
+        return self.get(owner or self.name, f"lab/tree/{FIRST}")
+
+    def cookies(self):
+        return [one for one in self.session.cookies if one.path in ("/", f"/user/{self.name}/")]
+
+    def start_kernel(self):
+        (token,) = [c.value for c in self.cookies() if c.name == "_xsrf"]
+        asked = {"path": FIRST, "name": "", "type": "notebook", "kernel": {"name": "python3"}}
+        sessions = f"{self.hub}/user/{self.name}/api/sessions"
+        answer = self.session.post(sessions, json=asked, headers={"X-XSRFToken": token})
+        return answer.json()["kernel"]["id"]
+
+    def connect(self, owner, kernel):
+        address = f"{self.hub}/user/{owner}/api/kernels/{kernel}/channels".replace("http", "ws", 1)
+        header = "; ".join(f"{one.name}={one.value}" for one in self.cookies())
+        return websocket.create_connection(address, cookie=header, timeout=120)
+
+    def run(self, kernel, code):
+        """Run code in a kernel; return what it printed or displayed."""
+        header = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "version": "5.3"}
+        header |= {"username": self.name, "session": "test", "date": "2025-01-01T00:00:00Z"}
+        message = {"header": header, "parent_header": {}, "metadata": {}, "channel": "shell"}
+        message["content"] = {"code": code, "silent": False, "store_history": True}
+        connection, said = self.connect(self.name, kernel), ""
+        connection.send(json.dumps(message))
+        while True:
+            reply = json.loads(connection.recv())
+            if reply["parent_header"].get("msg_id") != header["msg_id"]:
+                continue
+            content = reply["content"]
+            said += content.get("text", "") + content.get("data", {}).get("text/plain", "")
+            said += "\n".join(content.get("traceback", []))
+            if content.get("execution_state") == "idle":
+                connection.close()
+                return said
+
+
+@pytest.fixture(scope="module")
+def users(tmp_path_factory):
+    """Ada and Bob, whose servers run."""
+    folder = tmp_path_factory.mktemp("hub")
+    public, api, internal = free_ports(3)
+    hub, log = f"http://127.0.0.1:{public}", folder / "hub.log"
+    command = [sys.executable, "-m", "jupyterhub", "-f", HERE / "hub" / "jupyterhub_config.py"]
+    command += [f"--JupyterHub.bind_url={hub}", f"--JupyterHub.hub_port={internal}"]
+    command += [f"--ConfigurableHTTPProxy.api_url=http://127.0.0.1:{api}"]
+    names = {"COURSE_HUB_PASSWORD": PASSWORD, "COURSE_HUB_FOLDER": str(folder)}
+    environment = {k: v for k, v in os.environ.items() if k != "COURSE_PROGRESS"} | names
+    with open(log, "w") as file:
+        server = subprocess.Popen(command, env=environment, cwd=folder, stdout=file, stderr=file)
+
+    def healthy():
+        assert server.poll() is None, log.read_text()
+        with contextlib.suppress(requests.ConnectionError):
+            return requests.get(f"{hub}/hub/health").ok
+
+    try:
+        wait_for(healthy, log.read_text)
+        both = [User(hub, folder, name) for name in ("ada", "bob")]
+        for user in both:
+            wait_for(lambda user=user: "/user/" in user.open().url.split("/hub/")[0], log.read_text)
+        yield both
+    finally:
+        server.terminate()
+        server.wait(timeout=60)
+
+
+def test_each_user_runs_the_first_lesson_in_a_folder_of_their_own(users):
+    kernels = [user.start_kernel() for user in users]
+    for user, kernel in zip(users, kernels, strict=True):
+        lesson = user.get(user.name, f"api/contents/{FIRST}").json()["content"]
+        first = next(cell["source"] for cell in lesson["cells"] if cell["cell_type"] == "code")
+        assert "Ready" in user.run(kernel, first)
+        assert str(user.home) in user.run(kernel, "import os; print(os.getcwd())")
+    (ada, bob), (kernel, _) = users, kernels
+    ada.run(kernel, "from course_lib.exercises import check")
+    solved = "check('weighted_sum', lambda weights, values: weights @ values)"
+    assert "Correct" in ada.run(kernel, solved)
+    ada.run(kernel, "open('mine.txt', 'w').close()")
+    assert ada.get("ada", "api/contents/notebooks/mine.txt").ok
+    assert bob.get("bob", "api/contents/notebooks/mine.txt").status_code == 404
+    assert list(ada.home.rglob("progress.json")) and not list(bob.home.rglob("progress.json"))
+
+
+def test_neither_reaches_the_files_or_the_kernels_of_the_other(users):
+    for user, other in (users, users[::-1]):
+        kernel = other.start_kernel()  # or the one that runs already
+        assert kernel in other.get(other.name, "api/kernels").text
+        assert user.open(other.name).status_code == 403
+        for path in (f"api/contents/{FIRST}", "api/kernels", "api/sessions", f"files/{FIRST}"):
+            assert user.get(other.name, path).status_code == 403, path
+        with pytest.raises(websocket.WebSocketBadStatusException, match="403"):
+            user.connect(other.name, kernel)
+
+
+def test_a_copy_of_the_notebooks_is_made_once_and_never_overwritten(tmp_path):
+    (tmp_path / ".notebooks").mkdir()  # as an interrupted copy leaves it
+    copy_course(tmp_path)
+    mine = tmp_path / FIRST
+    mine.write_text("my answers")
+    copy_course(tmp_path)
+    assert mine.read_text() == "my answers" and (tmp_path / "img").is_dir()
