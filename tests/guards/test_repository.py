@@ -6,10 +6,12 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import course_lib
 from course_lib import LAYERS, MODULES
@@ -103,6 +105,36 @@ def test_the_pins_lie_inside_the_ranges_of_pyproject_and_none_is_missing():
     pinned = {Requirement(line).name: line.split("==")[1] for line in pins("requirements.txt")}
     for requirement in map(Requirement, PYPROJECT["project"]["dependencies"]):
         assert requirement.specifier.contains(pinned[requirement.name]), requirement.name
+
+
+def test_the_lock_names_every_package_that_is_installed_for_the_course_and_its_tests():
+    """Found through what the installed packages ask for, not by the resolver that wrote the lock."""
+    locked = [Requirement(line) for line in pins("requirements.lock")]
+    assert all(re.fullmatch(r"==[\w.+]+", str(one.specifier)) for one in locked)
+    names = {canonicalize_name(one.name) for one in locked}
+    exact = {(one.name, str(one.specifier)) for one in locked}
+    waiting = [
+        Requirement(line) for line in pins("requirements.txt") + pins("tests/requirements.txt")
+    ]
+    assert {(canonicalize_name(one.name), str(one.specifier)) for one in waiting} <= exact, (
+        "make lock"
+    )
+    seen = set()
+    while waiting:
+        one = waiting.pop()
+        asked = str(one)
+        if asked in seen:
+            continue
+        seen.add(asked)
+        assert canonicalize_name(one.name) in names, f"{one.name}: make lock"
+        for line in metadata.requires(one.name) or []:
+            needed = Requirement(line)
+            if not needed.marker or any(
+                needed.marker.evaluate({"extra": extra}) for extra in {"", *one.extras}
+            ):
+                needed.marker = None
+                waiting.append(needed)
+    assert len(seen) > 100
 
 
 def test_what_is_imported_is_required():
