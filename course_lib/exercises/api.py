@@ -5,11 +5,10 @@ import sys
 import textwrap
 from pathlib import Path
 
-from course_lib import messages
+from course_lib import messages, working_copy
 from course_lib.exercises.catalogue import EXERCISES
 from course_lib.exercises.grading import Report, grade, unknown_exercise
 from course_lib.exercises.progress import Progress, next_hint, record_state, recorded_states
-from course_lib.working_copy import WORK
 
 
 def check(name: object, attempt: object) -> None:
@@ -63,7 +62,7 @@ def progress(notebook: str = "") -> None:
     if not selected:
         return print(messages.UNKNOWN_NOTEBOOK.format(notebook=notebook))
     _show(Progress(selected, recorded_states()))
-    if _in_notebook() and WORK in (Path.cwd(), Path.cwd().parent):
+    if _in_notebook() and working_copy.WORK in (Path.cwd(), Path.cwd().parent):
         from IPython.display import display
 
         from course_lib.widgets.reset_button import ResetButton

@@ -13,12 +13,14 @@ class ResetButton(anywidget.AnyWidget):
     The browser saves the notebook first and shows the new one afterwards. Outside JupyterLab nothing is shown.
     """
 
-    _esm = scripts("reset")
+    _esm = scripts("saving", "reset")
 
     words = traitlets.Dict(messages.RESET_BUTTON).tag(sync=True)
+    shown_in = traitlets.Unicode().tag(sync=True)
 
     def __init__(self) -> None:
         super().__init__()
+        self.shown_in = self.model_id
         self.on_msg(self._answer)
 
     def _answer(self, _widget, content: dict, _buffers) -> None:

@@ -4,6 +4,7 @@ export default {
   render({ model, el }) {
     const page = model.widget_manager?.context;
     if (!page?.revert) return; // not JupyterLab
+    keepInFile(model, () => ({ "text/plain": "" })); // the button ends with its kernel
     const words = model.get("words");
     const button = document.createElement("button");
     button.className = "jupyter-button widget-button";
