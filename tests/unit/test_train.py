@@ -222,6 +222,7 @@ def losses_in(folder):
     return torch.load(folder / "checkpoint.pt", weights_only=True)["losses"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs process groups and signals of Unix")
 def test_two_machines_compute_what_one_process_does(tmp_path, text_folder):
     """As --help says for several machines, with two launchers on this one that find each other by its port."""
     with socket.create_server(("localhost", 0)) as free:
@@ -284,6 +285,7 @@ def test_the_event_files_hold_the_curves(tmp_path, text_folder):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs pgrep")
+@pytest.mark.skipif(os.name == "nt", reason="needs process groups and signals of Unix")
 def test_a_killed_worker_is_started_again_and_the_curve_is_the_same(tmp_path, text_folder):
     more = ("--steps=300", "--save-seconds=0.2", "--evaluate-every=1000")
     assert main(command(tmp_path / "one", text_folder, *more, "--dropout=0")) == 0
