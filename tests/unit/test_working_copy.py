@@ -41,7 +41,7 @@ def course(tmp_path):
     """The course's repository, and a learner's clone with its working copy; the two tools that pull and update."""
     origin, clone = tmp_path / "origin", tmp_path / "clone"
     (origin / "notebooks/studies").mkdir(parents=True)
-    (origin / ".gitignore").write_text("/work/\n")
+    (origin / ".gitignore").write_text("work/\n")
     for name in (LESSON, STUDY):
         cells = [nbformat.v4.new_code_cell(text, id=text) for text in ("first", "second")]
         nbformat.write(nbformat.v4.new_notebook(cells=cells), origin / "notebooks" / name)
