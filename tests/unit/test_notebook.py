@@ -51,7 +51,7 @@ def test_start_says_in_plain_words_what_is_missing(monkeypatch, capsys):
     monkeypatch.setattr(metadata, "version", version)
     start()
     said = capsys.readouterr().out
-    assert "torch is version 1.0; the course needs >=2.6." in said
+    assert "torch is version 1.0; the course needs >=2.9." in said
     assert "anywidget is not installed." in said and "make lab" in said
 
 
