@@ -30,6 +30,7 @@ LAYERS = {
         "messages": Module("texts that code shows to learners, in one place"),
         "environment": Module("what is missing on this machine"),
         "validation": Module("checks of arguments, with errors that name them"),
+        "working_copy": Module("the learner's copy of the notebooks: updates and resets"),
     },
     "library": {
         "profiling": Module("time and memory of a computation"),

@@ -1,9 +1,12 @@
 """Say in plain words what is missing on this machine.
 
 Run as a script before anything is installed (``python3 course_lib/environment.py``), so it uses only
-the standard library and only syntax that an old Python can read.
+the standard library and only syntax that an old Python can read. With the address of PyTorch's CPU wheels it
+prints the options that let pip take them, where that is better.
 """
 
+import os
+import shutil
 import sys
 
 OLDEST = (3, 11)
@@ -58,7 +61,39 @@ def package_problems():
     return problems
 
 
+def torch_options(index, seconds=4):
+    """List pip's options for PyTorch without CUDA: on Linux without an NVIDIA GPU, where `index` answers."""
+    if not sys.platform.startswith("linux") or not index or _has_nvidia_gpu():
+        return []
+    from urllib.request import urlopen
+
+    try:
+        urlopen(index.rstrip("/") + "/torch/", timeout=seconds).close()
+    except (OSError, ValueError) as error:
+        said = "No NVIDIA GPU, but {0} does not answer ({1}): PyTorch comes from the usual index.\n"
+        sys.stderr.write(said.format(index, error))
+        return []
+    sys.stderr.write("No NVIDIA GPU: installing PyTorch for CPUs, without CUDA.\n")
+    return ["--extra-index-url", index]
+
+
+def _has_nvidia_gpu():
+    """Return whether there is a driver of an NVIDIA GPU, on Linux or in Windows' Linux."""
+    return bool(shutil.which("nvidia-smi")) or os.path.exists("/dev/nvidiactl")
+
+
+def prepare_colab():
+    """On Google Colab, allow widgets that Colab does not bring itself; elsewhere do nothing."""
+    if "google.colab" in sys.modules:
+        from google.colab import output
+
+        output.enable_custom_widget_manager()
+
+
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        print(" ".join(torch_options(sys.argv[1])))
+        sys.exit()
     found_problems = python_problems()
     for problem in found_problems:
         sys.stderr.write(problem + "\n")

@@ -145,3 +145,15 @@ UNKNOWN_NOTEBOOK = (
 )
 PROGRESS_TITLE = "{passed} of {count} exercises solved."
 PROGRESS_STATES = {"passed": "solved", "tried": "tried", "new": "not tried"}
+
+# The learner's copy of the notebooks
+BOTH_CHANGED = "The course and you have both changed {mine}: yours is kept, the new version is {new} beside it."
+UNKNOWN_LESSON = "There is no notebook {lesson!r}; there are {numbers}."
+RESET_DONE = "Started again. Your version is kept as {kept}."
+RESET_BUTTON = {
+    "button": "Start this notebook again",
+    "question": "Start this notebook again? Your version is kept beside it, with _old_ and today's date in its name.",
+}
+CANNOT_WRITE_WORK = (
+    "The course keeps your copies of the notebooks in {folder}, and cannot write there: {error}"
+)

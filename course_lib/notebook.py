@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from course_lib import messages
-from course_lib.environment import package_problems, python_problems
+from course_lib.environment import package_problems, prepare_colab, python_problems
 from course_lib.plots import bar_plot, drawn_panels, figure, line_plot
 from course_lib.plots.style import STYLE, whole_ticks
 from course_lib.widgets.live_figure import LiveFigure
@@ -35,6 +35,7 @@ def start(seed: int = 0, *, threads: int = 1) -> None:
         threads: number of threads of PyTorch. The course's models are so small that one thread is as fast as
             two, and two are many times slower if anything else runs on the machine.
     """
+    prepare_colab()
     torch.set_num_threads(threads)
     random.seed(seed)
     np.random.seed(seed)

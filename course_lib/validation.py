@@ -29,7 +29,8 @@ def require_broadcast(shape: tuple[int, ...], **tensors: Tensor) -> None:
     """Refuse a tensor that does not broadcast to `shape`, that of scores: it would make the result larger."""
     names = ["batch", *["heads"] * (len(shape) - 3), "query", "key"][-len(shape) :]
     for name, tensor in tensors.items():
-        axes = zip(names[::-1], tensor.shape[::-1], shape[::-1], strict=False)
+        # no strict=False: older PyTorch compiles it as strict=True
+        axes = zip(names[::-1], tensor.shape[::-1], shape[::-1])  # noqa: B905
         wrong = [f"{axis} is {n} and not {m} or 1" for axis, n, m in axes if n not in (1, m)]
         if tensor.dim() > len(shape):
             wrong = [f"it has {tensor.dim()} axes, at most {len(shape)} fit"]

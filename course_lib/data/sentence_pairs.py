@@ -107,7 +107,10 @@ def sentence_pairs(
 def _phrasebook() -> SentencePairs:
     def pairs(**options) -> list[tuple[str, str]]:
         return [
-            (detokenize(one.english).replace(" ?", "?"), detokenize(one.french))  # French has a space
+            (
+                detokenize(one.english).replace(" ?", "?"),
+                detokenize(one.french),
+            )  # French has a space
             for one in phrases(**options)
         ]
 

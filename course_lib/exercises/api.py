@@ -3,8 +3,9 @@
 import inspect
 import sys
 import textwrap
+from pathlib import Path
 
-from course_lib import messages
+from course_lib import messages, working_copy
 from course_lib.exercises.catalogue import EXERCISES
 from course_lib.exercises.grading import Report, grade, unknown_exercise
 from course_lib.exercises.progress import Progress, next_hint, record_state, recorded_states
@@ -48,6 +49,8 @@ def solution(name: object) -> None:
 def progress(notebook: str = "") -> None:
     """Show which exercises you have solved and tried, in one notebook or in all of them.
 
+    In your copy of the course, a button below the table starts the notebook again.
+
     Args:
         notebook: how its name begins, e.g. "02"; all where left out.
     """
@@ -59,6 +62,12 @@ def progress(notebook: str = "") -> None:
     if not selected:
         return print(messages.UNKNOWN_NOTEBOOK.format(notebook=notebook))
     _show(Progress(selected, recorded_states()))
+    if _in_notebook() and working_copy.WORK in (Path.cwd(), Path.cwd().parent):
+        from IPython.display import display
+
+        from course_lib.widgets.reset_button import ResetButton
+
+        display(ResetButton())
 
 
 def _show(report: Report | Progress) -> None:

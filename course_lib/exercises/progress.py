@@ -19,6 +19,16 @@ from platformdirs import user_data_path
 from course_lib import messages
 from course_lib.exercises.exercise import Exercise
 
+#: Old name → new name of an exercise that asks for the same under another name: what is solved stays solved.
+RENAMED = {
+    "mix": "weighted_sum",
+    "additive_scores": "decoder_step_scores",
+    "hunt_new_norm": "hunt_add_norm",
+    "hunt_peek": "hunt_validation",
+    "hunt_turned": "hunt_cross",
+    "looks_at": "attention_share",
+}
+
 _session_states: dict[str, str] = {}
 _hints_shown: dict[str, int] = {}
 
@@ -75,11 +85,15 @@ def _read_file(path: Path | None) -> dict[str, str]:
         return {}
     try:
         known = json.loads(content)
-        return {name: state for name, state in known.items() if state in ("passed", "tried")}
+        states = {name: state for name, state in known.items() if state in ("passed", "tried")}
     except (ValueError, AttributeError, RecursionError, TypeError):
         with contextlib.suppress(OSError):
             path.replace(path.with_suffix(".unreadable"))
         return {}
+    for old, new in RENAMED.items():  # the old name stays, for who goes back to an older version
+        if old in states and states.get(new) != "passed":
+            states[new] = states[old]
+    return states
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""Start JupyterLab at the first notebook, with settings that avoid requests to the internet.
+"""Start JupyterLab at the first notebook of the learner's copy, with settings that avoid requests to the internet.
 
-It serves the folder above `notebooks/`, because notebooks show pictures of `img/` beside it.
+It serves the folder above `work/`, because notebooks show pictures of `img/` beside it.
 
 Further arguments go to JupyterLab, e.g. `python -m course_lib.lab --port 9000`.
 """
@@ -10,8 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from course_lib import messages, working_copy
+
 HERE = Path(__file__).parent
-NOTEBOOKS = HERE.parents[1] / "notebooks"
 #: JupyterLab asks the internet for nothing, and starts in a container too.
 OPTIONS = [
     "--LabApp.news_url=",
@@ -47,7 +48,12 @@ def environment() -> dict[str, str]:
 
 def main() -> int:
     """Become JupyterLab, so that a signal which ends this process ends it too; on Windows, run it until it ends."""
-    call = command(NOTEBOOKS, sys.argv[1:])
+    try:
+        for line in working_copy.update():
+            print(line, flush=True)
+    except OSError as error:
+        sys.exit(messages.CANNOT_WRITE_WORK.format(folder=working_copy.WORK, error=error))
+    call = command(working_copy.WORK, sys.argv[1:])
     if os.name == "posix":
         os.execve(call[0], call, environment())
     try:

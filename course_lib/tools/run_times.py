@@ -6,7 +6,6 @@ seconds and megabytes into its first cell and into the table of the README.
 
 import argparse
 import re
-import resource
 import subprocess
 import sys
 import time
@@ -24,7 +23,9 @@ IN_MAP = r"(\((?:notebooks/)?(?:studies/)?{stem}\.ipynb\).*\| )(\d+)\ss,\s(\d+)\
 
 
 def measure(path: Path) -> tuple[int, int]:
-    """Run a notebook in this process's own kernel; return seconds and the kernel's peak memory in MB."""
+    """Run a notebook in this process's own kernel; return seconds and the kernel's peak memory in MB. On Linux."""
+    import resource
+
     notebook = nbformat.read(path, as_version=4)
     started = time.perf_counter()
     normal_form.execute(notebook, path.parent)

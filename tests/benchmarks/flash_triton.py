@@ -35,7 +35,9 @@ def milliseconds(function, *inputs) -> float:
 @torch.no_grad()
 def main() -> None:
     """Print a row for each length."""
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, Triton {triton.__version__}")
+    print(
+        f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, Triton {triton.__version__}"
+    )
     print(f"1 sequence, {HEADS} heads of {D_HEAD}, causal, bfloat16, forward; median milliseconds")
     torch.manual_seed(0)
     for n in LENGTHS:
@@ -45,7 +47,9 @@ def main() -> None:
         expected = F.scaled_dot_product_attention(*(x.float() for x in (q, k, v)), is_causal=True)
         for name, kernel in {"three operations": explicit, **kernels}.items():
             gap = (kernel(q, k, v).float() - expected).abs().max().item()
-            print(f"n = {n:6,}  {name:26} {milliseconds(kernel, q, k, v):8.3f}   largest difference {gap:.1e}")
+            print(
+                f"n = {n:6,}  {name:26} {milliseconds(kernel, q, k, v):8.3f}   largest difference {gap:.1e}"
+            )
 
 
 if __name__ == "__main__":

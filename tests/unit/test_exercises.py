@@ -489,6 +489,15 @@ def test_two_notebooks_do_not_overwrite_each_others_progress(own_progress):
     assert json.loads(own_progress.read_text()) == both
 
 
+def test_what_was_solved_under_an_old_name_stays_solved(own_progress):
+    assert set(progress_file.RENAMED.values()) <= set(EXERCISES)
+    assert not set(progress_file.RENAMED) & set(EXERCISES)
+    own_progress.write_text(json.dumps({"mix": "passed", "hunt_turned": "tried"}))
+    progress_file.record_state("hunt_cross", "passed")
+    known = json.loads(own_progress.read_text())
+    assert (known["weighted_sum"], known["hunt_cross"], known["mix"]) == ("passed", *["passed"] * 2)
+
+
 @pytest.mark.parametrize(
     "content", ["{broken", "null", '{"hunt_fit": {"a": 1}, "gone": "passed"}', "[" * 100_000]
 )

@@ -83,6 +83,7 @@ def test_an_arm_that_raises_is_named_and_the_others_are_recorded(command, worker
     assert [list(arms) for arms in recorded.values()] == [["short", "the longest"]] * 2
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs process groups and signals of Unix")
 @pytest.mark.parametrize(("workers", "whole_group"), [("1", True), ("2", True), ("2", False)])
 def test_ctrl_c_ends_an_experiment_and_keeps_what_is_recorded(tmp_path, workers, whole_group):
     path = tmp_path / "record.json"

@@ -1,8 +1,12 @@
 """What a notebook's first cell does, and what it says where something is missing."""
 
+import http.server
 import random
+import socket
 import subprocess
 import sys
+import threading
+import types
 from importlib import metadata
 
 import matplotlib
@@ -12,11 +16,12 @@ import torch
 from jupyter_client.manager import start_new_kernel
 
 from course_lib import environment, messages
-from course_lib.lab.__main__ import NOTEBOOKS, command
+from course_lib.lab.__main__ import command
 from course_lib.lab.__main__ import environment as lab_environment
 from course_lib.notebook import agree, run_changed, show, show_bars, show_maps, show_source, start
 from course_lib.plots import figure
 from course_lib.pooling import NadarayaWatson
+from course_lib.working_copy import NOTEBOOKS
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +51,7 @@ def test_start_says_in_plain_words_what_is_missing(monkeypatch, capsys):
     monkeypatch.setattr(metadata, "version", version)
     start()
     said = capsys.readouterr().out
-    assert "torch is version 1.0; the course needs >=2.6." in said
+    assert "torch is version 1.0; the course needs >=2.9." in said
     assert "anywidget is not installed." in said and "make lab" in said
 
 
@@ -67,6 +72,65 @@ def test_a_python_that_is_too_old_is_told_so(monkeypatch):
 def test_the_environment_check_runs_before_anything_is_installed():
     here = [sys.executable, "-S", "-E", environment.__file__]  # -S: without site-packages
     assert subprocess.run(here, capture_output=True, text=True).returncode == 0
+
+
+@pytest.fixture
+def index():
+    """A stand-in for PyTorch's index on loopback: what it is asked, and its address."""
+    asked = []
+
+    class Index(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Index) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield asked, f"http://127.0.0.1:{server.server_port}/whl/cpu"
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("platform", "gpu", "taken"),
+    [("linux", False, True), ("linux", True, False), ("darwin", False, False), ("win32", 0, False)],
+)
+def test_pytorch_without_cuda_is_for_linux_without_a_gpu(
+    index, monkeypatch, capsys, platform, gpu, taken
+):
+    asked, address = index
+    monkeypatch.setattr(environment.sys, "platform", platform)
+    monkeypatch.setattr(environment, "_has_nvidia_gpu", lambda: gpu)
+    assert environment.torch_options(address) == (["--extra-index-url", address] if taken else [])
+    assert asked == (["/whl/cpu/torch/"] if taken else [])
+    assert capsys.readouterr().err.count("\n") == taken
+
+
+def test_an_index_that_does_not_answer_is_left_after_seconds(monkeypatch, capsys):
+    monkeypatch.setattr(environment.sys, "platform", "linux")
+    monkeypatch.setattr(environment, "_has_nvidia_gpu", lambda: False)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # connects, and says nothing
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        assert environment.torch_options(address, seconds=0.2) == []
+    assert environment.torch_options(address) == []  # refuses
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2 and all("does not answer" in line for line in said)
+
+
+def test_on_colab_the_first_cell_allows_the_course_s_widgets(monkeypatch, capsys):
+    asked = []
+    output = types.ModuleType("google.colab.output")
+    output.enable_custom_widget_manager = lambda: asked.append("custom")
+    colab = types.ModuleType("google.colab")
+    colab.output = output
+    start()
+    assert asked == []
+    monkeypatch.setitem(sys.modules, "google.colab", colab)
+    start()
+    assert asked == ["custom"]
 
 
 def test_agree_prints_a_bound_that_does_not_depend_on_the_processor(capsys):

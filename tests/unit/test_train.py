@@ -241,6 +241,7 @@ def test_a_restarted_process_meets_those_of_its_own_start_alone():
             assert all(part.check([f"address {rank}" for rank in range(3)]) for part in parts)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs signals and bash of Unix")
 def test_slurm_continues_on_two_machines_what_one_process_began(tmp_path, pairs, text_folder):
     """With a `srun` and a `scontrol` that do what those of Slurm do, but with two machines on this one."""
     bin_folder = tmp_path / "bin"
@@ -270,6 +271,7 @@ def test_slurm_continues_on_two_machines_what_one_process_began(tmp_path, pairs,
     assert losses_in(tmp_path / "run") == pytest.approx(whole.losses, abs=1e-5)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs signals and bash of Unix")
 def test_killed_workers_are_started_again_and_the_curve_is_the_same(tmp_path, text_folder):
     """One is killed at a random moment of its start, and one after a checkpoint."""
     more = ("--steps=120", "--save-seconds=0.1", "--evaluate-every=1000", "--dropout=0")

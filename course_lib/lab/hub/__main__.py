@@ -9,7 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from course_lib.lab.__main__ import NOTEBOOKS, OPTIONS, environment
+from course_lib.lab.__main__ import OPTIONS, environment
+from course_lib.working_copy import NOTEBOOKS
 
 FOLDER = "attention-course"
 

@@ -1,0 +1,41 @@
+"""The button below the table of exercises starts a notebook again, and what was on the screen is kept."""
+
+import json
+
+from course_lib.working_copy import NOTEBOOKS
+
+NOTEBOOK = "00_start_here.ipynb"
+#: The folder that the lab of the tests serves takes the place of `work/`.
+FIRST = """
+from functools import partial
+from pathlib import Path
+
+from course_lib import working_copy
+from course_lib.exercises import check, progress
+
+working_copy.WORK = Path.cwd()
+working_copy.reset = partial(working_copy.reset, work=Path.cwd())
+"""
+
+
+def sources(path):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in cells]
+
+
+def test_the_button_keeps_the_screen_and_brings_the_notebook_back(lab, screen, folder):
+    screen.open(lab, NOTEBOOK)
+    screen.edit_and_run("start(seed=0)", FIRST)
+    screen.edit_and_run('check("one_query"', "'not saved yet'")
+    screen.run('progress("00")')
+    screen.page.on("dialog", lambda dialog: dialog.accept())
+    screen.page.get_by_role("button", name="Start this notebook again").click()
+    screen.page.wait_for_function(
+        "() => window.jupyterapp.shell.currentWidget.content.widgets"
+        ".every((cell) => !cell.model.sharedModel.source.includes('not saved yet'))"
+    )
+    (kept,) = (folder / "notebooks").glob("00_start_here_old_*.ipynb")
+    assert "'not saved yet'" in sources(kept)
+    assert "widget-view" not in kept.read_text(), "opened later, it would show a broken button"
+    assert sources(folder / "notebooks" / NOTEBOOK) == sources(NOTEBOOKS / NOTEBOOK)
+    assert screen.complaints() == []

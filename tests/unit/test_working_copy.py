@@ -1,0 +1,164 @@
+"""Updates of the course never collide with a learner's answers: tried with git itself."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import nbformat
+import pytest
+
+from course_lib import messages, working_copy
+from course_lib.working_copy import reset, update
+
+LESSON, STUDY = "01_kernel_regression.ipynb", "studies/01a_which_average.ipynb"
+DATED = r"01_kernel_regression_{}_\d{{4}}-\d\d-\d\d\.ipynb"
+
+
+def git(folder, *words):
+    identity = ["-c", "user.name=A", "-c", "user.email=a@b.c"]
+    return subprocess.run(
+        ["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def edit(path, text, cell=0, output=False):
+    """Change the source of a cell, as one does in JupyterLab, or only its output."""
+    book = nbformat.read(path, as_version=4)
+    if output:
+        book.cells[cell].outputs = [nbformat.v4.new_output("stream", text=text)]
+    else:
+        book.cells[cell].source = text
+    nbformat.write(book, path)
+
+
+def texts(path):
+    return [cell["source"] for cell in nbformat.read(path, as_version=4).cells]
+
+
+@pytest.fixture
+def course(tmp_path):
+    """The course's repository, and a learner's clone with its working copy; the two tools that pull and update."""
+    origin, clone = tmp_path / "origin", tmp_path / "clone"
+    (origin / "notebooks/studies").mkdir(parents=True)
+    (origin / ".gitignore").write_text("work/\n")
+    for name in (LESSON, STUDY):
+        cells = [nbformat.v4.new_code_cell(text, id=text) for text in ("first", "second")]
+        nbformat.write(nbformat.v4.new_notebook(cells=cells), origin / "notebooks" / name)
+    git(tmp_path, "init", "-q", "-b", "main", "origin")
+    git(origin, "add", ".")
+    git(origin, "commit", "-qm", "one")
+    git(tmp_path, "clone", "-q", "origin", "clone")
+
+    def publish(text, name=LESSON):
+        edit(origin / "notebooks" / name, text, cell=1)
+        git(origin, "commit", "-qam", text)
+
+    def pulled():
+        git(clone, "pull", "-q")
+        assert git(clone, "status", "--porcelain") == ""
+        return update(clone / "notebooks", clone / "work")
+
+    assert pulled() == []
+    return clone, publish, pulled
+
+
+def test_a_pull_that_collides_keeps_the_answer_and_puts_the_new_version_beside_it(course):
+    clone, publish, pulled = course
+    edit(clone / "work" / LESSON, "my answer", cell=1)
+    publish("improved")
+    (said,) = pulled()
+    assert texts(clone / "work" / LESSON) == ["first", "my answer"]
+    (new,) = (clone / "work").glob("*_new_*")
+    assert re.fullmatch(DATED.format("new"), new.name) and new.name in said and LESSON in said
+    assert texts(new) == ["first", "improved"]
+    assert pulled() == [], "said once"
+    edit(new, "begun in the new one", cell=0)
+    publish("once more")
+    assert len(pulled()) == 1
+    assert texts(new) == ["begun in the new one", "improved"], (
+        "work in the new version is kept, too"
+    )
+    assert len([*(clone / "work").glob("*_new_*")]) == 2
+
+
+def test_what_the_learner_only_ran_is_updated_silently(course):
+    clone, publish, pulled = course
+    edit(clone / "work" / LESSON, "a result", output=True)
+    publish("improved")
+    publish("improved", STUDY)
+    assert pulled() == []
+    assert texts(clone / "work" / LESSON) == texts(clone / "work" / STUDY) == ["first", "improved"]
+
+
+def test_a_file_cut_short_counts_as_the_learners(course):
+    clone, publish, pulled = course
+    (clone / "work" / LESSON).write_text('{"cells": [')
+    (clone / "work" / ".versions.json").write_text("{")
+    publish("improved")
+    assert len(pulled()) == 1
+    assert (clone / "work" / LESSON).read_text() == '{"cells": ['
+
+
+def test_answers_of_a_course_begun_in_place_are_never_replaced(course):
+    clone, publish, pulled = course
+    shutil.rmtree(clone / "work")
+    edit(clone / "notebooks" / LESSON, "my answer", cell=1)
+    for _ in range(2):
+        assert update(clone / "notebooks", clone / "work") == []
+    git(clone, "checkout", "-q", "notebooks")
+    publish("improved")
+    assert len(pulled()) == 1
+    assert texts(clone / "work" / LESSON) == ["first", "my answer"]
+
+
+@pytest.mark.parametrize("name", ["01", "01_kernel_regression", f"work/{LESSON}"])
+def test_a_reset_keeps_the_old_one(course, name):
+    clone, publish, pulled = course
+    folders = clone / "notebooks", clone / "work"
+    mine = clone / "work" / LESSON
+    for answer in ("my answer", "another"):
+        edit(mine, answer, cell=1)
+        kept = reset(name, *folders)
+        assert texts(kept) == ["first", answer] and texts(mine) == ["first", "second"]
+        assert re.fullmatch(r".*_old_[\d-]+(_2)?\.ipynb", kept.name)
+    publish("improved")
+    assert pulled() == [] and texts(mine) == ["first", "improved"]
+
+
+def test_an_unknown_notebook_is_not_reset(course):
+    clone, *_ = course
+    with pytest.raises(ValueError, match="no notebook '02'; there are 01, 01a"):
+        reset("02", clone / "notebooks", clone / "work")
+
+
+def test_every_relative_link_and_picture_of_a_notebook_works_in_the_copy(tmp_path):
+    """The copy lies as deep as the original."""
+    assert working_copy.WORK.parent == working_copy.NOTEBOOKS.parent
+    work = tmp_path / "work"
+    update(working_copy.NOTEBOOKS, work)
+    shutil.copytree(working_copy.NOTEBOOKS.parent / "img", tmp_path / "img")
+    found = 0
+    for path in work.rglob("*.ipynb"):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            text = "".join(cell["source"]) if cell["cell_type"] == "markdown" else ""
+            for link in re.findall(r'(?:\]\(|src=")([^)":#]+\.(?:ipynb|svg))', text):
+                assert (path.parent / link).is_file(), f"{path.name}: {link}"
+                found += 1
+    assert found > 100
+
+
+def test_the_button_resets_the_notebook_that_shows_it(monkeypatch):
+    from course_lib.widgets.reset_button import ResetButton
+
+    button, sent, asked = ResetButton(), [], []
+    monkeypatch.setattr(button, "send", sent.append)
+    monkeypatch.setattr(working_copy, "reset", asked.append)
+    button._answer(button, {"path": f"work/{LESSON}"}, [])
+    assert asked == [f"work/{LESSON}"] and sent == [{"problem": ""}]
+    monkeypatch.undo()
+    monkeypatch.setattr(button, "send", sent.append)
+    button._answer(button, {"path": "work/mine.ipynb"}, [])
+    numbers = sent[-1]["problem"].rpartition("there are ")[2]
+    assert "no notebook 'work/mine.ipynb'" in sent[-1]["problem"] and numbers.startswith("00, 01")
+    assert button.words == messages.RESET_BUTTON
