@@ -47,6 +47,7 @@ NOTEBOOKS = (
     "13_language_model",
     "13a_fewer_bits",
     "13b_beyond_the_context",
+    "13c_lora",
     "14_inside_a_language_model",
     "14a_induction_circuit",
 )

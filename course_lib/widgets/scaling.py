@@ -61,7 +61,7 @@ def scaling_explorer(
 
     fig, (left, right) = figure(10.4, 3.8, columns=2)
     left.set(title="what a wrong size wastes", xlabel="size, in units of the best")
-    left.set(ylabel="compute that is enough")
+    left.set(ylabel="share of compute that suffices")
     right.set(title="loss by compute", xlabel="compute in FLOPs", ylabel="loss in nats")
     lines = {name: compute_share(law, relative) for name, law in laws.items()}
     waste = LinesPanel(left, relative, lines, log_x=True, y_limits=(0, 1.05), legend="lower center")

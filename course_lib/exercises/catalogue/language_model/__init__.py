@@ -5,5 +5,5 @@ EXERCISES = (
     "hunt_grouped",
     "hunt_template",
     "surprisal_in_bits",
-    "merge_lora",
+    "low_rank_update",
 )

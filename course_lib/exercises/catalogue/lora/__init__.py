@@ -1,0 +1,3 @@
+"""The exercises of study 13c, in the order in which it sets them."""
+
+EXERCISES = ("answer_loss",)
