@@ -2,6 +2,7 @@
 
 import http.server
 import random
+import re
 import socket
 import subprocess
 import sys
@@ -51,7 +52,7 @@ def test_start_says_in_plain_words_what_is_missing(monkeypatch, capsys):
     monkeypatch.setattr(metadata, "version", version)
     start()
     said = capsys.readouterr().out
-    assert "torch is version 1.0; the course needs >=2.9." in said
+    assert re.search(r"torch is version 1\.0; the course needs >=2\.\d+\.", said)
     assert "anywidget is not installed." in said and "make lab" in said
 
 
