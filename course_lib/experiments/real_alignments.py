@@ -1,12 +1,12 @@
 """Does the cross-attention of a translator of real sentences align words?
 
-The maps of a run of `course_lib.train` are compared with links made by an annotator, and with those of a statistical
-aligner that has learned from the same 29,000 pairs of Multi30k, in both directions::
+The maps of a run of `course_lib.train` are compared with links made by an annotator, and with those of statistical
+aligners that have learned from the same 29,000 pairs of Multi30k, in both directions::
 
     python -m course_lib.experiments.real_alignments --data multi30k "this course=runs/en-de" …
 
-With ``--during runs/en-de``, all weights that a run has kept are compared as well (``course_lib.train --average 100`` keeps
-them all).
+Without a run, only the statistical aligners are recorded anew; the rest of the record stays. With ``--during runs/en-de``,
+all weights that a run has kept are compared as well (``course_lib.train --average 100`` keeps them all).
 
 The links of `gold_links.json` are of fifty test sentences that a random generator chose ("0-1": the first word of the
 source is surely linked with the second of the target; "0?1": possibly). One annotator, a language model, drew them,
@@ -18,7 +18,7 @@ import argparse
 import json
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +36,9 @@ from course_lib.translator import SubwordTranslator
 
 RECORD = Path(__file__).with_suffix(".json")
 GOLD = Path(__file__).with_name("gold_links.json")
-ROUNDS, OFFSET_ROUNDS = 5, 15
+ROUNDS, OFFSET_ROUNDS, DIAGONAL_ROUNDS = 5, 15, 10
+#: As in fast_align: the probability of NULL, and the prior of each number of the table.
+P_NULL, ALPHA = 0.08, 0.01
 #: Words that offsets reach; longer sentences are not aligned.
 LONGEST = 64
 #: Which row of a map belongs to a target token: that which generates it, or that which reads it.
@@ -162,12 +164,8 @@ class Aligner:
         """Take some rounds of expectation maximisation."""
         e_of_cell = self._keys % len(self._ids[0])
         for _ in range(rounds):
-            share = self.t[self._cell] * self.a[self._d]
-            total = torch.zeros(self._rows).scatter_add(0, self._row, share)
-            share = share / total[self._row].clamp(min=1e-30)
-            count = torch.zeros(len(self.t)).scatter_add(0, self._cell, share)
-            all_of_e = torch.zeros(len(self._ids[0])).scatter_add(0, e_of_cell, count)
-            self.t = count / all_of_e[e_of_cell].clamp(min=1e-30)
+            share, count = self._expected()
+            self.t = count / summed(count, e_of_cell)[e_of_cell].clamp(min=1e-30)
             if offsets:
                 self.a = torch.zeros(len(self.a)).scatter_add(0, self._d, share)
                 self.a = self.a / self.a.sum()
@@ -185,9 +183,21 @@ class Aligner:
                     cell = int(torch.searchsorted(self._keys, key))
                     if cell < len(self._keys) and self._keys[cell] == key:
                         weights[j, i] += self.t[cell]
-        chosen = strongest_links(weights * self.a[self._places(len(source), len(target))])
+        row = torch.arange(len(target)).repeat_interleave(len(source))
+        prior = self._prior(self._places(len(source), len(target)).flatten(), row)
+        chosen = strongest_links(weights * prior.view_as(weights))
         first = len(self._null)
         return {(i - first, j) for i, j in chosen if i >= first}
+
+    def _expected(self) -> tuple[Tensor, Tensor]:
+        """Return the probability of each possible link of the text, and the expected count of each pair of words."""
+        share = self.t[self._cell] * self._prior(self._d, self._row)
+        share = share / summed(share, self._row)[self._row].clamp(min=1e-30)
+        return share, summed(share, self._cell)
+
+    def _prior(self, places: Tensor, row: Tensor) -> Tensor:
+        """Return the probability of links by their places alone; `row` is the target word of each."""
+        return self.a[places]
 
     def _places(self, source: int, target: int) -> Tensor:
         """Return which number of `a` each pair of positions has: (target, source with NULL)."""
@@ -195,6 +205,52 @@ class Aligner:
         places = offsets.clamp(1 - LONGEST, LONGEST - 1) + LONGEST
         places[:, : len(self._null)] = 2 * LONGEST
         return places
+
+
+class DiagonalAligner(Aligner):
+    r"""A model like fast_align: links near the diagonal are more probable, and a prior holds the table back.
+
+    Word i of n in the source belongs to word j of m in the target with a probability proportional to
+    exp(-λ |j/m - i/n|), NULL with `P_NULL`. The table has a Dirichlet prior; its update is that of variational Bayes.
+
+    Source: Dyer, Chahuneau and Smith (2013), "A simple, fast, and effective reparameterization of IBM model 2".
+    """
+
+    def __init__(self, pairs: Sequence[tuple[str, str]]) -> None:
+        super().__init__(pairs, null=True)
+        self.sharpness = 4.0  # λ
+
+    def learn(self, rounds: int) -> None:
+        """Take some rounds of expectation maximisation; λ climbs by steps along its gradient, as in fast_align."""
+        e_of_cell = self._keys % len(self._ids[0])
+        near = self._d.isfinite()  # all but NULL
+        for _ in range(rounds):
+            share, count = self._expected()
+            count = count + ALPHA
+            total = summed(count, e_of_cell)
+            self.t = (count.digamma() - total.digamma()[e_of_cell]).exp()
+            distance, row, share = self._d[near], self._row[near], share[near]
+            each = summed(share, row)[row]
+            for _ in range(8):
+                prior = self._prior(self._d, self._row)[near] / (1 - P_NULL)
+                slope = ((each * prior - share) * distance).sum().item() / self._rows
+                self.sharpness = min(max(self.sharpness + 20 * slope, 0.1), 20)
+
+    def _prior(self, distance: Tensor, row: Tensor) -> Tensor:
+        near = (-self.sharpness * distance).exp()
+        return torch.where(distance.isinf(), P_NULL, (1 - P_NULL) * near / summed(near, row)[row])
+
+    def _places(self, source: int, target: int) -> Tensor:
+        """Return the distance of each pair of positions from the diagonal, infinite for NULL: (target, source)."""
+        i = torch.arange(1, source) / (source - 1)
+        j = torch.arange(1, target + 1) / target
+        distance = (j[:, None] - i).abs()
+        return torch.cat([torch.full((target, 1), torch.inf), distance], dim=1)
+
+
+def summed(numbers: Tensor, group: Tensor) -> Tensor:
+    """Return the sum of each group, 0 to the last."""
+    return torch.zeros(int(group.max()) + 1).scatter_add(0, group, numbers)
 
 
 def columns_of(weights: Tensor) -> Links:
@@ -282,18 +338,20 @@ def statistical(
     def turned(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         return [(target, source) for source, target in pairs]
 
-    for null, stages in (
-        (False, {"IBM model 1": (ROUNDS, False), "with offsets": (OFFSET_ROUNDS, True)}),
-        (True, {"": (ROUNDS, False), REFERENCE: (OFFSET_ROUNDS, True)}),
+    model_1 = {"rounds": ROUNDS, "offsets": False}
+    with_offsets = {"rounds": OFFSET_ROUNDS, "offsets": True}
+    for name, kind, stages in (
+        ("IBM model 1", Aligner, [model_1]),
+        (REFERENCE, partial(Aligner, null=True), [model_1, with_offsets]),
+        ("like fast_align", DiagonalAligner, [{"rounds": DIAGONAL_ROUNDS}]),
     ):
-        learners = Aligner(train, null=null), Aligner(turned(train), null=null)
-        for name, (rounds, offsets) in stages.items():
-            for learner in learners:
-                learner.learn(rounds, offsets=offsets)
-            if name:
-                rows = map(learners[0].links, test)
-                columns = ({(i, j) for j, i in learners[1].links(pair)} for pair in turned(test))
-                yield name, in_directions(list(zip(rows, columns, strict=True)))
+        there, back = kind(train), kind(turned(train))
+        for stage in stages:
+            there.learn(**stage)
+            back.learn(**stage)
+        rows = map(there.links, test)
+        columns = ({(i, j) for j, i in back.links(pair)} for pair in turned(test))
+        yield name, in_directions(list(zip(rows, columns, strict=True)))
 
 
 def baselines(pairs: Sequence[tuple[str, str]]) -> dict[str, list[Links]]:
@@ -373,7 +431,7 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument("--record", type=Path, default=RECORD, help="the file to write")
     options.add_argument("--first", type=int, help="so many test and training sentences only")
     options.add_argument("--during", type=Path, help="a run with all its weights")
-    options.add_argument("runs", nargs="+", metavar="NAME=FOLDER")
+    options.add_argument("runs", nargs="*", metavar="NAME=FOLDER")
     chosen = options.parse_args(arguments)
     torch.set_num_threads(1)
     pairs = sentence_pairs(chosen.data)
@@ -386,10 +444,11 @@ def main(arguments: list[str] | None = None) -> None:
     def all_compared(directions: dict[str, list[Links]]) -> dict:
         return {name: compared(links, best[name]) for name, links in directions.items()}
 
-    result: dict = {
-        "aligners": {name: all_compared(links) for name, links in aligners.items()},
-        "runs": {},
-    }
+    compared_aligners = {name: all_compared(links) for name, links in aligners.items()}
+    result: dict = {"aligners": compared_aligners, "runs": {}}
+    if not chosen.runs:
+        result = {**read(chosen.record), "aligners": compared_aligners}
+        write(chosen.record, result, indent=None)
     for run in chosen.runs:
         name, _, folder = run.partition("=")
         arms: dict = {row: {} for row in ROWS}

@@ -1,6 +1,8 @@
 """The experiment behind study 12b: cross-attention as an aligner of real sentences."""
 
 import json
+import math
+from collections import Counter
 
 import pytest
 import torch
@@ -117,6 +119,55 @@ def test_a_word_that_only_null_explains_has_no_link():
         assert {(0, 0), (1, 2)} <= links and len(links) == 3 - null
 
 
+def test_the_diagonal_aligner_is_expected_counts_in_plain_python():
+    """As Dyer, Chahuneau and Smith (2013) write it; λ is read from the aligner, and is the best for its last table."""
+    texts = [
+        ("a b", "A B C"),
+        ("b c d a", "B C"),
+        ("c a", "C D A"),
+    ]
+    aligner = experiment.DiagonalAligner(texts)
+    pairs = [(source.split(), target.lower().split()) for source, target in texts]
+
+    def digamma(x):
+        return (math.lgamma(x * 1.0001) - math.lgamma(x / 1.0001)) / (x * (1.0001 - 1 / 1.0001))
+
+    def prior(i, j, n, m, sharpness):  # positions from 1
+        near = [math.exp(-sharpness * abs(j / m - k / n)) for k in range(1, n + 1)]
+        return 0.92 * near[i - 1] / sum(near)
+
+    t: dict = {}
+    for _ in range(3):
+        sharpness, counts, likelihood = aligner.sharpness, Counter(), []
+        for source, target in pairs:
+            n, m = len(source), len(target)
+            for j, f in enumerate(target, 1):
+                links = [("NULL", 0.08)]
+                links += [(e, prior(i, j, n, m, sharpness)) for i, e in enumerate(source, 1)]
+                shares = [t.get((f, e), 1) * p for e, p in links]
+                shares = [share / sum(shares) for share in shares]
+                for (e, _), share in zip(links, shares, strict=True):
+                    counts[f, e] += share
+                likelihood += [(q, i, j, n, m) for i, q in enumerate(shares) if i]
+        counts = {key: count + 0.01 for key, count in counts.items()}
+        total = Counter()
+        for (_, e), count in counts.items():
+            total[e] += count
+        t = {(f, e): math.exp(digamma(c) - digamma(total[e])) for (f, e), c in counts.items()}
+        aligner.learn(1)
+        english, german = (list(ids) for ids in aligner._ids)
+        for key, found in zip(aligner._keys.tolist(), aligner.t.tolist(), strict=True):
+            f, e = divmod(key, len(english))
+            assert found == pytest.approx(t[german[f], english[e]], rel=1e-3, abs=1e-9)
+
+    def fit(sharpness):
+        return sum(q * math.log(prior(*place, sharpness)) for q, *place in likelihood)
+
+    assert aligner.sharpness != sharpness
+    best = max((n / 100 for n in range(10, 2001)), key=fit)
+    assert aligner.sharpness == pytest.approx(best, abs=0.3)
+
+
 def test_columns_are_the_other_direction():
     weights = torch.tensor([[0.9, 0.4, 0.3], [0.1, 0.6, 0.7]])  # (target, source)
     assert experiment.columns_of(weights) == {(0, 0), (1, 1), (2, 1)}
@@ -173,7 +224,7 @@ def test_the_command_records_a_run(folder, tmp_path):
             experiment.error_rate(torch.tensor(one["gold"][0])).item(), abs=1e-4
         )
     baselines = {"random", "diagonal"}
-    learners = {"IBM model 1", "with offsets", "offsets and NULL"}
+    learners = {"IBM model 1", "offsets and NULL", "like fast_align"}
     assert set(record["aligners"]) == baselines | learners
     for name, directions in record["aligners"].items():
         assert set(directions) == ({"rows"} if name in baselines else set(experiment.DIRECTIONS))
@@ -188,6 +239,10 @@ def test_the_command_records_a_run(folder, tmp_path):
             for direction in one.values():
                 assert 0 <= direction["agrees"] <= 1
                 assert len(direction["gold"]) == 1  # number 1 of the first four
+    whole = path.read_text()
+    path.write_text(json.dumps({**json.loads(whole), "aligners": {}}))
+    experiment.main(options[:4])  # no run: the aligners alone
+    assert json.loads(path.read_text()) == json.loads(whole)
 
 
 def test_the_record_is_whole():
