@@ -64,7 +64,7 @@ def player(screen, folder, request):
 
 
 def test_a_slider_moves_the_picture_and_the_words_by_keyboard_and_by_mouse(screen, player):
-    picture, words = player.locator(".course-frame"), player.locator("[role=status]")
+    picture, words = player.locator(".course-frame"), player.locator("figcaption [role=status]")
     slider = player.get_by_label("query")
     for move in (
         lambda: slider.press("ArrowRight"),
@@ -93,7 +93,7 @@ def test_a_slider_moves_the_picture_and_the_words_by_keyboard_and_by_mouse(scree
 
 
 def test_a_menu_a_click_and_the_keys_of_the_picture_work_as_in_the_notebook(screen, player):
-    words = player.locator("[role=status]")
+    words = player.locator("figcaption [role=status]")
     player.get_by_label("layer").select_option("encoder 0: self")
     expect(words).to_contain_text("encoder 0: self")
     player.get_by_text("Reset").click()

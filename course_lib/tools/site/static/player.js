@@ -9,7 +9,7 @@ const recordedStates = (name, recorded) => recordings[name](recorded);
 const makePlayer = (figure) => {
   const { frames, name } = figure.dataset;
   const find = (selector) => figure.querySelector(selector);
-  const [fieldset, words, problem, stage] = ["fieldset", "[role=status]", "[role=alert]", ".course-picture-stage"].map(find);
+  const [fieldset, words, problem, stage] = ["fieldset", "figcaption [role=status]", "[role=alert]", ".course-picture-stage"].map(find);
   const [image, overlay] = stage.querySelectorAll("img");
   const [playing, reset] = fieldset.querySelectorAll("button");
   const controls = [...fieldset.querySelectorAll("label")].map((label) => {
@@ -66,7 +66,7 @@ const makePlayer = (figure) => {
         input.disabled = off.includes(number);
       }
       image.alt = texts[text];
-      words.textContent = texts[text].replace(":\n", ": ").replaceAll("\n", "; ");
+      words.textContent = texts[text].replace(":\n  ", ": ").replaceAll("\n  ", "; ");
       overlay.src = frames + files[frame];
       overlay.hidden = false;
       pointAgain();
