@@ -14,9 +14,10 @@ from course_lib import messages
 from course_lib.exercises import EXERCISES
 from course_lib.tools.site import record, sources
 from course_lib.tools.site.__main__ import recorded, write_site
-from course_lib.widgets import mask_explorer, similarity_explorer
+from course_lib.widgets import generation_explorer, mask_explorer, similarity_explorer
 from course_lib.widgets.live_figure import SHARPNESS
 from course_lib.widgets.similarity import SCORES
+from tests.helpers.tiny_language_model import tiny_language_model
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +81,21 @@ def test_a_control_that_another_one_limits_is_recorded_where_it_moves(tmp_path, 
     for state in moved_or_off:
         for number, stop in enumerate(state[3] or []):
             assert 0 <= stop < len(player["controls"][number]["stops"])
+
+
+def test_a_text_is_generated_at_each_place(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "STOPS", 2)
+    pair = tiny_language_model()
+    player, recorded = record.sweep(generation_explorer(*pair, "the cat", length=3), tmp_path)
+    seed = [control["label"] for control in player["controls"]].index("seed")
+    start = [control["at"] for control in player["controls"]]
+    for stop, said in enumerate(player["controls"][seed]["stops"]):
+        text = recorded["texts"][
+            recorded["states"][",".join(map(str, start[:seed] + [stop] + start[seed + 1 :]))][1]
+        ]
+        explorer = generation_explorer(*pair, "the cat", length=3, seed=int(said))
+        explorer.generate()
+        assert text == explorer.summary and "generated 3 tokens" in text
 
 
 def png(colour="white"):
