@@ -27,6 +27,7 @@ from course_lib.widgets.generation import GenerationExplorer
 from course_lib.widgets.live_figure import SHARPNESS
 
 STOPS = 21  # of a slider, at most
+GENERATED = 6  # the same where a text is generated at each, which takes seconds
 BYTES = 900_000  # of an explorer, at most, if the sweeps of its controls alone are no more
 FRAMES = "_frames"
 
@@ -65,9 +66,9 @@ def sweep(explorer: Explorer, folder: Path) -> tuple[dict, dict]:
     its summary and its regions for the pointer, where limits moved the controls (0 if nowhere), and which are off.
     """
     start = {name: control.value for name, control in explorer.controls.items()}
-    stops = _stops(explorer, start)
+    generates = isinstance(explorer, GenerationExplorer)
+    stops = _stops(explorer, start, min(STOPS, GENERATED) if generates else STOPS)
     at = {name: _nearest(stops[name], value) for name, value in start.items()}
-    generates = isinstance(explorer, GenerationExplorer)  # which takes seconds for each place
 
     def move(values: dict[str, object]) -> None:
         explorer.choose(**values)
@@ -164,7 +165,7 @@ class Frames:
 _KINDS = {ipywidgets.Text: "text", ipywidgets.Dropdown: "menu"}
 
 
-def _stops(explorer: Explorer, start: dict) -> dict[str, list[tuple[object, str]]]:
+def _stops(explorer: Explorer, start: dict, most: int) -> dict[str, list[tuple[object, str]]]:
     """Return for each control its values and their names; a slider has its longest range under any menu's choice."""
     widest = {name: getattr(control, "max", 0) for name, control in explorer.controls.items()}
     for name, control in explorer.controls.items():
@@ -174,7 +175,7 @@ def _stops(explorer: Explorer, start: dict) -> dict[str, list[tuple[object, str]
                 widest[other] = max(widest[other], getattr(explorer.controls[other], "max", 0))
     explorer.choose(**start)
     return {
-        name: _options(control) or _numbers(control, widest[name])
+        name: _options(control) or _numbers(control, widest[name], most)
         for name, control in explorer.controls.items()
     }
 
@@ -186,12 +187,12 @@ def _options(control: ipywidgets.ValueWidget) -> list[tuple[object, str]]:
     return [(one, one) if isinstance(one, str) else (one[1], one[0]) for one in options]
 
 
-def _numbers(control: ipywidgets.ValueWidget, most: float) -> list[tuple[float, str]]:
+def _numbers(control: ipywidgets.ValueWidget, widest: float, most: int) -> list[tuple[float, str]]:
     """Choose evenly among the positions of a slider; the one where it stands is among them."""
     is_log = isinstance(control, ipywidgets.FloatLogSlider)
     now = math.log10(control.value) if is_log else control.value
-    last, here = (round((one - control.min) / control.step) for one in (most, now))
-    steps = sorted({here, *np.linspace(0, last, min(last + 1, STOPS)).round().astype(int).tolist()})
+    last, here = (round((one - control.min) / control.step) for one in (widest, now))
+    steps = sorted({here, *np.linspace(0, last, min(last + 1, most)).round().astype(int).tolist()})
     values = [round(control.min + n * control.step, 10) for n in steps]
     values = [10**value for value in values] if is_log else values
     return [(value, format(value, control.readout_format)) for value in values]
