@@ -43,8 +43,8 @@ times: $(TESTER)  ## measure each notebook; write seconds and memory into it and
 pictures: $(TESTER)  ## draw the animation of the README anew
 	$(BIN)/python -m course_lib.tools.animation
 
-html: $(TESTER)  ## write the notebooks as web pages into site/
-	$(BIN)/python -m course_lib.tools.site $(FOLDER)
+html: $(TESTER)  ## write the web site into site/; the first time, recording the explorers takes minutes
+	$(BIN)/python -m course_lib.tools.site $(ARGS)
 
 lint: $(TESTER)  ## check style and formatting
 	$(BIN)/ruff check course_lib tests

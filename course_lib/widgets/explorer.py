@@ -189,7 +189,6 @@ class Explorer(ipywidgets.VBox):
 
     def reset(self) -> None:
         """Reset every control to its initial value."""
-        self._chosen.clear()
         self.choose(**self._start)
 
     def choose(self, **values: object) -> None:
@@ -198,6 +197,7 @@ class Explorer(ipywidgets.VBox):
         try:
             for name, value in values.items():
                 control = self.controls[name]
+                self._chosen.pop(name, None)  # what was chosen before
                 is_log = isinstance(control, ipywidgets.FloatLogSlider)  # its max is an exponent
                 if not is_log and getattr(control, "max", value) < value:
                     control.max = value

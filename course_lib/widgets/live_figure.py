@@ -56,12 +56,12 @@ class LiveFigure:
     def png(self, density: float = SHARPNESS) -> bytes:
         """Draw the current state with so many pixels per pixel on screen; return a PNG, compressed for speed."""
         file = io.BytesIO()
-        self._drawn(density).save(file, "PNG", compress_level=1)
+        self.image(density).save(file, "PNG", compress_level=1)
         return file.getvalue()
 
     def small_png(self, line: str = "") -> bytes:
         """Draw the same with 256 colours, and a line of text below it; return a PNG of a quarter of the size."""
-        image = self._drawn(SHARPNESS)
+        image = self.image(SHARPNESS)
         if line:  # as picture.js writes it
             drawn, high = image, round(LINE * SHARPNESS)
             image = Image.new("RGB", (drawn.width, drawn.height + high), "white")
@@ -75,7 +75,8 @@ class LiveFigure:
         image.save(file, "PNG", optimize=True)
         return file.getvalue()
 
-    def _drawn(self, density: float) -> Image.Image:
+    def image(self, density: float) -> Image.Image:
+        """Draw the current state with so many pixels per pixel on screen."""
         self.figure.set_dpi(100 * density)
         if density not in self._backgrounds:
             with matplotlib.rc_context(STYLE):

@@ -12,7 +12,7 @@ from course_lib.widgets.live_figure import LINE, SHARPNESS, LiveFigure
 _MOVING, _SHARPEST = 1.0, 3.0  # pixels drawn per pixel on screen: the fewer, the faster
 _BROWSER = Path(__file__).parent / "browser"
 #: The browser's half of a picture; the last one puts the others together.
-_SCRIPTS = "values saving layout controls play compare code working picture".split()
+_SCRIPTS = "values pointer saving layout controls play compare code working picture".split()
 
 
 def scripts(*names: str) -> str:

@@ -1,135 +1,184 @@
-"""The exported pages of the course in chromium, cut off from the network."""
+"""The web site in chromium, from a folder and cut off from the network: a lesson, a study, the library."""
+
+import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 from course_lib.tools import normal_form
 from course_lib.tools.site.__main__ import write_site
-from tests.helpers.lab import CHROMIUM, CHROMIUM_ARGUMENTS
+from course_lib.tools.site.record import FRAMES
+from tests.helpers.lab import window
 
-NAMES = ["index", *(path.stem for path in normal_form.paths())]
-#: What a page holds, once its fonts are there.
-FACTS = """() => ({
-    images: document.querySelectorAll('main img').length,
-    without_words: [...document.images]
-        .filter((image) => !image.alt.trim() || !image.complete || image.naturalWidth === 0)
-        .map((image) => image.outerHTML.slice(0, 80)),
-    formulas: [...document.querySelectorAll('math')].map((math) => {
-        const { width, height } = math.getBoundingClientRect();
-        const folded = Boolean(math.closest('details:not([open])'));
-        return { text: math.textContent, width, height, folded };
-    }),
-    roots: [...document.querySelectorAll('msqrt')].map((root) => {
-        const [all, inside] = [root, root.firstElementChild].map((one) => one.getBoundingClientRect());
-        return { sign: inside.left - all.left, behind: all.right - inside.right };
-    }),
-    font: document.fonts.check('16px "Course Maths"', 'x'),
-    links: [...document.querySelectorAll('a[href]')].map((link) => link.href),
-    anchors: [...document.querySelectorAll('[id]')].map((one) => one.id),
-})"""
-#: Keep one piece of highlighted code of each kind, since axe looks at each for long.
-THIN = """() => {
-    const seen = new Set();
-    for (const piece of document.querySelectorAll('.code span')) {
-        if (seen.has(piece.className)) piece.replaceWith(...piece.childNodes);
-        seen.add(piece.className);
-    }
-}"""
-
-
-class Site:
-    """The pages in a browser window, and every request for something else than a file of the site."""
-
-    def __init__(self, page, folder) -> None:
-        self.page, self.folder = page, folder
-        self.refused: list[str] = []
-        page.context.set_offline(True)
-        page.route("**/*", self._admit)
-
-    def _admit(self, route) -> None:
-        if route.request.url.startswith((self.folder.as_uri(), "data:")):
-            return route.continue_()
-        self.refused.append(route.request.url)
-        route.abort()
-
-    def address(self, name: str) -> str:
-        return (self.folder / f"{name}.html").as_uri()
-
-    def open(self, name: str, width: int) -> None:
-        """Open a page and wait for its font."""
-        self.page.set_viewport_size({"width": width, "height": 1000})
-        self.page.goto(self.address(name))
-        self.page.evaluate("() => document.fonts.ready")
-
-    def violations(self, scheme: str, options: dict | None = None) -> list:
-        """What axe finds on the open page in light or dark colours."""
-        self.page.emulate_media(color_scheme=scheme)
-        found = Axe().run(self.page, options=options).response["violations"]
-        return [(each["id"], [node["html"] for node in each["nodes"]][:3]) for each in found]
+pytestmark = pytest.mark.site
+LESSON, STUDY = "08_transformer", "01a_which_average"
+PAGES = [
+    "index.html",
+    f"notebooks/{LESSON}.html",
+    f"notebooks/studies/{STUDY}.html",
+    "api/masks.html",
+    "about.html",
+]
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    from playwright.sync_api import sync_playwright
-
-    folder = tmp_path_factory.mktemp("site")
-    write_site(folder, normal_form.paths())
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
-        yield Site(browser.new_page(), folder)
-        browser.close()
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("site")
+    write_site(made / "site", normal_form.paths([LESSON, STUDY]), made / "build")
+    return made / "site"
 
 
 @pytest.fixture(scope="module")
-def facts(site):
-    """Page → its `FACTS`, and what it asked the network for."""
-    read = {}
-    for name in NAMES:
-        site.open(name, width=1500)
-        read[name] = site.page.evaluate(FACTS) | {"refused": list(site.refused)}
-    return read
+def screen(folder):
+    """A window, and every request for something else than a file of the site."""
+    with window(1400) as opened:
+        opened.page.unroute("**/*")
+        opened.page.context.set_offline(True)
+        opened.page.on(
+            "request",
+            lambda request: (
+                request.url.startswith((folder.as_uri(), "data:", "blob:"))
+                or opened.refused.append(request.url)
+            ),
+        )
+        yield opened
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_picture_has_words_and_nothing_asks_the_network(facts, name):
-    page = facts[name]
-    assert page["images"] > 0
-    assert page["without_words"] == page["refused"] == []
+def go(screen, folder, page, width=1400):
+    screen.page.set_viewport_size({"width": width, "height": 900})
+    address, _, query = page.partition("?")
+    screen.page.goto(f"{(folder / address).as_uri()}?{query}".rstrip("?"))
+    screen.page.wait_for_function("() => !window.MathJax || MathJax.startup?.promise")
+    screen.page.evaluate("() => window.MathJax?.startup.promise")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_axe_finds_nothing_and_no_page_scrolls_sideways(site, name):
-    site.open(name, width=400)
-    for width in (400, 900, 1500):
-        site.page.set_viewport_size({"width": width, "height": 1000})
-        assert site.page.evaluate("document.documentElement.scrollWidth") <= width
-    site.page.evaluate(THIN)
-    assert site.violations("light") == []
-    if name == NAMES[-1]:
-        contrast = {"runOnly": {"type": "rule", "values": ["color-contrast"]}}
-        assert site.violations("dark", contrast) == []
+@pytest.fixture(params=[1400, 390])
+def player(screen, folder, request):
+    """The explorer of the lesson, on a wide screen and on a phone."""
+    go(screen, folder, f"notebooks/{LESSON}.html", request.param)
+    found = screen.page.locator(".course-player")
+    found.scroll_into_view_if_needed()
+    expect(found.locator("fieldset")).to_be_enabled()
+    return found
 
 
-def test_every_formula_is_drawn(facts):
-    formulas = [each for page in facts.values() for each in page["formulas"]]
-    assert len(formulas) > 200
-    assert all(each["width"] > 2 and each["height"] > 4 for each in formulas)
-    longest = max(formulas, key=lambda each: len(each["text"]))
-    assert len(longest["text"]) > 60 and longest["width"] > 300
-    for name in NAMES[1:]:
-        unfolded = [each for each in facts[name]["formulas"] if not each["folded"]]
-        assert facts[name]["font"] or not unfolded, name
-        for root in facts[name]["roots"]:
-            assert root["sign"] > 6 and root["behind"] < 1, name
+def test_a_slider_moves_the_picture_and_the_words_by_keyboard_and_by_mouse(screen, player):
+    picture, words = player.locator(".course-frame"), player.locator("figcaption [role=status]")
+    slider = player.get_by_label("query")
+    for move in (
+        lambda: slider.press("ArrowRight"),
+        lambda: slider.click(position={"x": 3, "y": 5}),
+    ):
+        before = (
+            picture.get_attribute("src"),
+            words.inner_text(),
+            slider.get_attribute("aria-valuetext"),
+        )
+        move()
+        after = (
+            picture.get_attribute("src"),
+            words.inner_text(),
+            slider.get_attribute("aria-valuetext"),
+        )
+        assert all(new != old for new, old in zip(after, before, strict=True))
+        assert f"query {after[2]} " in after[1]
+        assert player.locator("img").first.get_attribute("alt").split()[0] == after[1].split()[0]
+    screen.page.wait_for_function(
+        "(image) => image.complete && image.naturalWidth > 0", arg=picture.element_handle()
+    )
+    assert player.locator("output").last.inner_text() == "0"
+    player.get_by_text("Reset").click()
+    expect(slider).to_have_attribute("aria-valuetext", "3")
 
 
-def test_every_link_between_the_pages_leads_somewhere(site, facts):
-    anchors = {site.address(name): set(page["anchors"]) for name, page in facts.items()}
-    for name, page in facts.items():
-        assert len(page["links"]) > 5  # back to the lesson, the contents, and on
-        for link in page["links"]:
-            address, _, anchor = link.partition("#")
-            assert not address.endswith(".ipynb"), (name, link)
-            if address.startswith("file:"):
-                assert address in anchors, (name, link)
-                assert not anchor or anchor in anchors[address], (name, link)
+def test_a_menu_a_click_and_the_keys_of_the_picture_work_as_in_the_notebook(screen, player):
+    words = player.locator("figcaption [role=status]")
+    player.get_by_label("layer").select_option("encoder 0: self")
+    expect(words).to_contain_text("encoder 0: self")
+    player.get_by_text("Reset").click()
+    stage = player.locator(".course-picture-stage")
+    stage.focus()
+    screen.page.keyboard.press("ArrowRight")
+    expect(player.locator(".course-picture-tip")).to_contain_text(
+        re.compile(r"query .*key .*: 0\.\d|1")
+    )
+    before = words.inner_text()
+    screen.page.keyboard.press("ArrowDown")
+    screen.page.keyboard.press("ArrowDown")
+    assert words.inner_text() != before
+
+
+def test_where_nothing_was_recorded_the_nearest_picture_is_shown_and_the_notebook_named(player):
+    said = player.locator("[role=alert]")
+    expect(said).to_be_hidden()
+    player.get_by_label("layer").select_option("encoder 1: self")
+    for name in ("head", "query"):
+        player.get_by_label(name).press("End")
+        player.get_by_label(name).press("ArrowLeft")
+    player.get_by_label("view").select_option(index=1)
+    expect(said).to_contain_text("Open the notebook for this")
+    expect(player.get_by_label("view")).to_have_js_property("selectedIndex", 1)
+    link = said.locator("a").get_attribute("href")
+    assert link == f"../_sources/notebooks/{LESSON}.ipynb"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_fits_asks_for_nothing_outside_and_its_links_lead_somewhere(screen, folder, page):
+    for width in (1400, 390):
+        go(screen, folder, page, width)
+        assert screen.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert screen.page.locator("mjx-merror, .problematic").count() == 0
+    links = screen.page.evaluate(
+        """() => [...document.querySelectorAll('main a[href]:not(.xref), nav a[href]')]
+            .map((link) => link.href).filter((link) => link.startsWith('file:'))"""
+    )
+    assert len(links) > 5  # xref: a notebook that is not in this small site
+    for link in links:
+        target, _, anchor = link.partition("#")
+        path = folder / target.removeprefix(folder.as_uri()).lstrip("/")
+        assert path.is_file(), link
+        if anchor and not target.endswith(page):
+            assert f'id="{anchor}"' in path.read_text(encoding="utf-8"), link
+    assert screen.refused == screen.errors == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_what_is_ours(screen, folder, scheme):
+    for page, width in zip(PAGES[:3], (1400, 390, 390), strict=True):
+        go(screen, folder, page, width)
+        screen.page.evaluate(
+            "(scheme) => { document.documentElement.dataset.theme = scheme; }", scheme
+        )
+        found = Axe().run(screen.page, context=".bd-article").response["violations"]
+        assert [(one["id"], [node["html"] for node in one["nodes"]][:2]) for one in found] == []
+
+
+def test_the_search_finds_a_page(screen, folder):
+    go(screen, folder, "search.html?q=beam")
+    expect(screen.page.locator("#search-results a").first).to_be_visible()
+    assert LESSON in "".join(
+        screen.page.locator("#search-results a").evaluate_all("(all) => all.map((a) => a.href)")
+    )
+
+
+def test_hints_are_folded_and_the_notebook_can_be_had(screen, folder):
+    go(screen, folder, f"notebooks/{LESSON}.html")
+    hint = screen.page.get_by_text("Hint 1 of").first
+    text = hint.locator("xpath=../p")
+    expect(text).to_be_hidden()
+    hint.click()
+    expect(text).to_be_visible()
+    assert screen.page.locator("button.copybtn").count() > 20
+    downloaded = folder / f"_sources/notebooks/{LESSON}.ipynb"
+    assert downloaded.read_bytes() == normal_form.paths([LESSON])[0].read_bytes()
+
+
+def test_a_page_with_all_that_it_plays_weighs_at_most_3_MB(folder):
+    page = (folder / f"notebooks/{LESSON}.html").read_text(encoding="utf-8")
+    scripts = [folder / FRAMES / f"{name}.js" for name in re.findall(r'data-name="([^"]+)"', page)]
+    text = page + "".join(script.read_text(encoding="utf-8") for script in scripts)
+    pictures = set(re.findall(r"\w{16}\.(?:webp|png)", text))
+    assert len(pictures) > 50
+    weight = len(text.encode()) + sum((folder / FRAMES / name).stat().st_size for name in pictures)
+    assert weight <= 3e6

@@ -1,194 +1,169 @@
-"""The web pages: one small notebook through the exporter, and every formula of the course."""
+"""The web site: what is recorded of an explorer, and what is put into a notebook. The built site is in tests/browser."""
 
 import base64
+import io
 import re
-from html.parser import HTMLParser
+from pathlib import Path
 
-import nbformat
 import nbformat.v4 as v4
+import numpy as np
 import pytest
-from fontTools.ttLib import TTFont
+from PIL import Image
 
 from course_lib import messages
-from course_lib.tools import normal_form
-from course_lib.tools.site.__main__ import ROOT, write_site
-from course_lib.tools.site.markdown import markdown
-from course_lib.tools.site.maths import mathml
-from course_lib.tools.site.page import lesson
-
-FIRST = """# 1 · A lesson about $x^2$
-
-**What is it?**
-
-**You need** nothing.
-
-**It runs in** 3 s on two CPU cores. No GPU.
-
-## See it
-
-Then $\\sqrt{d}$, and [the next](02_b.ipynb#see-it), and [far away](https://example.org/a.ipynb).
-
-| name | value |
-|---|---|
-| *a* | `b` |
-
-$$\\begin{aligned} a &= \\frac12 \\\\[4pt] b &= \\sum_i x_i \\end{aligned}$$
-"""
-PICTURE = '<img src="../img/attention.svg" width="900" alt="Matrices.">'
-SUMMARY = "Bars of <a> & b:\n  first 0.5\n  second 0.7\nbars: value 0.5 to 0.7"
-
-
-def notebook(*cells):
-    return v4.new_notebook(cells=[v4.new_markdown_cell(FIRST), *cells])
-
-
-def run(source, data):
-    size = {"image/png": {"width": 10, "height": 5}} if "image/png" in data else {}
-    output = v4.new_output("display_data", data=data, metadata=size)
-    return v4.new_code_cell(source, outputs=[output])
-
-
-class Tags(HTMLParser):
-    """Every start tag with its attributes."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.found = []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-
-    def of(self, name):
-        return [attributes for tag, attributes in self.found if tag == name]
+from course_lib.exercises import EXERCISES
+from course_lib.tools.site import record, sources
+from course_lib.tools.site.__main__ import recorded, write_site
+from course_lib.widgets import generation_explorer, mask_explorer, similarity_explorer
+from course_lib.widgets.live_figure import SHARPNESS
+from course_lib.widgets.similarity import SCORES
+from tests.helpers.tiny_language_model import tiny_language_model
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made")
-    png = base64.b64encode(b"a picture").decode()
-    printed = v4.new_output("stream", text="1 < 2 & 3")
-    table = "<table><tr><th>n</th></tr></table>"
-    books = {
-        "01_a": notebook(
-            run("show()", {"image/png": png, "text/plain": SUMMARY}),
-            run("fit()", {"text/plain": messages.TRAINING_HERE}),
-            run("table()", {"text/html": table, "text/plain": "A table."}),
-            v4.new_code_cell("if 1 < 2: print()", outputs=[printed]),
-        ),
-        "02_b": notebook(v4.new_markdown_cell(PICTURE)),
-    }
-    for stem, book in books.items():
-        (folder / f"{stem}.ipynb").write_text(normal_form.text(book), encoding="utf-8")
-    write_site(folder / "site", [folder / f"{stem}.ipynb" for stem in books])
-    return folder / "site"
+def similarity(tmp_path_factory):
+    """The folder of the pictures, the player and the states of an explorer, few enough to be recorded quickly."""
+    folder = tmp_path_factory.mktemp("frames")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record, "STOPS", 5)
+        patch.setattr(record, "BYTES", 150_000)
+        explorer = similarity_explorer(direction=90)
+        explorer.controls["norm"].value = 2.0
+        return folder, *record.sweep(explorer, folder)
 
 
-@pytest.fixture(scope="module")
-def first(site):
-    return (site / "01_a.html").read_text(encoding="utf-8")
+def pixels(folder, name):
+    return Image.open(folder / name).convert("RGBA")
 
 
-def test_a_picture_keeps_its_summary_as_text_alternative_and_caption(first):
-    (image,) = Tags(first).of("img")
-    assert image["alt"] == "Bars of <a> & b: first 0.5; second 0.7"
-    assert (image["width"], image["height"]) == ("10", "5")
-    assert "<figcaption>Bars of &lt;a&gt; &amp; b\n" in first
-    below = re.findall(r"<li>(.*?)</li>", first.split("<details><summary>The picture")[1])
-    assert below[:3] == ["first 0.5", "second 0.7", "bars: value 0.5 to 0.7"]
+def test_a_recorded_state_is_the_picture_and_the_words_of_the_explorer(similarity):
+    folder, player, recorded = similarity
+    stops = [control["stops"] for control in player["controls"]]
+    for key in [*recorded["states"]][:: len(recorded["states"]) // 6]:
+        score, direction, norm = (stops[n][int(stop)] for n, stop in enumerate(key.split(",")))
+        explorer = similarity_explorer(score=score, direction=int(direction), norm=float(norm))
+        frame, text, regions, moved, off = recorded["states"][key]
+        shown = pixels(folder, player["base"])
+        shown.alpha_composite(pixels(folder, recorded["frames"][frame]))
+        drawn = explorer.picture.figure.image(SHARPNESS)
+        assert np.array_equal(np.asarray(shown.convert("RGB")), np.asarray(drawn))
+        assert recorded["texts"][text] == explorer.summary
+        values = [np.asarray(one["values"]).tobytes() for one in explorer.picture.hover]
+        kept = [
+            recorded["regions"][one]["values"]
+            for one in regions
+            if "values" in recorded["regions"][one]
+        ]
+        assert [base64.b64decode(one) for one in kept] == values
+        assert (moved, off) == (0, [])
 
 
-def test_nothing_is_loaded_from_outside_the_folder(site):
-    for path in site.glob("*.html"):
-        for tag, attributes in Tags(path.read_text(encoding="utf-8")).found:
-            loaded = [attributes.get(name) for name in ("src", "srcset", "data", "poster")]
-            loaded += [attributes.get("href")] if tag == "link" else []
-            for address in filter(None, loaded):
-                assert address.startswith("data:") or (site / address).is_file(), address
-            assert tag not in ("script", "iframe"), path
-    style = (site / "style.css").read_text(encoding="utf-8")
-    assert re.findall(r"url\((.*?)\)|@import", style) == ['"maths.woff"']
+def test_each_control_is_swept_from_end_to_end_and_starts_where_it_stood(similarity):
+    _, player, recorded = similarity
+    score, direction, norm = player["controls"]
+    assert (score["kind"], direction["kind"]) == ("menu", "slider")
+    assert score["stops"] == list(SCORES)
+    assert (direction["stops"][0], direction["stops"][-1]) == ("0", "355")
+    assert direction["stops"][direction["at"]] == "90" and norm["stops"][norm["at"]] == "2.00"
+    start = [control["at"] for control in player["controls"]]
+    for number, control in enumerate(player["controls"]):
+        for stop in range(len(control["stops"])):
+            place = [*start[:number], stop, *start[number + 1 :]]
+            assert ",".join(map(str, place)) in recorded["states"]
+    assert len(recorded["states"]) > sum(len(control["stops"]) for control in player["controls"])
 
 
-def test_a_picture_of_the_repository_is_copied_and_shown_from_there(site):
-    page = (site / "02_b.html").read_text(encoding="utf-8")
-    (image,) = Tags(page).of("img")
-    assert image == {"src": "img/attention.svg", "width": "900", "alt": "Matrices."}
-    copied = (site / image["src"]).read_bytes()
-    assert copied == (ROOT / "img/attention.svg").read_bytes()
+def test_a_control_that_another_one_limits_is_recorded_where_it_moves(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "BYTES", 0)  # no more than the sweeps
+    player, recorded = record.sweep(mask_explorer(kind="causal", length=3), tmp_path)
+    moved_or_off = [state for state in recorded["states"].values() if state[3] or state[4]]
+    assert moved_or_off
+    for state in moved_or_off:
+        for number, stop in enumerate(state[3] or []):
+            assert 0 <= stop < len(player["controls"][number]["stops"])
 
 
-def test_links_to_notebooks_lead_to_pages(first):
-    links = [each["href"] for each in Tags(first).of("a")]
-    assert "02_b.html#see-it" in links and "https://example.org/a.ipynb" in links
-    assert not any(re.match(r"\d\d_\w+\.ipynb", link) for link in links)
-    assert 'id="see-it"' in first and 'href="#see-it"' in first
+def test_a_text_is_generated_at_each_place(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "STOPS", 2)
+    pair = tiny_language_model()
+    player, recorded = record.sweep(generation_explorer(*pair, "the cat", length=3), tmp_path)
+    seed = [control["label"] for control in player["controls"]].index("seed")
+    start = [control["at"] for control in player["controls"]]
+    for stop, said in enumerate(player["controls"][seed]["stops"]):
+        text = recorded["texts"][
+            recorded["states"][",".join(map(str, start[:seed] + [stop] + start[seed + 1 :]))][1]
+        ]
+        explorer = generation_explorer(*pair, "the cat", length=3, seed=int(said))
+        explorer.generate()
+        assert text == explorer.summary and "generated 3 tokens" in text
 
 
-def test_text_code_and_tables_are_there_and_what_only_a_kernel_shows_is_not(first):
-    assert '<pre class="output">1 &lt; 2 &amp; 3</pre>' in first
-    assert '<span class="k">if</span>' in first
-    assert "<table><tr><th>n</th></tr></table>" in first
-    assert messages.TRAINING_HERE not in first
-    assert "$" not in re.sub(r"<pre.*?</pre>", "", first, flags=re.DOTALL)
+def png(colour="white"):
+    file = io.BytesIO()
+    Image.new("RGB", (10, 5), colour).save(file, "PNG")
+    return base64.b64encode(file.getvalue()).decode()
 
 
-def test_the_index_says_what_the_notebooks_say(site):
-    index = (site / "index.html").read_text(encoding="utf-8")
-    assert [each["href"] for each in Tags(index).of("a")][1:] == ["01_a.html", "02_b.html"]
-    for words in ("What is it?", "nothing.", "3 s on two CPU cores"):
-        assert index.count(words) == 2
+def transformed(tmp_path, *cells):
+    book = v4.new_notebook(cells=list(cells))
+    sources.transform(book, Path("notebooks/01_a.ipynb"), {}, tmp_path)
+    return book.cells
 
 
-def test_the_font_has_what_the_formulas_need(site):
-    font = TTFont(site / "maths.woff")
-    assert "MATH" in font
-    for needed in "√∑=(dixa𝑥𝑑":
-        assert ord(needed) in font.getBestCmap(), needed
-    variants = font["MATH"].table.MathVariants
-    roots = variants.VertGlyphConstruction[variants.VertGlyphCoverage.glyphs.index("radical")]
-    names = [each.VariantGlyph for each in roots.MathGlyphVariantRecord]
-    names += [each.glyph for each in roots.GlyphAssembly.PartRecords]
-    assert len(names) > 4 and len({font["hmtx"][name][0] for name in names}) == 1
+def run(source, data, count=1):
+    output = v4.new_output(
+        "display_data", data=data, metadata={"image/png": {"width": 10, "height": 5}}
+    )
+    return v4.new_code_cell(source, outputs=[output], execution_count=count)
 
 
-def test_a_site_is_replaced_and_nothing_else(site, tmp_path):
-    write_site(site, [site.parent / "02_b.ipynb"])
-    assert not (site / "01_a.html").exists() and (site / "02_b.html").exists()
+def test_a_picture_keeps_its_words_as_text_alternative_and_caption(tmp_path):
+    words = "Bars of <a> & b:\n  first 0.5\n  second 0.7\nbars: value 0.5 to 0.7"
+    (cell,) = transformed(tmp_path, run("show()", {"image/png": png(), "text/plain": words}))
+    shown = cell.outputs[0].data["text/html"]
+    assert 'alt="Bars of &lt;a&gt; &amp; b: first 0.5; second 0.7"' in shown
+    assert 'width="10" height="5"' in shown and "<figcaption>Bars of &lt;a&gt; &amp; b<" in shown
+    assert re.findall(r"<li>(.*)</li>", shown) == [
+        "first 0.5",
+        "second 0.7",
+        "bars: value 0.5 to 0.7",
+    ]
+    (written,) = tmp_path.glob("*.png")
+    assert f'src="../_frames/{written.name}"' in shown
+
+
+def test_what_only_a_kernel_shows_is_left_out_and_links_lead_to_pages(tmp_path):
+    table = '<a href="02_b.ipynb#c">b</a> <a href="https://example.org/d.ipynb">d</a>'
+    training, linked = transformed(
+        tmp_path,
+        run("fit()", {"text/plain": messages.TRAINING_HERE}),
+        run("progress()", {"text/html": table}),
+    )
+    assert training.outputs == []
+    assert linked.outputs[0].data["text/html"] == table.replace(
+        "02_b.ipynb", "../notebooks/02_b.html"
+    )
+
+
+def test_a_checked_exercise_is_followed_by_its_hints_and_a_solution_folded(tmp_path):
+    source = 'def weighted_sum(weights, values):\n    ...\n\n\ncheck("weighted_sum", weighted_sum)'
+    stub, help_ = transformed(tmp_path, v4.new_code_cell(source))
+    hints = EXERCISES["weighted_sum"].hints
+    assert stub.source == source
+    assert help_.source.count("<details") == len(hints) + 1 and "<details open" not in help_.source
+    assert all(hint in help_.source for hint in hints)
+    assert "```python\ndef weighted_sum(weights, values):\n" in help_.source
+
+
+def test_a_notebook_that_cannot_be_run_is_named_and_its_pictures_stand_still(tmp_path, capsys):
+    cell = v4.new_code_cell("1 / 0  # some_explorer(")
+    (tmp_path / "01_a.ipynb").write_text(v4.writes(v4.new_notebook(cells=[cell])))
+    assert recorded(tmp_path / "01_a.ipynb", tmp_path / "kept") is None
+    assert "01_a stands still: ZeroDivisionError" in capsys.readouterr().out
+
+
+def test_a_folder_with_something_else_is_left_as_it_is(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(ValueError, match="holds something else than a site"):
         write_site(tmp_path, [])
     assert (tmp_path / "thesis.txt").read_text() == "mine"
-
-
-def test_a_notebook_without_a_heading_is_refused():
-    with pytest.raises(ValueError, match="03_c does not begin with a heading"):
-        lesson("03_c", v4.new_notebook(cells=[v4.new_markdown_cell("Words.")]))
-
-
-@pytest.mark.parametrize("path", normal_form.paths(), ids=lambda path: path.stem)
-def test_every_formula_of_the_course_is_converted(path):
-    cells = nbformat.read(path, as_version=4).cells
-    for source in (cell.source for cell in cells if cell.cell_type == "markdown"):
-        prose = re.sub(r"```.*?```|`[^`\n]*`", "", source, flags=re.DOTALL)
-        dollars = re.findall(r"(?<!\\)\$\$?", prose)
-        assert markdown(source).count("<math") == len(dollars) // 2, source
-
-
-@pytest.mark.parametrize("tex", [r"\nosuchthing x", r"\frac{a", r"\begin{nosuch}a\end{nosuch}"])
-def test_a_formula_that_cannot_be_converted_is_refused(tex):
-    with pytest.raises(ValueError, match="cannot be converted"):
-        mathml(tex)
-
-
-def test_formulas_are_laid_out_as_tex_does():
-    aligned = mathml(r"\begin{aligned} a &= b \\[4pt] c &= d \end{aligned}", block=True)
-    assert aligned.count("<mtr>") == 2 and "4pt" not in aligned and 'display="block"' in aligned
-    assert "<mi>softmax</mi>" in mathml(r"\mathrm{softmax}(x)")
-    space = '<mspace width="0.167em" />'
-    assert f"<mi>a</mi>{space}<mi>cos</mi>{space}<mi>x</mi>" in mathml(r"a \cos x")
-    assert space not in mathml(r"\cos(x)")
-    assert mathml("a - b = -c").count('form="prefix"') == 1
-    assert re.findall('form="(.*?)"', mathml(r"\lvert x\rvert / \lvert y\rvert")) == [
-        "prefix", "postfix"
-    ] * 2  # fmt: skip

@@ -1,4 +1,7 @@
-"""The course as web pages: ``python -m course_lib.tools.site [FOLDER]``.
+"""The course as a web site: ``python -m course_lib.tools.site [--to FOLDER] [NOTEBOOK …]``.
 
-Everything that a page needs lies in the folder: the pages read the same offline, and without a kernel.
+record      moves every explorer of a notebook, and keeps the pictures
+sources     what Sphinx reads: notebooks with players for their explorers, the API, the first page
+conf        Sphinx's configuration
+static/     what runs in the browser
 """
