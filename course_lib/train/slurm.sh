@@ -18,5 +18,5 @@ processes=${SLURM_GPUS_ON_NODE:-1}
 export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK > processes ? SLURM_CPUS_PER_TASK / processes : 1))
 srun python -m torch.distributed.run \
     --nnodes "$SLURM_NNODES" --nproc-per-node "$processes" --max-restarts 3 \
-    --rdzv-id "$SLURM_JOB_ID" --rdzv-backend c10d --rdzv-endpoint "$first:29500" \
+    --rdzv-id "$SLURM_JOB_ID" --rdzv-backend c10d --rdzv-endpoint "$first:${MASTER_PORT:-29500}" \
     -m course_lib.train "$@" --resume

@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -249,7 +250,10 @@ def test_slurm_continues_on_two_machines_what_one_process_began(tmp_path, pairs,
     for name, does in {"srun": '"$@" & "$@"; wait $!', "scontrol": "echo localhost"}.items():
         (bin_folder / name).write_text(f"#!/bin/bash\nset -e\n{does}\n")
         (bin_folder / name).chmod(0o755)
+    with socket.create_server(("localhost", 0)) as free:
+        port = str(free.getsockname()[1])
     environment = os.environ | {
+        "MASTER_PORT": port,
         "PATH": f"{bin_folder}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         "SLURM_JOB_NODELIST": "localhost", "SLURM_NNODES": "2", "SLURM_JOB_ID": "7",
         "SLURM_CPUS_PER_TASK": "1",
