@@ -185,7 +185,7 @@ class SubwordTranslator:
         together = _AT_ONCE // beam_size + 1
         # a beam search depends on where it ends: only sources of one length share a batch
         groups = groupby(order, lambda number: len(sources[number]) if beam_size > 1 else 0)
-        batches = [part for _, group in groups for part in _parts(list(group), together)]
+        batches = [rows for _, group in groups for rows in torch.tensor([*group]).split(together)]
         translations = [""] * len(sources)
         for rows in batches:
             source = pad([sources[number] for number in rows]).to(_device_of(self.model))
@@ -195,7 +195,7 @@ class SubwordTranslator:
             else:
                 beams = beam_search(self.model, source, beam_size, max_length=longest)
                 found = beams.tokens[:, 0]
-            for number, tokens in zip(rows, found, strict=True):
+            for number, tokens in zip(rows.tolist(), found, strict=True):
                 own = tokens[: _longest(len(sources[number]))]  # whatever its neighbours are
                 translations[number] = self.subwords.decode(own)
         return translations
@@ -208,10 +208,6 @@ class SubwordTranslator:
         inputs = [Vocabulary.bos, *self.subwords.texts_of(target[1:])]
         sides = [*self.subwords.texts_of(source[:-1]), Vocabulary.eos], inputs
         return _maps(self.model, source, target, *sides, [*inputs[1:], Vocabulary.eos])
-
-
-def _parts(rows: list[int], size: int) -> list[list[int]]:
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
 def _longest(source: int) -> int:

@@ -1,6 +1,5 @@
 """One training of a translator: batches by tokens, a schedule, evaluation, checkpoints, averaged weights."""
 
-import math
 import platform
 import signal
 import threading
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from course_lib.data.batching import PairBatch, TokenBatches, pad
+from course_lib.data.batching import TokenBatches, pad
 from course_lib.data.sentence_pairs import SentencePairs
 from course_lib.data.subwords import Subwords
 from course_lib.train.folder import RunFolder, write_weights
@@ -185,7 +184,10 @@ class Run:
             "kept": best,
             "test": test,
             "measured": self.measured,
-            "loss": [round(sum(some) / len(some), 4) for some in _chunks(self.losses, 100)],
+            "loss": [
+                round(some.mean().item(), 4)
+                for some in torch.tensor(self.losses, dtype=torch.float64).split(100)
+            ],
         }
         self.folder.write_result(result)
         return result
@@ -218,7 +220,6 @@ class Run:
         shards = []
         for number in range(first, first + settings.accumulation):
             mine = self.batches.shard(number, processes.rank, processes.world)
-            mine = PairBatch(*(part.to(processes.device) for part in mine))
             shards.append(Shard(*mine, self.batches.target_tokens(number)))
         loss = train_step(
             self._trained,
@@ -241,10 +242,8 @@ class Run:
         return mine + (self.processes.mean(mine.detach().clone()) - mine.detach())
 
     def _mean_loss(self, model: nn.Module, shard: Shard, smoothing: float) -> Tensor:
-        logits = model(
-            shard.source.to(self.processes.device), shard.target[:, :-1].to(self.processes.device)
-        )
-        labels = shard.target[:, 1:].to(self.processes.device)
+        source, target = (part.to(self.processes.device) for part in (shard.source, shard.target))
+        logits, labels = model(source, target[:, :-1]), target[:, 1:]
         total = fused_cross_entropy(
             logits.flatten(0, 1),
             labels.flatten(),
@@ -283,7 +282,3 @@ def bleu(candidates: list[str], references: tuple[str, ...]) -> dict[str, Any]:
     metric = BLEU()
     score = metric.corpus_score(list(candidates), [list(references)]).score
     return {"score": round(score, 2), "signature": str(metric.get_signature())}
-
-
-def _chunks(some: list, size: int) -> list[list]:
-    return [some[n : n + size] for n in range(0, math.ceil(len(some) / size) * size, size)]
