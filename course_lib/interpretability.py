@@ -2,17 +2,19 @@
 
 import contextlib
 import math
+from collections.abc import Callable, Iterable, Iterator
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from course_lib.inspection import record_attention
 from course_lib.transformer import DecoderOnly
 
 __all__ = [
     "attention_weights",
+    "edited",
     "first_token_score",
     "induction_score",
     "logit_lens",
@@ -21,6 +23,28 @@ __all__ = [
     "residual_streams",
     "surprisal",
 ]
+
+
+#: A function of a module's first argument and its output; what it returns, unless None, replaces the output.
+Edit = Callable[[Tensor, Tensor], Tensor | None]
+
+
+@contextlib.contextmanager
+def edited(edits: Iterable[tuple[nn.Module, Edit]]) -> Iterator[None]:
+    """Read or replace what modules of a model write, while the `with` block runs::
+
+        with edited([(model.blocks[3].feed_forward, lambda x, output: 0 * output)]):
+            logits = model(tokens)
+
+    Several edits of one module act in the order in which they are given.
+    """
+    with contextlib.ExitStack() as hooks:
+        for module, edit in edits:
+            hook = module.register_forward_hook(
+                lambda _, args, output, edit=edit: edit(args[0], output)
+            )
+            hooks.callback(hook.remove)
+        yield
 
 
 @torch.no_grad()
@@ -119,10 +143,8 @@ def residual_streams(
 ) -> Float[Tensor, "depth batch length d_model"]:
     """Return the vectors of all tokens before the first block and after each."""
     streams: list[Tensor] = []
-    with contextlib.ExitStack() as hooks:
-        for part in (model.embedding, *model.blocks):
-            hook = part.register_forward_hook(lambda _, __, x: streams.append(x))
-            hooks.callback(hook.remove)
+    parts = (model.embedding, *model.blocks)
+    with edited((part, lambda _, output: streams.append(output)) for part in parts):
         model(tokens)
     return torch.stack(streams)
 

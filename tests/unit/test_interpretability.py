@@ -8,6 +8,7 @@ import torch
 
 from course_lib.interpretability import (
     attention_weights,
+    edited,
     first_token_score,
     induction_score,
     logit_lens,
@@ -74,6 +75,23 @@ def test_repeated_tokens_repeat(ledger):
     ledger.compare(given[:, 50:], given[:, :50], within=0)
     assert not torch.equal(given, repeated_tokens(50, vocabulary=9, batch=3, first=4, seed=2))
     assert not torch.equal(given[0], given[1])
+
+
+@pytest.mark.verifies(
+    "course_lib.interpretability.edited", against="Hugging Face with weights set to zero"
+)
+def test_an_edit_equals_other_weights_and_ends_with_its_block(ledger):
+    ours, given = model(), tokens(2)
+    theirs, before = llama(ours), ours(given)
+    projection = theirs.model.layers[1].mlp.down_proj
+    projection.weight = torch.nn.Parameter(torch.zeros_like(projection.weight))
+    ffn, seen = ours.blocks[1].feed_forward, []
+    edits = [(ffn, lambda x, output: 0 * output), (ffn, lambda x, output: seen.append(output))]
+    with pytest.raises(KeyError), edited(edits):
+        ledger.compare(ours(given), theirs(given).logits, within=2e-5)
+        raise KeyError
+    assert not seen[0].any()  # the second edit sees what the first one wrote
+    ledger.compare(ours(given), before, within=0)
 
 
 @pytest.mark.verifies(
