@@ -9,8 +9,8 @@ ones, and seeds 1 and 2 train with the best::
 
 trains all pairs up to $2 \cdot 10^{12}$ FLOPs per run and records every run beside this file; runs that are
 recorded already are skipped, so the command can be stopped and started again. `--workers 2` trains two models at
-once, `--flops 1e11` stops at smaller runs, `--device cuda` trains on a GPU, `--fit` only fits what is recorded, `--tiny`
-tries the training within a minute and records nothing.
+once, `--flops 1e11` stops at smaller runs, `--device cuda` trains on a GPU, `--tiny` tries the training within a
+minute and records nothing.
 """
 
 import argparse
@@ -25,21 +25,17 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.data import BYTE_VOCABULARY, docstring_text, text_windows
-from course_lib.experiments.record import processes, read, rounded, write
+from course_lib.experiments.record import processes, read, write
 from course_lib.scaling import (
-    Interval,
-    IsoflopMinimum,
     LossSurface,
     fit_loss_surface,
     flops_per_token,
-    isoflop_minimum,
     parameter_count,
 )
 from course_lib.training import fit, linear_schedule_with_warmup
@@ -159,8 +155,7 @@ def recorded() -> dict[str, Any]:
     """Return the record.
 
     "runs": size → tokens → learning rate → a loss per seed, in order, null where training diverged; the keys
-    are strings. "text": versions and checksum of the text. "machine": what it was recorded on. "fits": the
-    surface with and without embeddings, bootstrap intervals, and the surface without one size at a time.
+    are strings. "text": versions and checksum of the text. "machine": what it was recorded on.
     """
     return read(RECORD)
 
@@ -239,122 +234,36 @@ def _best(rates: dict[str, list[float | None]]) -> float:
     return float(min(rates, key=lambda lr: math.inf if rates[lr][0] is None else rates[lr][0]))
 
 
-def fit_points(points: list[LadderPoint], *, embeddings: bool = True) -> LossSurface:
-    """Fit the loss surface to some points; without embeddings, sizes are counted as Kaplan et al. do."""
-    sizes = [point.parameters if embeddings else point.without_embeddings for point in points]
-    return fit_loss_surface(sizes, [p.tokens for p in points], [p.loss for p in points])
-
-
 def fitted_points() -> list[LadderPoint]:
     """Return the recorded points with enough steps for a power law: `FITTED_FROM` tokens or more."""
     return [point for point in recorded_points() if point.tokens >= FITTED_FROM]
 
 
-def _name(embeddings: bool) -> str:
-    return "with embeddings" if embeddings else "without embeddings"
+def fit_points(points: list[LadderPoint], **options) -> LossSurface:
+    """Fit the loss surface to some points; the options are those of `fit_loss_surface`."""
+    sizes, tokens = [p.parameters for p in points], [p.tokens for p in points]
+    return fit_loss_surface(sizes, tokens, [p.loss for p in points], **options)
 
 
 @cache
-def recorded_surface(*, embeddings: bool = True) -> LossSurface:
-    """Return the loss surface fitted to the `fitted_points`."""
-    return LossSurface(**recorded()["fits"][_name(embeddings)]["surface"])
-
-
-def recorded_intervals(*, embeddings: bool = True) -> dict[str, Interval]:
-    """Return 90 % intervals from seed to seed: of the exponents of the recorded surface, and of a and E."""
-    intervals = recorded()["fits"][_name(embeddings)]["intervals"]
-    return {name: Interval(*ends) for name, ends in intervals.items()}
-
-
-def surfaces_without_one_size(*, embeddings: bool = True) -> dict[str, LossSurface]:
-    """Return, for every size, the recorded surface that is fitted to the points of the other sizes.
-
-    Where these differ by more than the intervals from seed to seed, the form of the law or the choice of sizes
-    decides about an exponent, and more seeds would not help.
-    """
-    fits = recorded()["fits"][_name(embeddings)]["without one size"]
-    return {size: LossSurface(**surface) for size, surface in fits.items()}
+def recorded_surface() -> LossSurface:
+    """Return the loss surface fitted to the `fitted_points` by least squares of the logarithms."""
+    return fit_points(fitted_points(), delta=10)
 
 
 def resampled_surfaces(
-    points: list[LadderPoint], *, embeddings: bool = True, samples: int = 100, seed: int = 0
+    points: list[LadderPoint], *, samples: int = 100, seed: int = 0
 ) -> list[LossSurface]:
     """Fit the surface again and again, to the means of seeds drawn with replacement at every point.
 
     The spread of their exponents is the bootstrap interval from seed to seed. Which points are fitted can matter
     more than which seeds.
     """
-    draw, start = random.Random(seed), fit_points(points, embeddings=embeddings)
-    sizes = [p.parameters if embeddings else p.without_embeddings for p in points]
-    surfaces = []
+    draw, start, surfaces = random.Random(seed), fit_points(points), []
     for _ in range(samples):
-        losses = [sum(draw.choices(p.losses, k=len(p.losses))) / len(p.losses) for p in points]
-        surfaces.append(fit_loss_surface(sizes, [p.tokens for p in points], losses, start=start))
+        drawn = [p._replace(losses=draw.choices(p.losses, k=len(p.losses))) for p in points]
+        surfaces.append(fit_points(drawn, start=start))
     return surfaces
-
-
-def isoflop_curve(
-    points: list[LadderPoint], flops: float, *, embeddings: bool = True
-) -> list[tuple[int, float]]:
-    r"""Return (parameters, loss) of every size at the same compute $6 N D$.
-
-    The loss at $D = C / 6N$ tokens is read off between the two nearest numbers of tokens of that size, linearly in
-    logarithms; sizes that were not trained on both sides of it are left out.
-    """
-    curve = []
-    for size in SIZES:
-        own = [point for point in points if point.size == size]
-        for one, two in zip(own, own[1:], strict=False):
-            parameters = one.parameters if embeddings else one.without_embeddings
-            tokens = flops / (6 * parameters)
-            share = math.log(tokens / one.tokens) / math.log(two.tokens / one.tokens)
-            if 0 <= share < 1 or (two is own[-1] and math.isclose(share, 1)):
-                log_loss = (1 - share) * math.log(one.loss) + share * math.log(two.loss)
-                curve.append((parameters, math.exp(log_loss)))
-    return curve
-
-
-def isoflop_minima(
-    points: list[LadderPoint], budgets: list[float], *, embeddings: bool = True
-) -> dict[float, IsoflopMinimum]:
-    """Return the best size of every budget whose curve has its minimum inside the measured sizes."""
-    minima = {}
-    for flops in budgets:
-        curve = isoflop_curve(points, flops, embeddings=embeddings)
-        best = min(range(len(curve)), key=lambda i: curve[i][1], default=0)
-        near = curve[max(best - 2, 0) : best + 3]  # a parabola holds near the minimum only
-        if len(near) < 3 or best in (0, len(curve) - 1):
-            continue
-        minimum = isoflop_minimum(*zip(*near, strict=True))
-        if minimum.interpolated:
-            minima[flops] = minimum
-    return minima
-
-
-def small_ladder(
-    sizes: tuple[str, ...] = ("8x1", "16x1", "24x2", "32x2", "48x2"),
-    tokens: int = 2**18,
-    *,
-    seed: int = 0,
-) -> list[LadderPoint]:
-    """Train a few sizes here and now, each with its recorded learning rate for that many tokens.
-
-    Args:
-        sizes: of `SIZES`.
-        tokens: one of `TOKENS` that is recorded for each of them.
-        seed: of the initialisation and the order of the text; another one than those of the record gives losses
-            that the learning rate was not chosen by.
-
-    Raises:
-        ValueError: for what `best_lr` refuses.
-    """
-    points = []
-    for size in sizes:
-        lr = best_lr(size, tokens)
-        loss = train_size(size, tokens, lr, seed=seed)
-        parameters = parameter_count(ladder_config(size)).total
-        points.append(LadderPoint(size, parameters, tokens, lr, (loss,)))
-    return points
 
 
 class _Ladder:
@@ -415,43 +324,14 @@ def pairs(largest_run: float = LARGEST_RUN) -> list[tuple[str, int]]:
     return [pair for pair in ordered if flops[pair] <= largest_run]
 
 
-def _fits(points: list[LadderPoint]) -> dict[str, Any]:
-    """Fit the surface with and without embeddings, and resample it."""
-    fits = {}
-    for embeddings in (True, False):
-        surfaces = resampled_surfaces(points, embeddings=embeddings)
-        intervals = {}
-        for name in ("irreducible", "size_exponent", "token_exponent", "a"):
-            values = [getattr(surface, name) for surface in surfaces]
-            intervals[name] = np.quantile(values, [0.05, 0.95]).tolist()
-        fits[_name(embeddings)] = {
-            "surface": vars(fit_points(points, embeddings=embeddings)),
-            "intervals": intervals,
-            "without one size": {
-                size: vars(fit_points([p for p in points if p.size != size], embeddings=embeddings))
-                for size in {point.size: None for point in points}
-            },
-        }
-    return rounded(fits, ".5g")
-
-
 def main(arguments: list[str] | None = None) -> None:
-    """Train what is not recorded yet, and fit the surface to everything that is."""
+    """Train and record what is not recorded yet."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flops", type=float, default=LARGEST_RUN)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tiny", action="store_true")
-    parser.add_argument("--fit", action="store_true", help="only fit what is recorded")
     options = parser.parse_args(arguments)
-    if not options.fit:
-        _train(options)
-    if not options.tiny:
-        recorded.cache_clear()
-        write(RECORD, recorded() | {"fits": _fits(fitted_points())}, indent=None)
-
-
-def _train(options: argparse.Namespace) -> None:
     todo = pairs(1.2e9 if options.tiny else options.flops)
     with processes(options.workers) as pool, ThreadPoolExecutor(options.workers) as threads:
         ladder = _Ladder(pool, options.device, None if options.tiny else RECORD)

@@ -44,8 +44,7 @@ def scaling_explorer(
     depends on the budget. The right panel shows the losses of this law.
 
     Args:
-        surface: a fitted `LossSurface`; the recorded one of `course_lib.experiments.scaling_ladder` where left
-            out.
+        surface: a fitted `LossSurface`; that of the recorded ladder where left out.
         flops: the budget $C = 6 N D$, from 1e9 to 1e14.
         relative_size: the size of the model as a multiple of the best one for this budget, one of `SIZES`: 1/16,
             1/8, …, 16.
