@@ -59,7 +59,7 @@ def scaling_explorer(
     limits = (min(surface.irreducible, best[-1]) * 0.98, top)
 
     fig, (left, right) = figure(10.4, 3.8, columns=2)
-    left.set(title="what a wrong size wastes", xlabel="size, in units of the best")
+    left.set(title="what the best size would need", xlabel="size, in units of the best")
     left.set(ylabel="share of compute that suffices")
     right.set(title="loss by compute", xlabel="compute in FLOPs", ylabel="loss in nats")
     lines = {name: compute_share(law, relative) for name, law in laws.items()}

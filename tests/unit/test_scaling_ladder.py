@@ -76,7 +76,7 @@ def cell_of_notebook_11(start):
 def test_the_losses_on_the_page_of_notebook_11_are_the_recorded_means():
     stated = ast.literal_eval(ast.parse(cell_of_notebook_11("LOSSES = ")).body[0].value)
     found = [
-        (parameters, 2 ** (first + doubled), loss)
+        (parameters, first * 2**doubled, loss)
         for parameters, (first, losses) in stated.items()
         for doubled, loss in enumerate(losses)
     ]
@@ -86,7 +86,7 @@ def test_the_losses_on_the_page_of_notebook_11_are_the_recorded_means():
 
 def test_the_law_of_the_explorer_is_the_one_that_notebook_11_fits():
     names = {"np": np}
-    for start in ("LOSSES = ", "import itertools"):
+    for start in ("LOSSES = ", "def loss("):
         exec(cell_of_notebook_11(start), names)
     used = names["D"] >= FITTED_FROM
     irreducible, _, _, alpha, beta = names["fit_law"](*(names[one][used] for one in "NDL"))
