@@ -149,10 +149,16 @@ def test_neither_reaches_the_files_or_the_kernels_of_the_other(users):
             user.connect(other.name, kernel)
 
 
-def test_a_copy_of_the_notebooks_is_made_once_and_never_overwritten(tmp_path):
-    (tmp_path / ".notebooks").mkdir()  # as an interrupted copy leaves it
-    copy_course(tmp_path)
-    mine = tmp_path / FIRST
-    mine.write_text("my answers")
-    copy_course(tmp_path)
-    assert mine.read_text() == "my answers" and (tmp_path / "img").is_dir()
+def test_a_copy_is_brought_up_to_date_and_answers_stay(tmp_path):
+    course, folder = tmp_path / "course", tmp_path / "user"
+    for path in ("notebooks/1.ipynb", "notebooks/studies/1a.ipynb", "img/1.svg"):
+        (course / path).parent.mkdir(parents=True, exist_ok=True)
+        (course / path).write_text("old")
+    copy_course(folder, course)
+    (folder / "notebooks/1.ipynb").write_text("my answers")
+    for path in course.rglob("1*.*"):
+        path.write_text("new")
+    copy_course(folder, course)
+    found = {path.name: path.read_text() for path in folder.rglob("1*.*")}
+    assert found.pop("1.ipynb") == "my answers"
+    assert len(found) == 3 and set(found.values()) == {"new"}, "1a, 1.svg, and 1 beside mine"

@@ -1,7 +1,7 @@
 """Start the server of one user of a JupyterHub, with a copy of the notebooks that belongs to this user.
 
 Whatever starts it, a process, a container or a pod, `HOME` is the user's own folder: `attention-course` in it holds the
-copy, which is made once and never overwritten, and progress is kept beside it.
+copy, which every start brings up to date without touching answers, and progress is kept beside it.
 """
 
 import os
@@ -10,19 +10,16 @@ import sys
 from pathlib import Path
 
 from course_lib.lab.__main__ import OPTIONS, environment
-from course_lib.working_copy import NOTEBOOKS
+from course_lib.working_copy import NOTEBOOKS, update
 
 FOLDER = "attention-course"
 
 
-def copy_course(folder: Path) -> None:
-    """Copy notebooks and pictures where there are none yet; a copy that is interrupted begins anew."""
-    for source in (NOTEBOOKS, NOTEBOOKS.parent / "img"):
-        if not (folder / source.name).exists():
-            part = folder / f".{source.name}"
-            shutil.rmtree(part, ignore_errors=True)
-            shutil.copytree(source, part, ignore=shutil.ignore_patterns(".*"))
-            part.rename(folder / source.name)
+def copy_course(folder: Path, course: Path = NOTEBOOKS.parent) -> None:
+    """Make the copy, or bring it up to date as `course_lib.working_copy` does: what the user changed stays."""
+    for line in update(course / "notebooks", folder / "notebooks"):
+        print(line)
+    shutil.copytree(course / "img", folder / "img", dirs_exist_ok=True)
 
 
 def main() -> None:
