@@ -9,9 +9,10 @@ course, and `nn.Transformer`. Then what their folders hold is recorded beside th
     python -m course_lib.experiments.translation --data multi30k --ours runs/ours --peer runs/peer --weights kept
 
 Runs of other seeds, settings or machines are recorded beside them with `--more`. Those of the record are three seeds of
-6.3 minutes on one NVIDIA H200, at once, and then three seeds each of 3.6 minutes with `--vocabulary` 1000 and 8000,
-`--dropout 0.2 --lr 0.004 --warmup 1000 --evaluate-every 1000`, all six at once (the hour and the first three averaged
-the weights of their last five measurements, a run now averages those of its last five percents)::
+6.3 minutes on one NVIDIA H200, at once; three seeds each of 3.6 minutes with `--vocabulary` 1000 and 8000, `--dropout 0.2
+--lr 0.004 --warmup 1000 --evaluate-every 1000`, all six at once; and the same with `--lr` 0.001, 0.002, 0.008 and 0.016,
+seed 0, and 0.008 with two more, six at once on a machine with slower CPUs (the hour and the first nine averaged the
+weights of their last five measurements, a run now averages those of its last five percents)::
 
     python -m course_lib.train --data multi30k --d-model 128 --layers 4 --heads 4 --d-ff 256 --dropout 0.3 --minutes 6.3 \
         --tokens 4096 --precision bfloat16 --lr 0.005 --warmup 2000 --evaluate-every 1500 --seed 0 --folder runs/gpu0

@@ -7,6 +7,7 @@ import torch
 from sacrebleu.metrics import CHRF
 
 from course_lib.experiments import translation
+from course_lib.tools import normal_form
 from course_lib.train import Processes, Run, RunFolder, Settings, bleu
 from tests.helpers.sentences import few_pairs, write_pairs
 
@@ -117,6 +118,16 @@ def test_what_is_recorded():
     assert all(len(row["source"].split()) <= translation.SHORT for row in record["quoted"])
     assert record["beams"]["1"]["bleu"] == ours["test"]["greedy"]["score"]
     assert record["beams"]["5"]["bleu"] == ours["test"]["beam 5"]["score"]
-    assert [run["settings"]["seed"] for run in record["more"]] == [0, 1, 2] * 3
-    sizes = {run["settings"]["vocabulary"] for run in record["more"][3:6]}
-    assert sizes == {1000}, "the smaller vocabulary, whose scores lesson 12 quotes"
+    assert [run["settings"]["seed"] for run in record["more"][:9]] == [0, 1, 2] * 3
+
+
+def test_the_scores_of_two_vocabularies_on_the_page_of_notebook_12_are_the_recorded_ones():
+    page = (normal_form.NOTEBOOKS / "12_translation.ipynb").read_text(encoding="utf-8")
+    for size in (1000, 8000):
+        runs = [
+            r for r in translation.recorded()["more"][3:] if r["settings"]["vocabulary"] == size
+        ]
+        assert len({run["settings"]["lr"] for run in runs}) == 5
+        best = [run for run in runs if run["settings"]["lr"] >= 0.008]
+        scores = sorted(run["test"]["greedy"]["score"] for run in best)
+        assert len(scores) == 4 and f"{scores[0]:.1f} to {scores[-1]:.1f}" in page
