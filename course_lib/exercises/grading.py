@@ -37,6 +37,7 @@ _MARKS = {"passed": "✓", "new": "○", "given": "✗", "tried": "✗"}
 _COLOURS = {"passed": "#3f8f5f", "new": "#6b7280", "given": "#d9650a", "tried": "#d9650a"}
 _GRADIENT_TOLERANCE = 1e-3
 _LEAST_GRADIENT = {torch.float64: 1e-12, torch.float32: 1e-6}  # smaller ones are rounding noise
+_LINE = 78  # columns of a report
 _SEARCH = 0.5  # share of the time limit after which no further pair of mistakes is tried
 _lock = threading.Lock()  # held during a check: a check inside a check would never end
 
@@ -287,9 +288,15 @@ def _error_lines(error: BaseException | None, attempt: Callable) -> tuple[str, .
 
 
 def _input_lines(case: Case) -> tuple[str, ...]:
-    return messages.SMALLEST_INPUT, *(
-        f"  {name} = {format_value(value)}" for name, value in case.items()
-    )
+    """Name the inputs, several on a line where they fit."""
+    lines = [messages.SMALLEST_INPUT]
+    for name, value in case.items():
+        text = f"{name} = {format_value(value)}"
+        if len(lines) > 1 and len(lines[-1]) + len(text) + 2 <= _LINE:
+            lines[-1] += f", {text}"
+        else:
+            lines.append(f"  {text}")
+    return tuple(lines)
 
 
 def _difference_lines(

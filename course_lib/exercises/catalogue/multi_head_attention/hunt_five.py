@@ -115,14 +115,14 @@ EXERCISE = Exercise(
     solution=multi_head,
     cases=(
         Case(  # as many sequences as queries and as keys, and one head: nothing raises
-            query=torch.tensor([[[1.0, 0.0], [0.0, 2.0]], [[2.0, 1.0], [1.0, -1.0]]]),
-            key=torch.tensor([[[0.0, 1.0], [2.0, 1.0]], [[1.0, 1.0], [-1.0, 2.0]]]),
-            value=torch.tensor([[[3.0, 1.0], [0.0, 2.0]], [[1.0, -2.0], [4.0, 0.0]]]),
+            query=torch.tensor([[[3.0], [0.5]], [[2.0], [-1.0]]]),
+            key=torch.tensor([[[0.5], [-1.0]], [[-1.0], [3.0]]]),
+            value=torch.tensor([[[-1.0], [0.5]], [[3.0], [2.0]]]),
             mask=torch.tensor([[[True, False], [False, False]], [[True, True], [False, True]]]),
-            W_q=torch.tensor([[1.0, 0.0], [1.0, 1.0]]),
-            W_k=torch.tensor([[0.0, 1.0], [1.0, 0.0]]),
-            W_v=torch.tensor([[1.0, 1.0], [0.0, 1.0]]),
-            W_o=torch.tensor([[2.0, 0.0], [1.0, 1.0]]),
+            W_q=torch.tensor([[1.0]]),
+            W_k=torch.tensor([[2.0]]),
+            W_v=torch.tensor([[3.0]]),
+            W_o=torch.tensor([[2.0]]),
             num_heads=1,
         ),
         Case(  # more sequences than keys
