@@ -38,12 +38,13 @@ def edited(edits: Iterable[tuple[nn.Module, Edit]]) -> Iterator[None]:
 
     Several edits of one module act in the order in which they are given.
     """
-    with contextlib.ExitStack() as hooks:
+
+    def hook(edit: Edit) -> Callable:  # in the form that PyTorch calls
+        return lambda module, args, output: edit(args[0], output)
+
+    with contextlib.ExitStack() as stack:  # removes the hooks when it ends
         for module, edit in edits:
-            hook = module.register_forward_hook(
-                lambda _, args, output, edit=edit: edit(args[0], output)
-            )
-            hooks.callback(hook.remove)
+            stack.enter_context(module.register_forward_hook(hook(edit)))
         yield
 
 

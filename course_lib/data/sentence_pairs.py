@@ -106,13 +106,10 @@ def sentence_pairs(
 
 def _phrasebook() -> SentencePairs:
     def pairs(**options) -> list[tuple[str, str]]:
-        return [
-            (
-                detokenize(one.english).replace(" ?", "?"),
-                detokenize(one.french),
-            )  # French has a space
-            for one in phrases(**options)
-        ]
+        def english(text: str) -> str:  # French has a space before the mark
+            return detokenize(text).replace(" ?", "?")
+
+        return [(english(one.english), detokenize(one.french)) for one in phrases(**options)]
 
     held_out = pairs(count=2000, split="held out")
     return SentencePairs(pairs(count=20_000), held_out[:1000], held_out[1000:], "phrasebook")

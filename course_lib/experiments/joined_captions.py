@@ -9,7 +9,6 @@ Recorded are scores on test sentences, joined as in `translation_errors`, before
 (one to two minutes of CPU time a seed).
 """
 
-import argparse
 import copy
 import random
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from torch import Tensor
 from course_lib.checkpoints import sentence_translator
 from course_lib.data import pad
 from course_lib.data.sentence_pairs import sentence_pairs
-from course_lib.experiments.record import read, write
+from course_lib.experiments.record import read, text_options, write
 from course_lib.experiments.translation_errors import bleu, counts, own_words
 from course_lib.training import linear_schedule_with_warmup, next_token_loss, train_step
 from course_lib.transformer import Transformer
@@ -146,9 +145,7 @@ def recorded() -> dict:
 
 def main(arguments: list[str] | None = None) -> None:
     """Train and record; what was recorded before is replaced."""
-    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    options.add_argument("--data", default="multi30k", help="as for course_lib.train (multi30k)")
-    options.add_argument("--record", type=Path, default=RECORD, help="the file to write")
+    options = text_options(__doc__, RECORD)
     options.add_argument("--steps", type=int, default=STEPS, help=f"of each training ({STEPS})")
     chosen = options.parse_args(arguments)
     torch.set_num_threads(1)

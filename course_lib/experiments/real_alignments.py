@@ -14,7 +14,6 @@ before any aligner was run. The record beside this file has numbers and links, n
 minutes of CPU time).
 """
 
-import argparse
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -29,7 +28,7 @@ from torch import Tensor
 from course_lib.data import pad, strongest_links
 from course_lib.data.sentence_pairs import sentence_pairs
 from course_lib.data.subwords import Subwords
-from course_lib.experiments.record import read, write
+from course_lib.experiments.record import read, text_options, write
 from course_lib.inspection import record_attention
 from course_lib.train import RunFolder
 from course_lib.translator import SubwordTranslator
@@ -426,9 +425,7 @@ def recorded() -> dict:
 
 def main(arguments: list[str] | None = None) -> None:
     """Align with each run and record."""
-    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    options.add_argument("--data", default="multi30k", help="as for course_lib.train (multi30k)")
-    options.add_argument("--record", type=Path, default=RECORD, help="the file to write")
+    options = text_options(__doc__, RECORD)
     options.add_argument("--first", type=int, help="so many test and training sentences only")
     options.add_argument("--during", type=Path, help="a run with all its weights")
     options.add_argument("runs", nargs="*", metavar="NAME=FOLDER")

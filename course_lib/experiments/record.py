@@ -25,6 +25,14 @@ def read(path: Path) -> Record:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
+def text_options(doc: str, record: Path) -> argparse.ArgumentParser:
+    """Return the options of a command that measures translators on a text: the text, and where it is recorded."""
+    options = argparse.ArgumentParser(description=doc.partition("\n")[0])
+    options.add_argument("--data", default="multi30k", help="as for course_lib.train (multi30k)")
+    options.add_argument("--record", type=Path, default=record, help="the file to write")
+    return options
+
+
 def rounded(result: Any, spec: str) -> Any:
     """Return a result as JSON gives it back, with every fraction rounded as by `format(number, spec)`."""
     return json.loads(

@@ -10,7 +10,6 @@ references are found, by their frequency in the training text. Study 12a reads t
 A run of `nn.Transformer` is first brought into the course's layers: ``python -m tests.benchmarks.translator convert``.
 """
 
-import argparse
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from sacrebleu.metrics import BLEU
 from torch import Tensor
 
 from course_lib.data.sentence_pairs import sentence_pairs
-from course_lib.experiments.record import read, write
+from course_lib.experiments.record import read, text_options, write
 from course_lib.train import RunFolder
 from course_lib.translator import SubwordTranslator
 
@@ -282,9 +281,7 @@ def recorded() -> dict:
 
 def main(arguments: list[str] | None = None) -> None:
     """Translate with each run and record."""
-    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    options.add_argument("--data", default="multi30k", help="as for course_lib.train (multi30k)")
-    options.add_argument("--record", type=Path, default=RECORD, help="the file to write")
+    options = text_options(__doc__, RECORD)
     options.add_argument("--first", type=int, help="so many test sentences only")
     options.add_argument("runs", nargs="+", metavar="NAME=FOLDER")
     chosen = options.parse_args(arguments)
