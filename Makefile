@@ -20,10 +20,10 @@ test: $(TESTER)  ## run every test, as CI does
 	$(BIN)/python -m pytest $(ARGS)
 
 install: $(LEARNER)  ## install the course and make your copy of the notebooks in work/, without opening it
-	@$(BIN)/python -m course_lib.working_copy
+	@$(BIN)/python -m course_lib.lab.working_copy
 
 reset: $(LEARNER)  ## start a notebook again, e.g. LESSON=01 or 01a; your version is kept
-	@$(BIN)/python -m course_lib.working_copy --reset "$(LESSON)"
+	@$(BIN)/python -m course_lib.lab.working_copy --reset "$(LESSON)"
 
 validate: $(LEARNER)  ## for instructors: re-run every notebook, compare every output, write build/report.html
 	$(BIN)/python -m pytest notebooks --report build $(ARGS)
@@ -71,12 +71,12 @@ USABLE := $(shell $(BIN)/python -c "" 2>/dev/null && \
     { ! grep -qs "^command" $(VENV)/pyvenv.cfg || grep -qs "$(CURDIR)/$(VENV)$$" $(VENV)/pyvenv.cfg; } && echo yes)
 
 $(VENV)/pyvenv.cfg: $(if $(USABLE),,FORCE)
-	@$(PYTHON) course_lib/environment.py || { echo "The course was not installed. See the lines above."; exit 1; }
+	@$(PYTHON) course_lib/lab/environment.py || { echo "The course was not installed. See the lines above."; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 
 $(LEARNER): requirements.txt requirements.lock pyproject.toml $(VENV)/pyvenv.cfg
 	@echo "Installing the course into .venv; this happens once and takes a minute or two."
-	$(PIP) -r requirements.txt $$($(BIN)/python course_lib/environment.py "$(CPU_INDEX)")
+	$(PIP) -r requirements.txt $$($(BIN)/python course_lib/lab/environment.py "$(CPU_INDEX)")
 	$(if $(filter no,$(MODEL)),,@$(LANGUAGE_MODEL) || echo "Not installed: the language model. Notebooks 13 and 14 name the command.")
 	@touch $@
 

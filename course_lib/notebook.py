@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from course_lib import messages
-from course_lib.environment import package_problems, prepare_colab, python_problems
+from course_lib.lab.environment import package_problems, prepare_colab, python_problems
 from course_lib.plots import bar_plot, drawn_panels, figure, line_plot
 from course_lib.plots.style import STYLE, whole_ticks
 from course_lib.widgets.live_figure import LiveFigure

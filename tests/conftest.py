@@ -6,11 +6,11 @@ import sys
 import jaxtyping
 from hypothesis import HealthCheck, settings
 
-from course_lib import MODULES  # loads none of them
+from course_lib import TOP  # loads none of them
 
 # All modules but the exercises: their guard interrupts code between any two instructions, and a checker around
 # every call would be interrupted with it. No tensor shape stands in a signature there.
-HOOKED = [f"course_lib.{name}" for name in MODULES if name != "exercises"]
+HOOKED = [f"course_lib.{name}" for name in TOP if name != "exercises"]
 # An int is a float where a float is asked for, as for type checkers (PEP 484).
 jaxtyping.install_import_hook(
     HOOKED, "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"

@@ -14,9 +14,9 @@ from course_lib.checkpoints.lookup import LetterLookup, LookupModel
 from course_lib.checkpoints.pronouns import PronounReader, untrained_pronoun_reader
 from course_lib.data import date_vocabularies, phrasebook_vocabularies
 from course_lib.data.subwords import Subwords
-from course_lib.recurrent import BahdanauDecoder, GRUEncoder, Seq2Seq
+from course_lib.topics.recurrent import BahdanauDecoder, GRUEncoder, Seq2Seq
+from course_lib.train.translator import PhraseTranslator, SubwordTranslator, Translator
 from course_lib.transformer import Transformer, TransformerConfig
-from course_lib.translator import PhraseTranslator, SubwordTranslator, Translator
 
 __all__ = [
     "date_translator",

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.inspection import AttentionMap, record_attention
-from course_lib.multihead import MultiHeadAttention
+from course_lib.topics.inspection import AttentionMap, record_attention
+from course_lib.transformer.multihead import MultiHeadAttention
 
 LETTERS, POSITIONS, ASKED = "ABCDEFGH", 12, 4
 _FORM = re.compile(rf"([{LETTERS}]{{{POSITIONS}}})((?: (?:\d|1[01])){{{ASKED}}})")

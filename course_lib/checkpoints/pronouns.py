@@ -4,10 +4,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.attention import SelfAttention
 from course_lib.data import Vocabulary, pronoun_vocabulary
 from course_lib.data.pronouns import OF_ANIMALS, OF_PLACES
-from course_lib.inspection import AttentionMap, record_attention
+from course_lib.topics.inspection import AttentionMap, record_attention
+from course_lib.transformer.attention import SelfAttention
 
 
 class PronounModel(nn.Module):

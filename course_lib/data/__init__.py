@@ -37,6 +37,7 @@ from course_lib.data.pronouns import (
     pronoun_vocabulary,
 )
 from course_lib.data.series import Series, nile_series, wave, wave_series
+from course_lib.data.table_model import table_model
 from course_lib.data.vocabulary import Vocabulary
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "pronoun_sentences",
     "pronoun_vocabulary",
     "strongest_links",
+    "table_model",
     "text_windows",
     "wave",
     "wave_series",

@@ -5,10 +5,11 @@ import sys
 import textwrap
 from pathlib import Path
 
-from course_lib import messages, working_copy
+from course_lib import messages
 from course_lib.exercises.catalogue import EXERCISES
 from course_lib.exercises.grading import Report, grade, unknown_exercise
 from course_lib.exercises.progress import Progress, next_hint, record_state, recorded_states
+from course_lib.lab import working_copy
 
 
 def check(name: object, attempt: object) -> None:

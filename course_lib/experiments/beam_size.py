@@ -20,13 +20,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from course_lib.bleu import bleu, brevity_penalty
 from course_lib.checkpoints import untrained_phrase_translator
 from course_lib.data import PairBatches, Phrase, pad, phrasebook_vocabularies, phrases
-from course_lib.decoding import beam_search
 from course_lib.experiments.record import read, run_arms
-from course_lib.training import fit, linear_schedule_with_warmup, next_token_loss
-from course_lib.translator import PhraseTranslator
+from course_lib.topics.bleu import bleu, brevity_penalty
+from course_lib.train import fit, linear_schedule_with_warmup, next_token_loss
+from course_lib.train.translator import PhraseTranslator
+from course_lib.transformer.decoding import beam_search
 from course_lib.validation import require_whole
 
 RECORD = Path(__file__).with_suffix(".json")

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from course_lib.data import PairBatch, PairBatches, date_vocabularies, written_dates
 from course_lib.data.dates import WrittenDate
 from course_lib.experiments.record import read, rounded, run_arms
-from course_lib.recurrent import (
+from course_lib.topics.recurrent import (
     BahdanauDecoder,
     EncoderOutput,
     FixedContextDecoder,
@@ -29,7 +29,7 @@ from course_lib.recurrent import (
     LuongDecoder,
     Seq2Seq,
 )
-from course_lib.training import fit, linear_schedule_with_warmup, next_token_loss
+from course_lib.train import fit, linear_schedule_with_warmup, next_token_loss
 from course_lib.validation import require_one_of, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")

@@ -25,10 +25,10 @@ from jaxtyping import Int
 from torch import Tensor
 
 from course_lib.experiments.record import read, run_arms
-from course_lib.positions import RotaryPositions, t5_bucket
-from course_lib.positions.sinusoidal import frequencies
-from course_lib.training import fit, linear_schedule_with_warmup
+from course_lib.train import fit, linear_schedule_with_warmup
 from course_lib.transformer import DecoderOnly, TransformerConfig
+from course_lib.transformer.positions import RotaryPositions, t5_bucket
+from course_lib.transformer.positions.sinusoidal import frequencies
 from course_lib.validation import require_one_of
 
 RECORD = Path(__file__).with_suffix(".json")

@@ -29,7 +29,7 @@ from course_lib.experiments.bottleneck import (
     train_model,
 )
 from course_lib.experiments.record import read, run_arms
-from course_lib.recurrent import Seq2Seq
+from course_lib.topics.recurrent import Seq2Seq
 
 RECORD = Path(__file__).with_suffix(".json")
 #: The format that is ISO 8601 already.

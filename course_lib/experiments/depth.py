@@ -17,11 +17,11 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.blocks import NORMS, EncoderBlock
 from course_lib.experiments.positions import SYMBOLS, TASKS, TRAINED
 from course_lib.experiments.record import read, run_arms
-from course_lib.training import Progress, TrainingConfig, fit
+from course_lib.train import Progress, TrainingConfig, fit
 from course_lib.transformer import TransformerConfig
+from course_lib.transformer.blocks import NORMS, EncoderBlock
 from course_lib.transformer.parts import InputEmbedding, initialise, make_blocks, make_final_norm
 from course_lib.validation import require_one_of, require_whole
 

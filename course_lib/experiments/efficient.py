@@ -21,11 +21,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
-from course_lib.blocks import FeedForward
-from course_lib.efficient import attention_pattern
 from course_lib.experiments.record import read, run_arms
-from course_lib.multihead import merge_heads, split_heads
-from course_lib.training import fit
+from course_lib.topics.efficient import attention_pattern
+from course_lib.train import fit
+from course_lib.transformer.blocks import FeedForward
+from course_lib.transformer.multihead import merge_heads, split_heads
 from course_lib.validation import require_one_of
 
 RECORD = Path(__file__).with_suffix(".json")

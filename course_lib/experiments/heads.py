@@ -18,8 +18,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.experiments.record import read, run_arms
-from course_lib.multihead import MultiHeadAttention
-from course_lib.training import Evaluation, History, fit
+from course_lib.train import Evaluation, History, fit
+from course_lib.transformer.multihead import MultiHeadAttention
 from course_lib.validation import require_one_of, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")

@@ -16,7 +16,7 @@ from pathlib import Path
 from course_lib.experiments import heads
 from course_lib.experiments.heads import PATHS
 from course_lib.experiments.record import read, run_arms
-from course_lib.training import Evaluation
+from course_lib.train import Evaluation
 
 RECORD = Path(__file__).with_suffix(".json")
 Curve = dict[int, float]  # step → accuracy

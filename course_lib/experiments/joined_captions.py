@@ -23,9 +23,9 @@ from course_lib.data import pad
 from course_lib.data.sentence_pairs import sentence_pairs
 from course_lib.experiments.record import read, text_options, write
 from course_lib.experiments.translation_errors import bleu, counts, own_words
-from course_lib.training import linear_schedule_with_warmup, next_token_loss, train_step
+from course_lib.train import linear_schedule_with_warmup, next_token_loss, train_step
+from course_lib.train.translator import SubwordTranslator
 from course_lib.transformer import Transformer
-from course_lib.translator import SubwordTranslator
 
 RECORD = Path(__file__).with_suffix(".json")
 STEPS, WARMUP, LR, SMOOTHING = 165, 20, 5e-4, 0.1

@@ -21,9 +21,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from course_lib.experiments.record import read, rounded, write
-from course_lib.positions import RotaryPositions
-from course_lib.pretrained import CONFIG, Tokenizer, load_smollm2
+from course_lib.topics.pretrained import CONFIG, Tokenizer, load_smollm2
 from course_lib.transformer import DecoderOnly
+from course_lib.transformer.positions import RotaryPositions
 from course_lib.validation import require_one_of, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from course_lib.data.dates import FIRST_DAY, LAST_DAY, WrittenDate, is_held_out, write_date
 from course_lib.experiments.record import read, rounded, write
-from course_lib.pretrained import Tokenizer, load_smollm2
+from course_lib.topics.pretrained import Tokenizer, load_smollm2
 from course_lib.transformer import DecoderOnly
 from course_lib.validation import require_whole
 

@@ -24,9 +24,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from course_lib.experiments.record import read, run_arms
-from course_lib.masks import causal_mask
-from course_lib.multihead import MultiHeadAttention
-from course_lib.positions import (
+from course_lib.train import fit
+from course_lib.transformer.masks import causal_mask
+from course_lib.transformer.multihead import MultiHeadAttention
+from course_lib.transformer.positions import (
     ENCODINGS,
     AttentionPositions,
     Positions,
@@ -35,7 +36,6 @@ from course_lib.positions import (
     make_positions,
     t5_bucket,
 )
-from course_lib.training import fit
 from course_lib.validation import require_one_of, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from course_lib.experiments.depth import DeepStack, task_batches, task_loss
 from course_lib.experiments.record import read, run_arms
-from course_lib.training import Evaluation, TrainingConfig, fit
+from course_lib.train import Evaluation, TrainingConfig, fit
 from course_lib.validation import require_one_of, require_positive, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")

@@ -22,7 +22,7 @@ from torch import Tensor
 from course_lib.checkpoints.pronouns import PronounModel
 from course_lib.data import pronoun_sentences, pronoun_vocabulary
 from course_lib.experiments.record import read, run_arms
-from course_lib.inspection import record_attention
+from course_lib.topics.inspection import record_attention
 from course_lib.validation import require_one_of
 
 RECORD = Path(__file__).with_suffix(".json")

@@ -29,10 +29,10 @@ from course_lib.data import (
 )
 from course_lib.experiments.beam_size import encode_phrases
 from course_lib.experiments.record import read, rounded, run_arms
-from course_lib.inspection import record_attention
-from course_lib.training import linear_schedule_with_warmup, next_token_loss
+from course_lib.topics.inspection import record_attention
+from course_lib.train import linear_schedule_with_warmup, next_token_loss
+from course_lib.train.translator import PhraseTranslator
 from course_lib.transformer import Transformer, TransformerConfig
-from course_lib.translator import PhraseTranslator
 from course_lib.validation import require_one_of, require_positive, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")

@@ -32,13 +32,13 @@ from torch import Tensor, nn
 
 from course_lib.data import BYTE_VOCABULARY, docstring_text, text_windows
 from course_lib.experiments.record import processes, read, write
-from course_lib.scaling import (
+from course_lib.topics.scaling import (
     LossSurface,
     fit_loss_surface,
     flops_per_token,
     parameter_count,
 )
-from course_lib.training import fit, linear_schedule_with_warmup
+from course_lib.train import fit, linear_schedule_with_warmup
 from course_lib.transformer import DecoderOnly, TransformerConfig
 from course_lib.validation import require_one_of, require_positive, require_whole
 

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from course_lib.experiments.record import read, run_arms
-from course_lib.scoring import AdditiveScore, DotScore, GaussianScore, GeneralScore
+from course_lib.transformer.scoring import AdditiveScore, DotScore, GaussianScore, GeneralScore
 from course_lib.validation import require_one_of, require_positive, require_whole
 
 RECORD = Path(__file__).with_suffix(".json")

@@ -38,8 +38,10 @@ from torch import Tensor
 from course_lib.data.batching import TokenBatches
 from course_lib.data.sentence_pairs import SentencePairs, sentence_pairs
 from course_lib.experiments.record import read, write
-from course_lib.train import RunFolder, Settings, bleu
-from course_lib.translator import SubwordTranslator
+from course_lib.train.folder import RunFolder
+from course_lib.train.run import bleu
+from course_lib.train.settings import Settings
+from course_lib.train.translator import SubwordTranslator
 
 RECORD = Path(__file__).with_suffix(".json")
 BEAMS = (1, 2, 5, 10)

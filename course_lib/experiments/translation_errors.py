@@ -22,8 +22,8 @@ from torch import Tensor
 
 from course_lib.data.sentence_pairs import sentence_pairs
 from course_lib.experiments.record import read, text_options, write
-from course_lib.train import RunFolder
-from course_lib.translator import SubwordTranslator
+from course_lib.train.folder import RunFolder
+from course_lib.train.translator import SubwordTranslator
 
 RECORD = Path(__file__).with_suffix(".json")
 #: Sentences joined to one.

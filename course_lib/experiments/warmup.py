@@ -17,7 +17,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from course_lib.experiments.record import read, run_arms
-from course_lib.training import next_token_loss
+from course_lib.train import next_token_loss
 from course_lib.transformer import Transformer, TransformerConfig
 from course_lib.validation import require_one_of, require_positive, require_whole
 

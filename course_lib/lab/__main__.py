@@ -10,7 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from course_lib import messages, working_copy
+from course_lib import messages
+from course_lib.lab import working_copy
 
 HERE = Path(__file__).parent
 #: JupyterLab asks the internet for nothing, and starts in a container too.

@@ -34,8 +34,8 @@ from course_lib.data import (
 )
 from course_lib.experiments.beam_size import encode_phrases
 from course_lib.experiments.bottleneck import encode_dates
-from course_lib.training import History, fit, linear_schedule_with_warmup, next_token_loss
-from course_lib.translator import PhraseTranslator, Translator
+from course_lib.train import History, fit, linear_schedule_with_warmup, next_token_loss
+from course_lib.train.translator import PhraseTranslator, Translator
 
 
 def train_on_dates(translator: Translator, *, steps: int = 750, seed: int = 0) -> History:

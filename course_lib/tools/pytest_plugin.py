@@ -4,7 +4,7 @@ nbval compares the numbers in outputs of notebooks as `course_lib.tools.compared
 
 The notebook of the language model is skipped where the model's weights are not installed.
 
-`@pytest.mark.verifies("course_lib.pooling.gaussian_kernel", against="scikit-learn KernelDensity")` marks a
+`@pytest.mark.verifies("course_lib.topics.pooling.gaussian_kernel", against="scikit-learn KernelDensity")` marks a
 test that compares a public name with an oracle independent of this project. Its fixture `ledger` measures the
 largest difference. ``pytest --ledger`` prints the table at the end; ``--ledger FILE`` also writes it to a
 file, and ``--ledger-summary README.md`` writes its summary between the two marks in that file.
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     concerned = [item for item in notebooks if item.path.name.startswith(LANGUAGE_MODEL)]
     if not concerned:
         return
-    from course_lib.pretrained.weights_file import is_installed
+    from course_lib.topics.pretrained.weights_file import is_installed
 
     if not is_installed():
         reason = "the language model is not installed; `make lab` and `make test` install it"

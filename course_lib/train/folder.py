@@ -12,10 +12,10 @@ from safetensors.torch import load_file, load_model, save_file
 from torch import Tensor, nn
 
 from course_lib.data.subwords import Subwords
+from course_lib.train import checkpoint
 from course_lib.train.settings import Settings
-from course_lib.training import checkpoint
+from course_lib.train.translator import SubwordTranslator
 from course_lib.transformer import Transformer
-from course_lib.translator import SubwordTranslator
 
 FORMAT = "course_lib.train, 1"
 

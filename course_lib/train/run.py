@@ -15,12 +15,12 @@ from torch import Tensor, nn
 from course_lib.data.batching import TokenBatches, pad
 from course_lib.data.sentence_pairs import SentencePairs
 from course_lib.data.subwords import Subwords
+from course_lib.train import fused_cross_entropy, train_step
 from course_lib.train.folder import RunFolder, write_weights
 from course_lib.train.processes import Processes
 from course_lib.train.settings import Settings
-from course_lib.training import fused_cross_entropy, train_step
+from course_lib.train.translator import SubwordTranslator
 from course_lib.transformer import Transformer
-from course_lib.translator import SubwordTranslator
 
 _AT_ONCE = 100  # pairs whose held-out loss is computed together
 

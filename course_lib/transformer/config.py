@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib.positions import Positions, make_positions
+from course_lib.transformer.positions import Positions, make_positions
 from course_lib.validation import (
     require_divides,
     require_whole,
 )
+
+__all__ = ["TransformerConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +26,11 @@ class TransformerConfig:
         d_ff: the number of hidden units of the feed-forward networks.
         dropout: of attention weights, of the hidden units of the FFN, of the output of each sublayer, and of
             the embeddings; in training mode.
-        norm: "post" as in the paper, or "pre"; see `course_lib.blocks`.
+        norm: "post" as in the paper, or "pre"; see `course_lib.transformer.blocks`.
         norm_type: "layer" for layer normalisation as in the paper, or "rms" for RMSNorm.
         norm_eps: the epsilon of the normalisations.
         final_norm: whether a normalisation follows the last block; None for "where norm is pre".
-        positions: one of `course_lib.positions.ENCODINGS`.
+        positions: one of `course_lib.transformer.positions.ENCODINGS`.
         rope_theta: the base of the wavelengths of "rotary" positions.
         rope_layout: which components "rotary" positions rotate together, "interleaved" or "half".
         max_length: the longest sequence for "learned" positions; the others have no limit.

@@ -3,10 +3,10 @@
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.blocks import EncoderBlock
-from course_lib.cache import ModelCache
-from course_lib.masks import padding_mask_from_tokens
+from course_lib.transformer.blocks import EncoderBlock
+from course_lib.transformer.cache import ModelCache
 from course_lib.transformer.config import TransformerConfig
+from course_lib.transformer.masks import padding_mask_from_tokens
 from course_lib.transformer.model import TransformerState
 from course_lib.transformer.parts import (
     InputEmbedding,
@@ -15,6 +15,8 @@ from course_lib.transformer.parts import (
     make_blocks,
     make_final_norm,
 )
+
+__all__ = ["DecoderOnly"]
 
 
 class DecoderOnly(nn.Module):
@@ -70,7 +72,7 @@ class DecoderOnly(nn.Module):
         """Return an empty cache for one batch."""
         return ModelCache(len(self.blocks))
 
-    # --- what `course_lib.decoding` asks of a model ---
+    # --- what `course_lib.transformer.decoding` asks of a model ---
 
     @property
     def vocabulary_size(self) -> int:

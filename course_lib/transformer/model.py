@@ -6,10 +6,10 @@ from typing import NamedTuple
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.blocks import DecoderBlock, EncoderBlock
-from course_lib.cache import ModelCache
-from course_lib.masks import padding_mask_from_tokens
+from course_lib.transformer.blocks import DecoderBlock, EncoderBlock
+from course_lib.transformer.cache import ModelCache
 from course_lib.transformer.config import TransformerConfig
+from course_lib.transformer.masks import padding_mask_from_tokens
 from course_lib.transformer.parts import (
     InputEmbedding,
     decoder_mask,
@@ -17,6 +17,8 @@ from course_lib.transformer.parts import (
     make_blocks,
     make_final_norm,
 )
+
+__all__ = ["Memory", "Transformer"]
 
 
 class Memory(NamedTuple):
@@ -131,7 +133,7 @@ class Transformer(nn.Module):
         """Return an empty cache for one batch."""
         return ModelCache(len(self.decoder))
 
-    # --- what `course_lib.decoding` asks of a model ---
+    # --- what `course_lib.transformer.decoding` asks of a model ---
 
     @property
     def vocabulary_size(self) -> int:

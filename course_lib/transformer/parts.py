@@ -6,11 +6,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from course_lib.blocks import DecoderBlock, Dropout, EncoderBlock, make_norm
-from course_lib.masks import causal_mask
-from course_lib.positions import EmbeddingPositions, Positions
+from course_lib.transformer.blocks import DecoderBlock, Dropout, EncoderBlock, make_norm
 from course_lib.transformer.config import TransformerConfig
+from course_lib.transformer.masks import causal_mask
+from course_lib.transformer.positions import EmbeddingPositions, Positions
 from course_lib.validation import require_tokens
+
+__all__ = ["InputEmbedding", "TokenEmbedding"]
 
 
 class TokenEmbedding(nn.Embedding):

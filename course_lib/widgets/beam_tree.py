@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from course_lib.decoding.table_model import Table
+from course_lib.data.table_model import Table
 from course_lib.plots import TreePanel, figure
 from course_lib.plots.tree import COLUMNS
-from course_lib.translator import PhraseTranslator
+from course_lib.train.translator import PhraseTranslator
 from course_lib.widgets.controls import Numbers
 from course_lib.widgets.explorer import View, explorer, probability
 from course_lib.widgets.search_tree import LARGEST_BEAM, MOST_PENALTY, Node, searcher

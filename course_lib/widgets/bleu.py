@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from course_lib.bleu import bleu, brevity_penalty, modified_precision
 from course_lib.plots import BarsPanel, NgramsPanel, figure
+from course_lib.topics.bleu import bleu, brevity_penalty, modified_precision
 from course_lib.widgets.explorer import View, explorer
 
 _LONGEST_RUN, _MOST_TOKENS, _MOST_REFERENCES = 4, 24, 3

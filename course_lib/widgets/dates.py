@@ -6,7 +6,7 @@ import numpy as np
 
 from course_lib import messages
 from course_lib.plots import MapPanel, StemsPanel, figure
-from course_lib.translator import Translation, Translator
+from course_lib.train.translator import Translation, Translator
 from course_lib.widgets.explorer import View, explorer, largest_weights, remembered
 
 _MOST_SOURCE, _MOST_TARGET = 40, 11

@@ -14,10 +14,10 @@ from IPython import get_ipython
 from torch import Tensor, nn
 
 from course_lib import messages
-from course_lib.inspection import weights_version
 from course_lib.plots.panel import Panel
 from course_lib.plots.panel import short as short  # used by every explorer
 from course_lib.plots.style import STYLE
+from course_lib.topics.inspection import weights_version
 from course_lib.widgets.code import Call
 from course_lib.widgets.controls import Choices, make_control
 from course_lib.widgets.live_figure import LiveFigure

@@ -10,14 +10,14 @@ import ipywidgets
 import torch
 
 from course_lib import messages
-from course_lib.decoding import DecodingSession
-from course_lib.decoding.generate import next_token
-from course_lib.inspection import weights_version
 from course_lib.plots import figure
 from course_lib.plots.words import drawable
-from course_lib.pretrained import Tokenizer
-from course_lib.pretrained.text import encode_prompt
+from course_lib.topics.inspection import weights_version
+from course_lib.topics.pretrained import Tokenizer
+from course_lib.topics.pretrained.text import encode_prompt
 from course_lib.transformer import DecoderOnly
+from course_lib.transformer.decoding import DecodingSession
+from course_lib.transformer.decoding.generate import next_token
 from course_lib.widgets.explorer import Explorer, View, explorer, probability
 from course_lib.widgets.next_token import (
     PROCESSOR_LABELS,

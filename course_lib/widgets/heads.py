@@ -4,12 +4,16 @@ import torch
 from torch import Tensor
 
 from course_lib import messages
-from course_lib.inspection import entropy, mean_distance
-from course_lib.interpretability import attention_weights, first_token_score, previous_token_score
 from course_lib.plots import MapPanel, figure
 from course_lib.plots.map import attention_map
 from course_lib.plots.tokens import numbered
-from course_lib.pretrained import Tokenizer
+from course_lib.topics.inspection import entropy, mean_distance
+from course_lib.topics.interpretability import (
+    attention_weights,
+    first_token_score,
+    previous_token_score,
+)
+from course_lib.topics.pretrained import Tokenizer
 from course_lib.transformer import DecoderOnly
 from course_lib.widgets.explorer import View, explorer, largest_weights, remembered
 from course_lib.widgets.token_names import quoted, read_tokens, token_names
@@ -22,7 +26,7 @@ def induction(weights: Tensor, tokens: Tensor) -> Tensor:
     """Return the mean weight on tokens that followed an earlier occurrence of the query's token.
 
     `weights` (…, query, key), `tokens` (query,); the mean is over the queries whose token occurred before, and
-    NaN where there is none. For tokens that repeat once it is `course_lib.interpretability.induction_score`.
+    NaN where there is none. For tokens that repeat once it is `course_lib.topics.interpretability.induction_score`.
     """
     followed = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)  # (query, key)
     followed[:, 1:] = (tokens[:, None] == tokens[:-1]).tril(

@@ -6,7 +6,7 @@ import torch
 
 from course_lib.data.series import Series
 from course_lib.plots import FitPanel, LinesPanel, StemsPanel, figure
-from course_lib.pooling import KERNELS, attention_pooling, leave_one_out_error
+from course_lib.topics.pooling import KERNELS, attention_pooling, leave_one_out_error
 from course_lib.validation import require_one_of
 from course_lib.widgets.controls import Numbers, Powers, round_step, whole_steps
 from course_lib.widgets.explorer import View, explorer, short

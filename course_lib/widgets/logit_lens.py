@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from course_lib.interpretability import residual_streams
 from course_lib.plots import MapPanel, figure
 from course_lib.plots.words import width
-from course_lib.pretrained import Tokenizer
+from course_lib.topics.interpretability import residual_streams
+from course_lib.topics.pretrained import Tokenizer
 from course_lib.transformer import DecoderOnly
 from course_lib.widgets.explorer import View, explorer, probability, remembered
 from course_lib.widgets.token_names import quoted, read_tokens, token_names

@@ -10,7 +10,7 @@ from IPython.display import display
 from course_lib import messages
 from course_lib.plots import LinesPanel, figure
 from course_lib.plots.style import STYLE
-from course_lib.training import Progress
+from course_lib.train import Progress
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.picture import Picture
 from course_lib.widgets.table import curve_table

@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_lib.masks import causal_mask, combine_masks, masked_softmax, padding_mask
 from course_lib.plots import MapPanel, figure
 from course_lib.plots.map import numbers_of
+from course_lib.transformer.masks import causal_mask, combine_masks, masked_softmax, padding_mask
 from course_lib.widgets.explorer import View, explorer
 
 _WORDS = ("the", "old", "fox", "runs", "fast")

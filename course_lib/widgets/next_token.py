@@ -6,10 +6,10 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from course_lib import decoding
-from course_lib.inspection import entropy
 from course_lib.plots import BarsPanel, figure
-from course_lib.translator import PhraseTranslator
+from course_lib.topics.inspection import entropy
+from course_lib.train.translator import PhraseTranslator
+from course_lib.transformer import decoding
 from course_lib.widgets.controls import Numbers
 from course_lib.widgets.explorer import View, explorer, probability, remembered
 

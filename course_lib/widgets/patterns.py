@@ -5,8 +5,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from course_lib.efficient import PATTERNS, attention_pattern, pattern_cost
 from course_lib.plots import LinesPanel, MapPanel, figure
+from course_lib.topics.efficient import PATTERNS, attention_pattern, pattern_cost
 from course_lib.widgets.explorer import View, explorer, short
 
 _LENGTHS = 2 ** np.arange(7, 17)  # 128 to 65,536

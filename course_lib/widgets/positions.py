@@ -10,7 +10,7 @@ from torch import Tensor
 from course_lib.plots import HeadsPanel, LinesPanel, MapPanel, VectorsPanel, figure
 from course_lib.plots.map import SIGNED
 from course_lib.plots.style import COLOURS, blank
-from course_lib.positions import rotary, sinusoidal_table
+from course_lib.transformer.positions import rotary, sinusoidal_table
 from course_lib.validation import require_finite
 from course_lib.widgets.explorer import View, explorer, short
 

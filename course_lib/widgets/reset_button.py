@@ -3,7 +3,8 @@
 import anywidget
 import traitlets
 
-from course_lib import messages, working_copy
+from course_lib import messages
+from course_lib.lab import working_copy
 from course_lib.widgets.picture import scripts
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_lib.multihead import split_heads
 from course_lib.plots import TilesPanel, figure
+from course_lib.transformer.multihead import split_heads
 from course_lib.widgets.controls import Numbers
 from course_lib.widgets.explorer import View, explorer
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from course_lib.experiments.scaling_ladder import recorded_points, recorded_surface
 from course_lib.plots import LinesPanel, figure
-from course_lib.scaling import LossSurface
+from course_lib.topics.scaling import LossSurface
 from course_lib.widgets.controls import Powers
 from course_lib.widgets.explorer import View, explorer, short
 

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course_lib.inspection import entropy
 from course_lib.plots import HistogramPanel, LinesPanel, StemsPanel, figure
-from course_lib.scoring import DotScore
+from course_lib.topics.inspection import entropy
+from course_lib.transformer.scoring import DotScore
 from course_lib.widgets.explorer import View, explorer, short
 
 #: The factor of the dot product, as a function of the dimension d of the vectors.

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from course_lib.decoding import BeamStep, beam_search, table_model
-from course_lib.decoding.table_model import Prefix, PrefixModel, Table
-from course_lib.translator import PhraseTranslator
+from course_lib.data.table_model import Prefix, PrefixModel, Table, table_model
+from course_lib.train.translator import PhraseTranslator
+from course_lib.transformer.decoding import BeamStep, beam_search
 from course_lib.widgets.explorer import remembered
 
 LARGEST_BEAM, MOST_PENALTY = 5, 2.0

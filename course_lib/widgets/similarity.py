@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.plots import BarsPanel, VectorsPanel, figure
-from course_lib.scoring import DotScore, GaussianScore
+from course_lib.transformer.scoring import DotScore, GaussianScore
 from course_lib.widgets.controls import Numbers
 from course_lib.widgets.explorer import View, explorer
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from course_lib import messages
 from course_lib.plots.words import drawable
-from course_lib.pretrained import Tokenizer
+from course_lib.topics.pretrained import Tokenizer
 from course_lib.transformer import DecoderOnly
 
 _LONGEST = 80  # characters of a text that are quoted

@@ -5,11 +5,11 @@ from functools import partial
 
 import torch
 
-from course_lib.inspection import AttentionMap
 from course_lib.plots import HeadsPanel, SentencePairPanel, figure
 from course_lib.plots.map import attention_map
 from course_lib.plots.tokens import numbered
-from course_lib.translator import PhraseTranslator
+from course_lib.topics.inspection import AttentionMap
+from course_lib.train.translator import PhraseTranslator
 from course_lib.widgets.explorer import View, explorer, largest_weights, probability, remembered
 
 # 0 is greedy decoding. The phrasebook's model is so sure that 0.5 would hardly ever sample another word.

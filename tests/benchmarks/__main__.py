@@ -15,12 +15,12 @@ import torch
 from course_lib import widgets
 from course_lib.checkpoints import date_translator, phrase_translator
 from course_lib.data import nile_series, phrases, written_dates
-from course_lib.efficient import PATTERNS
 from course_lib.plots import figure
-from course_lib.positions import T5RelativeBias, alibi_bias
-from course_lib.pretrained import load_smollm2
-from course_lib.pretrained.weights_file import INSTALL, is_installed
 from course_lib.tools import normal_form
+from course_lib.topics.efficient import PATTERNS
+from course_lib.topics.pretrained import load_smollm2
+from course_lib.topics.pretrained.weights_file import INSTALL, is_installed
+from course_lib.transformer.positions import T5RelativeBias, alibi_bias
 from course_lib.widgets.heads import SCORES
 from course_lib.widgets.masks import KINDS
 from course_lib.widgets.positions import BASES
@@ -323,5 +323,5 @@ if __name__ == "__main__":
             print(f"served after {time.perf_counter() - started:.1f} s")
             in_the_browser(address)
             openings(address)
-    for module in ("course_lib", "course_lib.pooling"):
+    for module in ("course_lib", "course_lib.topics.pooling"):
         importing(module)

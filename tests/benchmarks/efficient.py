@@ -13,8 +13,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from course_lib.attention import scaled_dot_product_attention
-from course_lib.efficient import (
+from course_lib.topics.efficient import (
     block_attention,
     flash_attention,
     linear_attention,
@@ -23,7 +22,8 @@ from course_lib.efficient import (
     performer_attention,
     sliding_window_attention,
 )
-from course_lib.profiling import peak_memory
+from course_lib.topics.profiling import peak_memory
+from course_lib.transformer.attention import scaled_dot_product_attention
 
 HEADS, D_HEAD, WINDOW, FEATURES, THREADS = 4, 64, 128, 64, 2
 LENGTHS = (2048, 4096, 8192)

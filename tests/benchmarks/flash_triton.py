@@ -8,7 +8,7 @@ import torch.nn.functional as F
 import triton
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from course_lib.efficient.flash_triton import flash_forward
+from course_lib.topics.efficient.flash_triton import flash_forward
 
 HEADS, D_HEAD, LENGTHS = 16, 64, (1024, 4096, 16384)
 

@@ -16,13 +16,15 @@ import torch.nn.functional as F
 from safetensors.torch import load_model
 from torch import Tensor, nn
 
-from course_lib.convert import from_torch
 from course_lib.data.sentence_pairs import sentence_pairs
 from course_lib.data.subwords import Subwords
-from course_lib.train import Processes, Run, RunFolder, Settings
 from course_lib.train.__main__ import main as train
-from course_lib.train.folder import write_weights
+from course_lib.train.folder import RunFolder, write_weights
+from course_lib.train.processes import Processes
+from course_lib.train.run import Run
+from course_lib.train.settings import Settings
 from course_lib.transformer import Transformer
+from course_lib.transformer.convert import from_torch
 from course_lib.transformer.parts import InputEmbedding, initialise
 
 STEPS, ROUNDS, WARM_UP = 20, 6, 5

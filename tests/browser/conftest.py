@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from course_lib.working_copy import NOTEBOOKS
+from course_lib.lab.working_copy import NOTEBOOKS
 from tests.helpers.lab import CHROMIUM, running_lab, window
 
 REQUIRED = os.environ.get("COURSE_BROWSER") == "required"

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from course_lib.data import nile_series, wave_series
-from course_lib.pooling import attention_pooling, leave_one_out_error
+from course_lib.topics.pooling import attention_pooling, leave_one_out_error
 from course_lib.widgets import kernel_regression_explorer
 from course_lib.widgets.explorer import short
 from tests.helpers.lab import Explorer

@@ -111,7 +111,7 @@ def test_a_click_and_the_arrow_keys_open_a_head(page):
     settled(explorer, "layer 2, head 1: previous token")
     weights = ask(
         page,
-        "__import__('course_lib.interpretability').interpretability.attention_weights(model, "
+        "__import__('course_lib.topics.interpretability').interpretability.attention_weights(model, "
         "__import__('torch').tensor([tokenizer.encode(explorer.controls['text'].value)]))[2, 1].tolist()",
     )
     tip = point_at(explorer, map_, 5, 3)

@@ -2,7 +2,7 @@
 
 import json
 
-from course_lib.working_copy import NOTEBOOKS
+from course_lib.lab.working_copy import NOTEBOOKS
 
 NOTEBOOK = "00_start_here.ipynb"
 #: The folder that the lab of the tests serves takes the place of `work/`.
@@ -10,7 +10,7 @@ FIRST = """
 from functools import partial
 from pathlib import Path
 
-from course_lib import working_copy
+from course_lib.lab import working_copy
 from course_lib.exercises import check, progress
 
 working_copy.WORK = Path.cwd()

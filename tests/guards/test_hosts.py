@@ -80,4 +80,4 @@ def test_binder_installs_the_course_and_makes_the_copy(tmp_path):
     subprocess.run([BINDER], cwd=ROOT, env=environment, check=True)
     lines = asked.read_text().splitlines()
     assert lines[1].endswith("-r requirements.txt --extra")
-    assert lines[-1] == "-m course_lib.working_copy"
+    assert lines[-1] == "-m course_lib.lab.working_copy"

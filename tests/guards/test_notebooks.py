@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import importlib
 import re
 import subprocess
 import sys
@@ -206,13 +207,28 @@ def test_it_ends_with_a_link_to_the_next_notebook(path):
     assert title.startswith(found[1] + ":"), f"the title of {wanted.name} is {title!r}"
 
 
+def introduced(module, name):
+    """The number of the notebook that introduces what `from module import name` imports."""
+    place = f"{module}.{name}".removeprefix("course_lib.")
+    for one, about in MODULES.items():
+        in_it = f"{place}.".startswith(f"{one}.")
+        through_its_folder = f"course_lib.{one}".startswith(f"{module}.")
+        if in_it or (
+            through_its_folder
+            and name in getattr(importlib.import_module(f"course_lib.{one}"), "__all__", ())
+        ):
+            return about.notebook
+    raise LookupError(f"from {module} import {name}")
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS)
 def test_it_uses_only_what_the_learner_knows_by_then(path):
     now = int(path.stem[:2]) or 99  # the first shows what the others explain
     for cell in code_cells(path):
         for node in ast.walk(ast.parse(cell.source)):
-            if isinstance(node, ast.ImportFrom) and node.module.startswith("course_lib."):
-                assert MODULES[node.module.split(".")[1]].notebook <= now, node.module
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("course_lib"):
+                for name in node.names:
+                    assert introduced(node.module, name.name) <= now, (node.module, name.name)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS)

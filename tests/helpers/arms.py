@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from course_lib.experiments.record import run_arms
-from course_lib.training import fit
+from course_lib.train import fit
 
 ARMS = [(part, name) for part in ("first", "second") for name in ("short", "longer", "the longest")]
 

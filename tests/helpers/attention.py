@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from course_lib.attention import AttentionOutput
+from course_lib.transformer.attention import AttentionOutput
 from tests.helpers.tensors import ROUNDING, all_true, gradients, random_mask, without_second_query
 
 # No two axes are equally long, so that none can be taken for another.

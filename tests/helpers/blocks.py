@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from course_lib.blocks import DecoderBlock
+from course_lib.transformer.blocks import DecoderBlock
 
 
 def norms(block: nn.Module) -> list[nn.Module]:

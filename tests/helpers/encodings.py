@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from course_lib.positions import (
+from course_lib.transformer.positions import (
     AlibiBias,
     AttentionPositions,
     EmbeddingPositions,
@@ -103,7 +103,8 @@ T5 = Row(
     count=lambda d_model, num_heads, max_length: 32 * num_heads,
     bias=t5_bias,
     verifies=pytest.mark.verifies(
-        "course_lib.positions.T5RelativeBias", against="whole layers, one pair of tokens at a time"
+        "course_lib.transformer.positions.T5RelativeBias",
+        against="whole layers, one pair of tokens at a time",
     ),
 )
 ROTARY = Row(
@@ -111,7 +112,8 @@ ROTARY = Row(
     layer=lambda heads: RotaryPositions(D_HEAD, 50.0),
     score=rotary_score,
     verifies=pytest.mark.verifies(
-        "course_lib.positions.RotaryPositions", against="whole layers, one pair of tokens at a time"
+        "course_lib.transformer.positions.RotaryPositions",
+        against="whole layers, one pair of tokens at a time",
     ),
 )
 ROWS = {
@@ -119,7 +121,7 @@ ROWS = {
         type(None),
         layer=lambda heads: None,
         verifies=pytest.mark.verifies(
-            "course_lib.multihead.MultiHeadAttention",
+            "course_lib.transformer.multihead.MultiHeadAttention",
             against="whole layers, one pair of tokens at a time",
         ),
     ),
@@ -134,7 +136,7 @@ ROWS = {
         score=shaw_score,
         value=shaw_value,
         verifies=pytest.mark.verifies(
-            "course_lib.positions.ShawRelativePositions",
+            "course_lib.transformer.positions.ShawRelativePositions",
             against="whole layers, one pair of tokens at a time",
         ),
     ),
@@ -145,7 +147,8 @@ ROWS = {
         layer=AlibiBias,
         bias=alibi_bias,
         verifies=pytest.mark.verifies(
-            "course_lib.positions.AlibiBias", against="whole layers, one pair of tokens at a time"
+            "course_lib.transformer.positions.AlibiBias",
+            against="whole layers, one pair of tokens at a time",
         ),
     ),
 }

@@ -6,8 +6,8 @@ import math
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from course_lib.decoding import Beams
 from course_lib.transformer import DecoderOnly, TransformerConfig
+from course_lib.transformer.decoding import Beams
 from tests.helpers.decoding import BOS, EOS, PAD
 
 

@@ -12,7 +12,7 @@ from dataclasses import fields
 import torch
 from torch import nn
 
-from course_lib.training import Evaluation, TrainingConfig, fit
+from course_lib.train import Evaluation, TrainingConfig, fit
 
 STEPS, SAVE_EVERY = 14, 3
 RUNS = ("float32", "bfloat16", "momentum")  # the last one with an optimizer of the caller's

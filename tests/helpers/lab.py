@@ -14,8 +14,8 @@ from pathlib import Path
 import nbformat
 
 from course_lib.lab.__main__ import command, environment
+from course_lib.lab.working_copy import NOTEBOOKS
 from course_lib.tools.normal_form import METADATA
-from course_lib.working_copy import NOTEBOOKS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 CHROMIUM_ARGUMENTS = [

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from course_lib.pretrained import load_smollm2
-from course_lib.pretrained.weights_file import INSTALL, is_installed
+from course_lib.topics.pretrained import load_smollm2
+from course_lib.topics.pretrained.weights_file import INSTALL, is_installed
 
 needs_model = pytest.mark.skipif(
     not is_installed(), reason=f"the language model is not installed: {INSTALL}"

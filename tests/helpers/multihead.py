@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from course_lib.attention import AttentionOutput, SingleHeadAttention
+from course_lib.transformer.attention import AttentionOutput, SingleHeadAttention
 from tests.helpers.attention import causal
 from tests.helpers.tensors import all_true, random_mask, without_second_query
 

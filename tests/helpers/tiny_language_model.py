@@ -4,7 +4,7 @@ import time
 
 import torch
 
-from course_lib.pretrained import Tokenizer
+from course_lib.topics.pretrained import Tokenizer
 from course_lib.transformer import DecoderOnly, TransformerConfig
 from tests.helpers.transformer import LLAMA, randomized
 

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib.attention import AttentionOutput, scaled_dot_product_attention
-from course_lib.profiling import peak_memory
+from course_lib.topics.profiling import peak_memory
+from course_lib.transformer.attention import AttentionOutput, scaled_dot_product_attention
 from tests.helpers.attention import (
     BATCH,
     D_HEAD,
@@ -47,9 +47,12 @@ def random_bias(kind, dtype=torch.float64):
 
 
 @pytest.mark.verifies(
-    "course_lib.attention.scaled_dot_product_attention", against="an explicit double loop"
+    "course_lib.transformer.attention.scaled_dot_product_attention",
+    against="an explicit double loop",
 )
-@pytest.mark.verifies("course_lib.attention.AttentionOutput", against="an explicit double loop")
+@pytest.mark.verifies(
+    "course_lib.transformer.attention.AttentionOutput", against="an explicit double loop"
+)
 @BOTH_PATHS
 @pytest.mark.parametrize(
     ("mask", "bias"),
@@ -68,7 +71,7 @@ def test_attention_equals_a_double_loop(ledger, dtype, mask, bias, need_weights)
 
 
 @pytest.mark.verifies(
-    "course_lib.attention.scaled_dot_product_attention",
+    "course_lib.transformer.attention.scaled_dot_product_attention",
     against="PyTorch `F.scaled_dot_product_attention`",
 )
 @BOTH_PATHS
@@ -112,7 +115,8 @@ def cases(draw):
 
 
 @pytest.mark.verifies(
-    "course_lib.attention.scaled_dot_product_attention", against="an explicit double loop"
+    "course_lib.transformer.attention.scaled_dot_product_attention",
+    against="an explicit double loop",
 )
 @BOTH_PATHS
 @given(case=cases())
@@ -195,7 +199,7 @@ def test_large_scores_in_float16_do_not_overflow(need_weights):
 
 
 @pytest.mark.verifies(
-    "course_lib.attention.scaled_dot_product_attention",
+    "course_lib.transformer.attention.scaled_dot_product_attention",
     against="moments of 20,000 draws of dropout",
 )
 @BOTH_PATHS

@@ -9,8 +9,8 @@ import scipy.stats
 import torch
 from torch import nn
 
-from course_lib.inspection import record_attention
-from course_lib.multihead import MultiHeadAttention
+from course_lib.topics.inspection import record_attention
+from course_lib.transformer.multihead import MultiHeadAttention
 from course_lib.widgets import AttentionMap, attention_explorer
 from course_lib.widgets.attention import VIEWS
 from tests.helpers.attention_explorers import WORDS, Reader, random_weights, two_layers

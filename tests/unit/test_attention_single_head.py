@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.attention import CrossAttention, SelfAttention, SingleHeadAttention
+from course_lib.transformer.attention import CrossAttention, SelfAttention, SingleHeadAttention
 from tests.helpers.attention import BATCH, D_HEAD, D_MODEL, KEYS, QUERIES
 from tests.helpers.tensors import DTYPES, ROUNDING, check, in_float64, random_mask
 
@@ -18,9 +18,9 @@ def sequences(dtype):
 
 
 # fmt: off
-@pytest.mark.verifies("course_lib.attention.SingleHeadAttention", against="PyTorch `F.scaled_dot_product_attention`")
-@pytest.mark.verifies("course_lib.attention.SelfAttention", against="PyTorch `F.scaled_dot_product_attention`")
-@pytest.mark.verifies("course_lib.attention.CrossAttention", against="PyTorch `F.scaled_dot_product_attention`")
+@pytest.mark.verifies("course_lib.transformer.attention.SingleHeadAttention", against="PyTorch `F.scaled_dot_product_attention`")
+@pytest.mark.verifies("course_lib.transformer.attention.SelfAttention", against="PyTorch `F.scaled_dot_product_attention`")
+@pytest.mark.verifies("course_lib.transformer.attention.CrossAttention", against="PyTorch `F.scaled_dot_product_attention`")
 # fmt: on
 @pytest.mark.parametrize(("d_head", "masked"), [(None, False), (D_HEAD, True)])
 @pytest.mark.parametrize("make", LAYERS)

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.decoding import Beams, beam_search, greedy
 from course_lib.transformer import DecoderOnly, Transformer
+from course_lib.transformer.decoding import Beams, beam_search, greedy
 from tests.helpers.decoding import (
     BOS,
     EOS,
@@ -64,8 +64,10 @@ def lines_of(found, row, max_length, eos=EOS):
     return [None if score == -INF else ended(line) for line, score in pairs]
 
 
-@pytest.mark.verifies("course_lib.decoding.beam_search", against="every sequence enumerated")
-@pytest.mark.verifies("course_lib.decoding.Beams", against="every sequence enumerated")
+@pytest.mark.verifies(
+    "course_lib.transformer.decoding.beam_search", against="every sequence enumerated"
+)
+@pytest.mark.verifies("course_lib.transformer.decoding.Beams", against="every sequence enumerated")
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 @drawn
 @given(
@@ -110,10 +112,12 @@ def theirs_of(one, source, written, **choices):
 
 
 @pytest.mark.verifies(
-    "course_lib.decoding.beam_search", against="Hugging Face `generate`, a wrapper around the model"
+    "course_lib.transformer.decoding.beam_search",
+    against="Hugging Face `generate`, a wrapper around the model",
 )
 @pytest.mark.verifies(
-    "course_lib.decoding.Beams", against="Hugging Face `generate`, a wrapper around the model"
+    "course_lib.transformer.decoding.Beams",
+    against="Hugging Face `generate`, a wrapper around the model",
 )
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 @pytest.mark.parametrize("penalty", [-1.0, 0.0, 0.6, 2.0])
@@ -129,7 +133,7 @@ def test_beam_search_equals_hugging_face(ledger, made, penalty):
     assert len(lengths) > 2
 
 
-@pytest.mark.verifies("course_lib.decoding.beam_search", against="greedy decoding")
+@pytest.mark.verifies("course_lib.transformer.decoding.beam_search", against="greedy decoding")
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 @pytest.mark.parametrize("penalty", [-1.0, 0.0, 3.0])
 def test_beam_search_of_size_one_is_greedy(ledger, made, penalty):
@@ -195,7 +199,9 @@ def test_beam_search_keeps_the_mode_of_the_model_and_adds_in_float32():
 # --- the callback ----------------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.decoding.BeamStep", against="the steps done over by hand")
+@pytest.mark.verifies(
+    "course_lib.transformer.decoding.BeamStep", against="the steps done over by hand"
+)
 @pytest.mark.parametrize(("made", "beam"), [(Transformer, 1), (Transformer, 2), (DecoderOnly, 4)])
 def test_beam_search_callback_sees_each_step(ledger, made, beam):
     """From parents and tokens alone the lines are rebuilt; what is kept is continued, what ends returned."""

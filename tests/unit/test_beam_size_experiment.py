@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from course_lib.bleu import bleu
 from course_lib.checkpoints import untrained_phrase_translator
 from course_lib.experiments import beam_size
+from course_lib.topics.bleu import bleu
 
 TEXTS = [["le", "chien", "dort", "."], [], ["les", "chats"]]
 

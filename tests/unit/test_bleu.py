@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.bleu import bleu, brevity_penalty, modified_precision
+from course_lib.topics.bleu import bleu, brevity_penalty, modified_precision
 
 drawn = settings(max_examples=120)
 
@@ -41,9 +41,9 @@ def sacrebleu_of(candidates, references, max_n=4):
     return metric.corpus_score([" ".join(text) for text in candidates], flipped)
 
 
-@pytest.mark.verifies("course_lib.bleu.bleu", against="sacreBLEU, without smoothing")
-@pytest.mark.verifies("course_lib.bleu.modified_precision", against="sacreBLEU's precisions")
-@pytest.mark.verifies("course_lib.bleu.brevity_penalty", against="sacreBLEU's `bp`")
+@pytest.mark.verifies("course_lib.topics.bleu.bleu", against="sacreBLEU, without smoothing")
+@pytest.mark.verifies("course_lib.topics.bleu.modified_precision", against="sacreBLEU's precisions")
+@pytest.mark.verifies("course_lib.topics.bleu.brevity_penalty", against="sacreBLEU's `bp`")
 @drawn
 @given(corpus=corpora(), max_n=st.integers(1, 4))
 def test_bleu_and_its_parts_are_those_of_sacrebleu(ledger, corpus, max_n):
@@ -75,7 +75,8 @@ GUIDES = [
 
 
 @pytest.mark.verifies(
-    "course_lib.bleu.modified_precision", against="the examples of Papineni and others (2002)"
+    "course_lib.topics.bleu.modified_precision",
+    against="the examples of Papineni and others (2002)",
 )
 def test_the_examples_of_the_paper(ledger):
     assert modified_precision([["the"] * 7], [MAT], 1) == 2 / 7
@@ -95,7 +96,7 @@ def test_the_nearest_reference_counts_and_of_two_the_shorter():
     assert bleu([word], [[["a"] * 8, ["a"] * 3]], max_n=1) == pytest.approx(math.exp(1 - 8 / 6))
 
 
-@pytest.mark.verifies("course_lib.bleu.bleu", against="weights worked out by hand")
+@pytest.mark.verifies("course_lib.topics.bleu.bleu", against="weights worked out by hand")
 def test_weights_by_hand(ledger):
     candidate, reference = [["a", "b", "c", "e"]], [[["a", "b", "c", "d"]]]
     p1, p2, p3 = 3 / 4, 2 / 3, 1 / 2

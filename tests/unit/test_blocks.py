@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.blocks import (
+from course_lib.transformer.blocks import (
     ACTIVATIONS,
     NORMS,
     DecoderBlock,
@@ -17,8 +17,8 @@ from course_lib.blocks import (
     FeedForward,
     LayerNorm,
 )
-from course_lib.convert import from_torch
-from course_lib.positions import AlibiBias, RotaryPositions
+from course_lib.transformer.convert import from_torch
+from course_lib.transformer.positions import AlibiBias, RotaryPositions
 from tests.helpers.blocks import norms
 from tests.helpers.tensors import DTYPES, HALVES, ROUNDING, check, in_float64, random_mask
 from tests.helpers.transformer import randomized
@@ -34,7 +34,9 @@ def vectors(*shape, dtype=torch.float64):
 # --- dropout ---------------------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.blocks.Dropout", against="its definition, on a million numbers")
+@pytest.mark.verifies(
+    "course_lib.transformer.blocks.Dropout", against="its definition, on a million numbers"
+)
 @pytest.mark.parametrize("p", [0.05, 0.5, 0.9])
 def test_dropout_zeroes_a_fraction_and_scales_the_rest(ledger, p):
     count = 1_000_000
@@ -59,7 +61,7 @@ def test_dropout_acts_only_in_training_and_keeps_the_dtype(dtype):
 # --- layer norm ------------------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.blocks.LayerNorm", against="PyTorch `nn.LayerNorm`")
+@pytest.mark.verifies("course_lib.transformer.blocks.LayerNorm", against="PyTorch `nn.LayerNorm`")
 @pytest.mark.parametrize(
     ("shape", "eps"),
     [((D_MODEL,), 1e-5), ((2, 3, D_MODEL), 1e-12), ((2, 1, 3, 64), 0.5), ((4, 1), 0.5)],
@@ -98,7 +100,8 @@ def test_layer_norm_in_half_precision_equals_pytorch(dtype):
 
 
 @pytest.mark.verifies(
-    "course_lib.blocks.FeedForward", against="PyTorch `nn.Sequential` of two `nn.Linear`"
+    "course_lib.transformer.blocks.FeedForward",
+    against="PyTorch `nn.Sequential` of two `nn.Linear`",
 )
 @pytest.mark.parametrize(("activation", "phi"), [("relu", nn.ReLU()), ("gelu", nn.GELU())])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -114,7 +117,9 @@ def test_feed_forward_equals_pytorch(ledger, dtype, activation, phi):
     check(ledger, ours(x), leaves, theirs(copied), oracles, ROUNDING[dtype])
 
 
-@pytest.mark.verifies("course_lib.blocks.ACTIVATIONS", against="their formulas and `math.erf`")
+@pytest.mark.verifies(
+    "course_lib.transformer.blocks.ACTIVATIONS", against="their formulas and `math.erf`"
+)
 def test_activations_equal_their_formulas(ledger):
     x = torch.linspace(-6, 6, 97, dtype=torch.float64)
     formulas = {
@@ -214,11 +219,13 @@ SETTINGS = [(False, "relu"), (True, "gelu")]
 
 
 @pytest.mark.verifies(
-    "course_lib.blocks.EncoderBlock", against="PyTorch `nn.TransformerEncoderLayer`"
+    "course_lib.transformer.blocks.EncoderBlock", against="PyTorch `nn.TransformerEncoderLayer`"
 )
-@pytest.mark.verifies("course_lib.blocks.NORMS", against="PyTorch `nn.TransformerEncoderLayer`")
 @pytest.mark.verifies(
-    "course_lib.convert.from_torch", against="PyTorch `nn.TransformerEncoderLayer`"
+    "course_lib.transformer.blocks.NORMS", against="PyTorch `nn.TransformerEncoderLayer`"
+)
+@pytest.mark.verifies(
+    "course_lib.transformer.convert.from_torch", against="PyTorch `nn.TransformerEncoderLayer`"
 )
 @pytest.mark.parametrize("mask", ["none", "both", "(batch, query, key)"])
 @pytest.mark.parametrize(("first", "activation"), SETTINGS)
@@ -231,10 +238,10 @@ def test_encoder_block_equals_pytorch(ledger, dtype, first, activation, mask):
 
 
 @pytest.mark.verifies(
-    "course_lib.blocks.DecoderBlock", against="PyTorch `nn.TransformerDecoderLayer`"
+    "course_lib.transformer.blocks.DecoderBlock", against="PyTorch `nn.TransformerDecoderLayer`"
 )
 @pytest.mark.verifies(
-    "course_lib.convert.from_torch", against="PyTorch `nn.TransformerDecoderLayer`"
+    "course_lib.transformer.convert.from_torch", against="PyTorch `nn.TransformerDecoderLayer`"
 )
 @pytest.mark.parametrize(
     ("own", "cross"), [("none", "none"), ("both", "padding"), ("none", "(batch, query, key)")]

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from course_lib.data import PairBatches, date_vocabularies, written_dates
 from course_lib.experiments import bottleneck
-from course_lib.recurrent import GRUEncoder, Seq2Seq
+from course_lib.topics.recurrent import GRUEncoder, Seq2Seq
 
 
 def small(decoder="Bahdanau"):

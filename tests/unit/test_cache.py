@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from course_lib.cache import CrossAttentionCache, KeyValueCache
-from course_lib.multihead import MultiHeadAttention
+from course_lib.transformer.cache import CrossAttentionCache, KeyValueCache
+from course_lib.transformer.multihead import MultiHeadAttention
 from tests.helpers.tensors import DTYPES
 
 # No two axes are equally long, so that none can be taken for another.
@@ -43,7 +43,7 @@ def pieces(*lengths, dtype=torch.float64):
 # --- token by token --------------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.cache.KeyValueCache", against="the full causal pass")
+@pytest.mark.verifies("course_lib.transformer.cache.KeyValueCache", against="the full causal pass")
 def test_output_and_gradients_through_the_kv_cache_equal_the_full_pass(ledger):
     layer, x = layer_and_tokens(kv_heads=3)
     leaves, mix = [x.requires_grad_(), *layer.parameters()], torch.randn(x.shape).double()
@@ -68,7 +68,9 @@ def test_kv_cache_with_a_mask_per_sequence_or_head(axes):
     torch.testing.assert_close(output, layer(x, mask=mask).output)
 
 
-@pytest.mark.verifies("course_lib.cache.CrossAttentionCache", against="the layer without a cache")
+@pytest.mark.verifies(
+    "course_lib.transformer.cache.CrossAttentionCache", against="the layer without a cache"
+)
 @pytest.mark.parametrize("kv_heads", [1, 2], ids=["mqa", "gqa"])
 def test_cross_attention_cache_equals_the_layer_without_cache(ledger, kv_heads):
     (layer, memory), cache = layer_and_tokens(kv_heads), CrossAttentionCache()
@@ -85,7 +87,9 @@ def test_cross_attention_cache_equals_the_layer_without_cache(ledger, kv_heads):
 # --- contents of the cache -------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.cache.KeyValueCache", against="Hugging Face `DynamicCache`")
+@pytest.mark.verifies(
+    "course_lib.transformer.cache.KeyValueCache", against="Hugging Face `DynamicCache`"
+)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_kv_cache_equals_hugging_face(ledger, dtype):
     from transformers import DynamicCache

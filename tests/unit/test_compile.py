@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from course_lib.cache import KeyValueCache
-from course_lib.masks import causal_mask
-from course_lib.multihead import MultiHeadAttention
-from course_lib.positions import ENCODINGS, RotaryPositions, make_positions
 from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
+from course_lib.transformer.cache import KeyValueCache
+from course_lib.transformer.masks import causal_mask
+from course_lib.transformer.multihead import MultiHeadAttention
+from course_lib.transformer.positions import ENCODINGS, RotaryPositions, make_positions
 from tests.helpers.ids import encoding_id
 
 SIZES = {"d_model": 24, "num_heads": 4, "d_ff": 32, "encoder_layers": 2, "decoder_layers": 2}

@@ -15,7 +15,7 @@ from course_lib.experiments.context_length import (
     text,
     train,
 )
-from course_lib.positions import rotary
+from course_lib.transformer.positions import rotary
 
 
 def test_the_text_is_split_without_overlap():

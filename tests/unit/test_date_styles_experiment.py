@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from course_lib.data import DATE_STYLES, date_vocabularies
 from course_lib.data.dates import is_held_out
 from course_lib.experiments import bottleneck, date_styles
-from course_lib.recurrent import GRUEncoder, Seq2Seq
+from course_lib.topics.recurrent import GRUEncoder, Seq2Seq
 
 pytestmark = pytest.mark.usefixtures("without_annotations")
 

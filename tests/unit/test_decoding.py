@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.decoding import DecodingSession, beam_search, greedy, sample, stream
-from course_lib.positions import ENCODINGS
 from course_lib.transformer import DecoderOnly, Transformer
+from course_lib.transformer.decoding import DecodingSession, beam_search, greedy, sample, stream
+from course_lib.transformer.positions import ENCODINGS
 from tests.helpers.decoding import (
     BATCH,
     EOS,
@@ -38,7 +38,7 @@ def hold(ledger, model, source, *lengths):
 
 
 @pytest.mark.verifies(
-    "course_lib.decoding.greedy", against="a loop without cache, sequence by sequence"
+    "course_lib.transformer.decoding.greedy", against="a loop without cache, sequence by sequence"
 )
 @pytest.mark.parametrize(
     ("positions", "norm"), [*((name, "pre") for name in ENCODINGS), ("t5", "post")], ids=encoding_id
@@ -49,7 +49,7 @@ def test_greedy_equals_a_loop_without_kv_cache(ledger, positions, norm):
 
 
 @pytest.mark.verifies(
-    "course_lib.decoding.greedy", against="a loop without cache, sequence by sequence"
+    "course_lib.transformer.decoding.greedy", against="a loop without cache, sequence by sequence"
 )
 @pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
 def test_greedy_continues_prompts_that_may_be_padded_on_the_left(ledger, positions):
@@ -61,7 +61,7 @@ def test_greedy_continues_prompts_that_may_be_padded_on_the_left(ledger, positio
 
 
 @pytest.mark.verifies(
-    "course_lib.decoding.greedy", against="a loop without cache, sequence by sequence"
+    "course_lib.transformer.decoding.greedy", against="a loop without cache, sequence by sequence"
 )
 @settings(max_examples=8)
 @given(
@@ -125,7 +125,8 @@ def test_decoding_starts_with_the_given_token_in_any_dtype(decode):
 
 
 @pytest.mark.verifies(
-    "course_lib.decoding.DecodingSession", against="the whole sequence anew at every token"
+    "course_lib.transformer.decoding.DecodingSession",
+    against="the whole sequence anew at every token",
 )
 @pytest.mark.parametrize("positions", ENCODINGS, ids=encoding_id)
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.bleu import bleu
 from course_lib.checkpoints import phrase_translator
-from course_lib.data import phrases
-from course_lib.decoding import beam_search, table_model
+from course_lib.data import phrases, table_model
+from course_lib.topics.bleu import bleu
+from course_lib.transformer.decoding import beam_search
 from course_lib.widgets import (
     beam_explorer,
     bleu_explorer,

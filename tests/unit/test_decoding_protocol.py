@@ -6,13 +6,7 @@ import math
 import pytest
 import torch
 
-from course_lib.decoding import (
-    DecodingSession,
-    beam_search,
-    greedy,
-)
-from course_lib.positions import AttentionPositions
-from course_lib.recurrent import (
+from course_lib.topics.recurrent import (
     BahdanauDecoder,
     FixedContextDecoder,
     GRUEncoder,
@@ -20,6 +14,12 @@ from course_lib.recurrent import (
     Seq2Seq,
 )
 from course_lib.transformer import DecoderOnly, TransformerConfig
+from course_lib.transformer.decoding import (
+    DecodingSession,
+    beam_search,
+    greedy,
+)
+from course_lib.transformer.positions import AttentionPositions
 from course_lib.validation import require_tokens
 from tests.helpers.decoding import every_line
 
@@ -73,7 +73,7 @@ PROMPT = torch.tensor([[3, 4], [5, 5], [4, 3]])
 
 
 @pytest.mark.verifies(
-    "course_lib.decoding.IncrementalDecoder",
+    "course_lib.transformer.decoding.IncrementalDecoder",
     against="a bigram model, all its sequences enumerated",
 )
 def test_a_model_needs_the_protocol_and_nothing_else(ledger):
@@ -119,7 +119,7 @@ RECURRENT = ["fixed", "bahdanau", "luong"]
 SOURCE = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0], [6, 6, 3, 0], [8, 3, 8, 8], [5, 0, 0, 0]])
 
 
-@pytest.mark.verifies("course_lib.decoding.greedy", against="`Seq2Seq.translate`")
+@pytest.mark.verifies("course_lib.transformer.decoding.greedy", against="`Seq2Seq.translate`")
 @pytest.mark.parametrize("kind", RECURRENT)
 def test_greedy_of_a_recurrent_model_is_its_translation(ledger, kind):
     ends = set()
@@ -137,7 +137,7 @@ def test_greedy_of_a_recurrent_model_is_its_translation(ledger, kind):
 
 
 @pytest.mark.verifies(
-    "course_lib.decoding.beam_search", against="teacher forcing of a recurrent model"
+    "course_lib.transformer.decoding.beam_search", against="teacher forcing of a recurrent model"
 )
 @pytest.mark.parametrize("kind", RECURRENT)
 def test_beam_scores_of_a_recurrent_model_are_those_of_teacher_forcing(ledger, kind):

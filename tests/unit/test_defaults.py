@@ -8,19 +8,16 @@ import torch
 from torch import nn
 from transformers import LlamaConfig, T5Config
 
-from course_lib import (
+from course_lib import train, transformer
+from course_lib.topics import bleu, pooling, recurrent
+from course_lib.transformer import (
     attention,
-    bleu,
     blocks,
     decoding,
     masks,
     multihead,
-    pooling,
     positions,
-    recurrent,
     scoring,
-    training,
-    transformer,
 )
 
 T5, LLAMA = T5Config(), LlamaConfig()
@@ -76,9 +73,9 @@ DEFAULTS = {
     recurrent.LuongDecoder: {"score": "general", "input_feeding": False},
     recurrent.GRUEncoder: {"pad_id": 0},
     recurrent.Seq2Seq: {**SPECIAL, "pad_id": 0},
-    training.LabelSmoothingLoss: {"smoothing": 0.1, "ignore_index": -100},
-    training.next_token_loss: {"pad_id": 0, "smoothing": 0.0},
-    training.train_step: {"max_grad_norm": 1.0, "precision": "float32"},
+    train.LabelSmoothingLoss: {"smoothing": 0.1, "ignore_index": -100},
+    train.next_token_loss: {"pad_id": 0, "smoothing": 0.0},
+    train.train_step: {"max_grad_norm": 1.0, "precision": "float32"},
     # The base model of Vaswani et al. (2017), table 3.
     transformer.TransformerConfig: {
         "d_model": 512, "num_heads": 8, "encoder_layers": 6, "decoder_layers": 6, "d_ff": 2048, "dropout": 0.1,
@@ -86,12 +83,12 @@ DEFAULTS = {
         "positions": "sinusoidal", "rope_theta": ROPE["base"], "rope_layout": "interleaved", "max_length": 512,
         "scale_embeddings": True, "tie_embeddings": False,
     },
-    training.TrainingConfig: {
+    train.TrainingConfig: {
         "max_grad_norm": 1.0, "gradient_accumulation_steps": 1, "precision": "float32", "checkpoint_every": 100,
         "resume": False,
     },
-    training.Evaluation: {"every": 100},
-    training.History: {"seconds": 0.0},
+    train.Evaluation: {"every": 100},
+    train.History: {"seconds": 0.0},
 }
 # fmt: on
 

@@ -7,17 +7,22 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from course_lib import decoding, efficient, masks, pooling, positions
-from course_lib.attention import Attention, scaled_dot_product_attention
-from course_lib.blocks import Dropout
 from course_lib.data import strongest_links
-from course_lib.inspection import entropy, mean_distance
-from course_lib.interpretability import induction_score, logit_lens, surprisal
-from course_lib.recurrent import BahdanauDecoder, FixedContextDecoder, GRUEncoder, LuongDecoder
-from course_lib.recurrent import Seq2Seq as Recurrent
-from course_lib.scoring import GaussianScore
-from course_lib.training import next_token_loss, train_step
-from course_lib.transformer import DecoderOnly, Transformer
+from course_lib.topics import efficient, pooling
+from course_lib.topics.inspection import entropy, mean_distance
+from course_lib.topics.interpretability import induction_score, logit_lens, surprisal
+from course_lib.topics.recurrent import (
+    BahdanauDecoder,
+    FixedContextDecoder,
+    GRUEncoder,
+    LuongDecoder,
+)
+from course_lib.topics.recurrent import Seq2Seq as Recurrent
+from course_lib.train import next_token_loss, train_step
+from course_lib.transformer import DecoderOnly, Transformer, decoding, masks, positions
+from course_lib.transformer.attention import Attention, scaled_dot_product_attention
+from course_lib.transformer.blocks import Dropout
+from course_lib.transformer.scoring import GaussianScore
 from tests.helpers.decoding import SOURCE, SOURCES, TARGETS, model, words
 
 Q, K, X = torch.randn(2, 3, 4, 6), torch.randn(2, 3, 5, 6), torch.randn(2, 3, 5, 6)

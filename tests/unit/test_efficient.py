@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course_lib.efficient import (
+from course_lib.topics.efficient import (
     LinformerAttention,
     attention_pattern,
     block_attention,
@@ -15,7 +15,7 @@ from course_lib.efficient import (
     performer_attention,
     sliding_window_attention,
 )
-from course_lib.profiling import peak_memory
+from course_lib.topics.profiling import peak_memory
 from tests.helpers.tensors import HALVES
 
 X, Y = torch.zeros(2, 4, 6), torch.zeros(2, 5, 6)

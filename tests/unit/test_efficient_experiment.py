@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from course_lib.efficient import attention_pattern, linear_attention, performer_attention
 from course_lib.experiments import efficient, fixed_rank
-from course_lib.multihead import merge_heads, split_heads
+from course_lib.topics.efficient import attention_pattern, linear_attention, performer_attention
+from course_lib.transformer.multihead import merge_heads, split_heads
 
 
 def test_one_fact_has_the_same_answer_everywhere():

@@ -5,12 +5,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib.efficient import flash_attention
+from course_lib.topics.efficient import flash_attention
 from tests.helpers import attention as small
 from tests.helpers.efficient import compare, dense, triple
 
 FLASH = pytest.mark.verifies(
-    "course_lib.efficient.flash_attention", against="PyTorch `F.scaled_dot_product_attention`"
+    "course_lib.topics.efficient.flash_attention",
+    against="PyTorch `F.scaled_dot_product_attention`",
 )
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.efficient import (
+from course_lib.topics.efficient import (
     LinearAttentionState,
     LinformerAttention,
     elu_plus_one,
@@ -34,14 +34,16 @@ def allowed(length, causal, real):
 # --- linear attention ------------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.efficient.elu_plus_one", against="its equation, piece by piece")
+@pytest.mark.verifies(
+    "course_lib.topics.efficient.elu_plus_one", against="its equation, piece by piece"
+)
 def test_elu_plus_one(ledger):
     x = torch.linspace(-5, 5, 41, dtype=torch.float64)
     ledger.compare(elu_plus_one(x), features(x), within=1e-15)
 
 
 @pytest.mark.verifies(
-    "course_lib.efficient.linear_attention", against="its equation with every weight held"
+    "course_lib.topics.efficient.linear_attention", against="its equation with every weight held"
 )
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
@@ -60,7 +62,7 @@ def test_linear_attention_equals_its_quadratic_form(ledger, dtype, length, causa
 
 
 @pytest.mark.verifies(
-    "course_lib.efficient.linear_attention", against="its equation with every weight held"
+    "course_lib.topics.efficient.linear_attention", against="its equation with every weight held"
 )
 def test_linear_attention_with_other_features_and_lengths(ledger):
     compare(
@@ -72,13 +74,16 @@ def test_linear_attention_with_other_features_and_lengths(ledger):
 
 
 @pytest.mark.verifies(
-    "course_lib.efficient.linear_attention_step", against="its equation with every weight held"
+    "course_lib.topics.efficient.linear_attention_step",
+    against="its equation with every weight held",
 )
 @pytest.mark.verifies(
-    "course_lib.efficient.linear_attention_state", against="its equation with every weight held"
+    "course_lib.topics.efficient.linear_attention_state",
+    against="its equation with every weight held",
 )
 @pytest.mark.verifies(
-    "course_lib.efficient.LinearAttentionState", against="its equation with every weight held"
+    "course_lib.topics.efficient.LinearAttentionState",
+    against="its equation with every weight held",
 )
 @pytest.mark.parametrize(
     ("dtype", "prompt"), [(torch.float64, 0), (torch.float64, 5), (torch.float32, 1)]
@@ -144,7 +149,7 @@ def test_the_state_of_padded_tokens_is_that_without_them():
 
 
 @pytest.mark.verifies(
-    "course_lib.efficient.orthogonal_projection", against="moments over thousands of draws"
+    "course_lib.topics.efficient.orthogonal_projection", against="moments over thousands of draws"
 )
 @pytest.mark.parametrize("d", [4, 7])
 def test_projections_are_orthogonal_and_standard_normal(ledger, d):
@@ -176,7 +181,7 @@ def test_projection_is_reproducible_and_has_its_dtype():
 
 
 @pytest.mark.verifies(
-    "course_lib.efficient.performer_features",
+    "course_lib.topics.efficient.performer_features",
     against="the exponential, as a mean over thousands of draws",
 )
 def test_features_estimate_the_exponential_without_bias(ledger):
@@ -191,7 +196,7 @@ def test_features_estimate_the_exponential_without_bias(ledger):
 
 
 @pytest.mark.verifies(
-    "course_lib.efficient.performer_attention", against="its equation with every weight held"
+    "course_lib.topics.efficient.performer_attention", against="its equation with every weight held"
 )
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
@@ -234,7 +239,7 @@ D_MODEL, NUM_HEADS, LENGTH, RANK = 12, 3, 10, 4
 
 
 @pytest.mark.verifies(
-    "course_lib.efficient.LinformerAttention",
+    "course_lib.topics.efficient.LinformerAttention",
     against="PyTorch `F.scaled_dot_product_attention` of projected keys and values",
 )
 @pytest.mark.parametrize(

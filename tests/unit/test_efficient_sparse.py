@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib.efficient import (
+from course_lib.topics.efficient import (
     PATTERNS,
     attention_pattern,
     block_attention,
@@ -18,15 +18,15 @@ from course_lib.efficient import (
 from tests.helpers.efficient import BATCH, compare, dense, padding, pairs, triple
 
 WINDOW = pytest.mark.verifies(
-    "course_lib.efficient.sliding_window_attention",
+    "course_lib.topics.efficient.sliding_window_attention",
     against="PyTorch `F.scaled_dot_product_attention` with a mask made pair by pair",
 )
 BLOCK = pytest.mark.verifies(
-    "course_lib.efficient.block_attention",
+    "course_lib.topics.efficient.block_attention",
     against="PyTorch `F.scaled_dot_product_attention` with a mask made pair by pair",
 )
 LONGFORMER = pytest.mark.verifies(
-    "course_lib.efficient.longformer_attention",
+    "course_lib.topics.efficient.longformer_attention",
     against="PyTorch `F.scaled_dot_product_attention` with a mask made pair by pair",
 )
 
@@ -118,7 +118,8 @@ def test_longformer_with_projections_of_its_own(ledger, left_out):
 
 
 @pytest.mark.verifies(
-    "course_lib.efficient.longformer_attention", against="Hugging Face `LongformerSelfAttention`"
+    "course_lib.topics.efficient.longformer_attention",
+    against="Hugging Face `LongformerSelfAttention`",
 )
 @pytest.mark.parametrize(
     ("window", "globals_", "padded"), [(2, [17, 2, 31], True), (4, [], False), (8, [0], True)]
@@ -162,7 +163,7 @@ def test_longformer_equals_hugging_face(ledger, window, globals_, padded):
 
 
 @pytest.mark.verifies(
-    "course_lib.efficient.sliding_window_attention",
+    "course_lib.topics.efficient.sliding_window_attention",
     against="the mask of Hugging Face's Mistral (`sliding_window_causal_mask_function`)",
 )
 @pytest.mark.parametrize("window", [1, 9])
@@ -183,10 +184,10 @@ def test_causal_window_is_that_of_mistral(ledger, window):
 
 
 @pytest.mark.verifies(
-    "course_lib.efficient.attention_pattern", against="the rule of each kind, pair by pair"
+    "course_lib.topics.efficient.attention_pattern", against="the rule of each kind, pair by pair"
 )
 @pytest.mark.verifies(
-    "course_lib.efficient.PATTERNS", against="the rule of each kind, pair by pair"
+    "course_lib.topics.efficient.PATTERNS", against="the rule of each kind, pair by pair"
 )
 @pytest.mark.parametrize("length", [1, 4, 13])
 def test_patterns_equal_their_rules(ledger, length):
@@ -207,8 +208,12 @@ def test_patterns_equal_their_rules(ledger, length):
         ledger.compare(mask, pairs(length, rule), within=0)
 
 
-@pytest.mark.verifies("course_lib.efficient.pattern_cost", against="PyTorch's `FlopCounterMode`")
-@pytest.mark.verifies("course_lib.efficient.PatternCost", against="PyTorch's `FlopCounterMode`")
+@pytest.mark.verifies(
+    "course_lib.topics.efficient.pattern_cost", against="PyTorch's `FlopCounterMode`"
+)
+@pytest.mark.verifies(
+    "course_lib.topics.efficient.PatternCost", against="PyTorch's `FlopCounterMode`"
+)
 def test_cost_of_a_pattern(ledger):
     """Blocks that divide the length are small dense attentions, which PyTorch counts."""
     from torch.utils.flop_counter import FlopCounterMode

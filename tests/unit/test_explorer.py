@@ -15,7 +15,7 @@ from traitlets import TraitError
 from course_lib.checkpoints import date_translator, phrase_translator
 from course_lib.data import wave_series
 from course_lib.plots import LinesPanel, figure
-from course_lib.positions import T5RelativeBias, alibi_bias
+from course_lib.transformer.positions import T5RelativeBias, alibi_bias
 from course_lib.widgets import (
     LiveFigure,
     attention_explorer,

@@ -16,7 +16,7 @@ pytest.importorskip("triton", reason="the Triton kernel is optional: pip install
     [(48, 2, 2, 16), (70, 4, 2, 16), (70, 4, 1, 32), (5, 2, 1, 16)],
 )
 def test_the_kernel_computes_what_pytorch_computes(n, heads, kv_heads, block):
-    from course_lib.efficient.flash_triton import flash_forward
+    from course_lib.topics.efficient.flash_triton import flash_forward
 
     torch.manual_seed(0)
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -4,13 +4,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.training import fused_cross_entropy
+from course_lib.train import fused_cross_entropy
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
 @pytest.mark.parametrize("rows", [1, 128, 300])
 @pytest.mark.verifies(
-    "course_lib.training.fused_cross_entropy", against="PyTorch `F.cross_entropy` and autograd"
+    "course_lib.train.fused_loss.fused_cross_entropy",
+    against="PyTorch `F.cross_entropy` and autograd",
 )
 def test_loss_and_gradient_are_those_of_pytorch(ledger, rows, smoothing):
     logits = (5 * torch.randn(rows, 17, dtype=torch.float64)).requires_grad_()

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.pretrained import CONFIG, continue_text, load_smollm2, smollm2
-from course_lib.pretrained.int8 import Int8Linear
+from course_lib.topics.pretrained import CONFIG, continue_text, load_smollm2, smollm2
+from course_lib.topics.pretrained.int8 import Int8Linear
 from tests.helpers.language_model import TEXTS, needs_model
 from tests.helpers.language_model import smollm2 as in_float32
 

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from course_lib.interpretability import (
+from course_lib.topics.interpretability import (
     attention_weights,
     edited,
     first_token_score,
@@ -35,7 +35,8 @@ def tokens(batch=1):
 
 
 @pytest.mark.verifies(
-    "course_lib.interpretability.attention_weights", against="Hugging Face `output_attentions`"
+    "course_lib.topics.interpretability.attention_weights",
+    against="Hugging Face `output_attentions`",
 )
 def test_attention_weights_equal_hugging_face(ledger):
     ours, given = model(), tokens()
@@ -46,10 +47,14 @@ def test_attention_weights_equal_hugging_face(ledger):
 
 
 @pytest.mark.verifies(
-    "course_lib.interpretability.previous_token_score", against="an explicit loop"
+    "course_lib.topics.interpretability.previous_token_score", against="an explicit loop"
 )
-@pytest.mark.verifies("course_lib.interpretability.first_token_score", against="an explicit loop")
-@pytest.mark.verifies("course_lib.interpretability.induction_score", against="an explicit loop")
+@pytest.mark.verifies(
+    "course_lib.topics.interpretability.first_token_score", against="an explicit loop"
+)
+@pytest.mark.verifies(
+    "course_lib.topics.interpretability.induction_score", against="an explicit loop"
+)
 def test_scores_equal_loops(ledger):
     weights = torch.rand(2, 3, LENGTH, LENGTH, dtype=torch.float64)
     for a, b in itertools.product(range(2), range(3)):
@@ -68,7 +73,7 @@ def test_scores_equal_loops(ledger):
             ledger.compare(induction_score(weights, period)[a, b], after, within=1e-14)
 
 
-@pytest.mark.verifies("course_lib.interpretability.repeated_tokens", against="properties")
+@pytest.mark.verifies("course_lib.topics.interpretability.repeated_tokens", against="properties")
 def test_repeated_tokens_repeat(ledger):
     given = repeated_tokens(50, vocabulary=9, batch=3, first=4, seed=1)
     assert given.shape == (3, 100) and given.min() == 4 and given.max() == 8
@@ -78,7 +83,7 @@ def test_repeated_tokens_repeat(ledger):
 
 
 @pytest.mark.verifies(
-    "course_lib.interpretability.edited", against="Hugging Face with weights set to zero"
+    "course_lib.topics.interpretability.edited", against="Hugging Face with weights set to zero"
 )
 def test_an_edit_equals_other_weights_and_ends_with_its_block(ledger):
     ours, given = model(), tokens(2)
@@ -95,7 +100,8 @@ def test_an_edit_equals_other_weights_and_ends_with_its_block(ledger):
 
 
 @pytest.mark.verifies(
-    "course_lib.interpretability.residual_streams", against="Hugging Face `output_hidden_states`"
+    "course_lib.topics.interpretability.residual_streams",
+    against="Hugging Face `output_hidden_states`",
 )
 def test_residual_streams_equal_hugging_face(ledger):
     ours, given = model(), tokens(2)
@@ -106,7 +112,7 @@ def test_residual_streams_equal_hugging_face(ledger):
 
 
 @pytest.mark.verifies(
-    "course_lib.interpretability.logit_lens", against="Hugging Face `output_hidden_states`"
+    "course_lib.topics.interpretability.logit_lens", against="Hugging Face `output_hidden_states`"
 )
 @pytest.mark.parametrize("position", [-1, 0, 5])
 def test_the_logit_lens_equals_hugging_face(ledger, position):
@@ -120,7 +126,7 @@ def test_the_logit_lens_equals_hugging_face(ledger, position):
     ledger.compare(found[-1], ours(given)[:, position], within=1e-12)
 
 
-@pytest.mark.verifies("course_lib.interpretability.surprisal", against="an explicit loop")
+@pytest.mark.verifies("course_lib.topics.interpretability.surprisal", against="an explicit loop")
 def test_surprisal_equals_a_loop(ledger):
     ours, given = model(), tokens(2)
     found = surprisal(ours, given)

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from course_lib.attention import scaled_dot_product_attention
-from course_lib.blocks import DecoderBlock, EncoderBlock
-from course_lib.inspection import record_attention
-from course_lib.masks import causal_mask
-from course_lib.multihead import MultiHeadAttention
-from course_lib.positions import AlibiBias
+from course_lib.topics.inspection import record_attention
 from course_lib.transformer import DecoderOnly, TransformerConfig
+from course_lib.transformer.attention import scaled_dot_product_attention
+from course_lib.transformer.blocks import DecoderBlock, EncoderBlock
+from course_lib.transformer.masks import causal_mask
+from course_lib.transformer.multihead import MultiHeadAttention
+from course_lib.transformer.positions import AlibiBias
 
 QUERIES, KEYS, SIZE = 4, 7, 6
 

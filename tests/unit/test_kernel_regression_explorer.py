@@ -1,4 +1,4 @@
-"""The explorer of notebook 01: what is drawn is what `course_lib.pooling` computes."""
+"""The explorer of notebook 01: what is drawn is what `course_lib.topics.pooling` computes."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from course_lib.data import Series, wave_series
-from course_lib.pooling import attention_pooling, leave_one_out_error
+from course_lib.topics.pooling import attention_pooling, leave_one_out_error
 from course_lib.widgets import kernel_regression_explorer
 from course_lib.widgets.explorer import short
 from tests.helpers.explorers import fact, move, panels

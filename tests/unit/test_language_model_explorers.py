@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.decoding import stream, temperature, top_k, top_p
-from course_lib.inspection import record_attention
-from course_lib.interpretability import logit_lens
+from course_lib.topics.inspection import record_attention
+from course_lib.topics.interpretability import logit_lens
+from course_lib.transformer.decoding import stream, temperature, top_k, top_p
 from course_lib.widgets import generation_explorer, heads_explorer, logit_lens_explorer
 from course_lib.widgets.token_names import token_name, token_names
 from tests.helpers.explorers import fact, move, panels

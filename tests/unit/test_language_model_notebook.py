@@ -17,10 +17,10 @@ from course_lib.experiments.long_context import (
     loss_by_position,
     scale_positions,
 )
-from course_lib.positions import rotary
-from course_lib.positions.sinusoidal import frequencies
 from course_lib.tools import normal_form
 from course_lib.transformer import DecoderOnly, TransformerConfig
+from course_lib.transformer.positions import rotary
+from course_lib.transformer.positions.sinusoidal import frequencies
 from tests.helpers.language_model import needs_model, smollm2
 from tests.helpers.llama import llama
 

@@ -3,21 +3,21 @@
 from course_lib.tools import ledger
 
 ROWS = [
-    ["course_lib.masks.causal_mask", "PyTorch `tril`", "float64", False, 1e-16],
-    ["course_lib.masks.causal_mask", "PyTorch `tril`", "float64", False, 3e-16],
-    ["course_lib.masks.causal_mask", "PyTorch `tril`", "float32", True, 2e-7],
-    ["course_lib.masks.causal_mask", "a loop", "exact", False, 0.0],
-    ["course_lib.bleu.bleu", "a loop", "int64", False, 0.0],
-    ["course_lib.bleu.bleu", "sacreBLEU", "bfloat16", False, 1e-3],
+    ["course_lib.transformer.masks.causal_mask", "PyTorch `tril`", "float64", False, 1e-16],
+    ["course_lib.transformer.masks.causal_mask", "PyTorch `tril`", "float64", False, 3e-16],
+    ["course_lib.transformer.masks.causal_mask", "PyTorch `tril`", "float32", True, 2e-7],
+    ["course_lib.transformer.masks.causal_mask", "a loop", "exact", False, 0.0],
+    ["course_lib.topics.bleu.bleu", "a loop", "int64", False, 0.0],
+    ["course_lib.topics.bleu.bleu", "sacreBLEU", "bfloat16", False, 1e-3],
 ]
 
 
 def test_ledger_table_counts_comparisons_and_keeps_the_largest_difference():
     assert ledger.read(ledger.table(ROWS)) == {
-        ("bleu.bleu", "a loop"): ["1", "holds", "–", "–", "–"],
-        ("bleu.bleu", "sacreBLEU"): ["1", "–", "–", "–", "–"],
-        ("masks.causal_mask", "PyTorch `tril`"): ["3", "3e-16", "–", "–", "2e-07"],
-        ("masks.causal_mask", "a loop"): ["1", "holds", "–", "–", "–"],
+        ("topics.bleu.bleu", "a loop"): ["1", "holds", "–", "–", "–"],
+        ("topics.bleu.bleu", "sacreBLEU"): ["1", "–", "–", "–", "–"],
+        ("transformer.masks.causal_mask", "PyTorch `tril`"): ["3", "3e-16", "–", "–", "2e-07"],
+        ("transformer.masks.causal_mask", "a loop"): ["1", "holds", "–", "–", "–"],
     }
 
 

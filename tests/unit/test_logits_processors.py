@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.decoding import temperature, top_k, top_p
+from course_lib.transformer.decoding import temperature, top_k, top_p
 
 INF = float("inf")
 PROCESSORS = {
@@ -38,7 +38,7 @@ def kept(z):
 
 
 @pytest.mark.verifies(
-    "course_lib.decoding.temperature", against="Hugging Face `TemperatureLogitsWarper`"
+    "course_lib.transformer.decoding.temperature", against="Hugging Face `TemperatureLogitsWarper`"
 )
 @drawn
 @given(z=scores(), t=st.floats(0.01, 100))
@@ -48,7 +48,9 @@ def test_temperature_equals_hugging_face(ledger, z, t):
     same(ledger, temperature(z, t), TemperatureLogitsWarper(t)(None, z))
 
 
-@pytest.mark.verifies("course_lib.decoding.top_k", against="Hugging Face `TopKLogitsWarper`")
+@pytest.mark.verifies(
+    "course_lib.transformer.decoding.top_k", against="Hugging Face `TopKLogitsWarper`"
+)
 @drawn
 @given(z=scores(), k=st.integers(1, 20))
 def test_top_k_equals_hugging_face(ledger, z, k):
@@ -57,7 +59,9 @@ def test_top_k_equals_hugging_face(ledger, z, k):
     same(ledger, top_k(z, k), TopKLogitsWarper(k)(None, z))
 
 
-@pytest.mark.verifies("course_lib.decoding.top_p", against="Hugging Face `TopPLogitsWarper`")
+@pytest.mark.verifies(
+    "course_lib.transformer.decoding.top_p", against="Hugging Face `TopPLogitsWarper`"
+)
 @drawn
 @given(z=scores(), p=st.one_of(st.floats(0.001, 1.0), st.sampled_from([0.25, 0.5, 0.75, 1.0])))
 def test_top_p_equals_hugging_face(ledger, z, p):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from course_lib.masks import (
+from course_lib.transformer.masks import (
     causal_mask,
     combine_masks,
     from_additive,
@@ -56,7 +56,7 @@ def cases(draw):
 
 
 @pytest.mark.verifies(
-    "course_lib.masks.masked_softmax", against="SciPy `softmax` of the visible entries"
+    "course_lib.transformer.masks.masked_softmax", against="SciPy `softmax` of the visible entries"
 )
 @pytest.mark.parametrize("dtype", DTYPES)
 @settings(max_examples=60)
@@ -131,7 +131,9 @@ def test_masked_softmax_passes_on_nan():
 # --- the masks -------------------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.masks.padding_mask", against="an explicit double loop")
+@pytest.mark.verifies(
+    "course_lib.transformer.masks.padding_mask", against="an explicit double loop"
+)
 @settings(max_examples=60)
 @given(
     lengths=st.lists(st.integers(0, 6), min_size=1, max_size=5),
@@ -148,7 +150,7 @@ def test_padding_mask_equals_a_double_loop(ledger, lengths, extra, dtype):
 
 
 @pytest.mark.verifies(
-    "course_lib.masks.padding_mask_from_tokens", against="an explicit double loop"
+    "course_lib.transformer.masks.padding_mask_from_tokens", against="an explicit double loop"
 )
 @pytest.mark.parametrize("pad_id", [0, 3, -100])
 def test_padding_mask_from_tokens_equals_a_double_loop(ledger, pad_id):
@@ -159,7 +161,7 @@ def test_padding_mask_from_tokens_equals_a_double_loop(ledger, pad_id):
     ledger.holds()
 
 
-@pytest.mark.verifies("course_lib.masks.causal_mask", against="an explicit double loop")
+@pytest.mark.verifies("course_lib.transformer.masks.causal_mask", against="an explicit double loop")
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (4, 4), (3, 7), (1, 5), (5, None)])
 def test_causal_mask_equals_a_double_loop(ledger, queries, keys):
     ours = causal_mask(queries, keys)
@@ -170,7 +172,9 @@ def test_causal_mask_equals_a_double_loop(ledger, queries, keys):
     ledger.holds()
 
 
-@pytest.mark.verifies("course_lib.masks.combine_masks", against="an explicit double loop")
+@pytest.mark.verifies(
+    "course_lib.transformer.masks.combine_masks", against="an explicit double loop"
+)
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0)])
 def test_combine_masks_equals_a_double_loop(ledger, order):
     padding, causal, drawn = padding_mask(torch.tensor([5, 3])), causal_mask(5), torch.rand(5) < 0.8
@@ -197,10 +201,11 @@ ADDABLE = [torch.float32, torch.float16]
 
 
 @pytest.mark.verifies(
-    "course_lib.masks.to_additive", against="PyTorch `generate_square_subsequent_mask`"
+    "course_lib.transformer.masks.to_additive", against="PyTorch `generate_square_subsequent_mask`"
 )
 @pytest.mark.verifies(
-    "course_lib.masks.from_additive", against="PyTorch `generate_square_subsequent_mask`"
+    "course_lib.transformer.masks.from_additive",
+    against="PyTorch `generate_square_subsequent_mask`",
 )
 @pytest.mark.parametrize("dtype", ADDABLE)
 def test_additive_causal_mask_equals_pytorch(ledger, dtype):
@@ -210,7 +215,9 @@ def test_additive_causal_mask_equals_pytorch(ledger, dtype):
     ledger.holds()
 
 
-@pytest.mark.verifies("course_lib.masks.from_additive", against="the weights that adding leaves")
+@pytest.mark.verifies(
+    "course_lib.transformer.masks.from_additive", against="the weights that adding leaves"
+)
 @pytest.mark.parametrize("low", [-np.inf, -1e9, -1e4, "lowest"])
 @pytest.mark.parametrize("dtype", ADDABLE)
 def test_from_additive_accepts_large_negative_numbers(ledger, dtype, low):

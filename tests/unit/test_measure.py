@@ -8,10 +8,10 @@ from safetensors import safe_open
 
 from course_lib.checkpoints import HERE, date_translator
 from course_lib.data import written_dates
-from course_lib.profiling import milliseconds, peak_memory
+from course_lib.topics.profiling import milliseconds, peak_memory
 
 
-@pytest.mark.verifies("course_lib.profiling.peak_memory", against="sizes counted by hand")
+@pytest.mark.verifies("course_lib.topics.profiling.peak_memory", against="sizes counted by hand")
 @pytest.mark.parametrize(
     ("function", "wanted"),
     [
@@ -33,7 +33,7 @@ def test_peak_memory_counts_what_lives_at_one_time(ledger, function, wanted):
     ledger.compare(ours, torch.tensor(float(wanted)), within=0)
 
 
-@pytest.mark.verifies("course_lib.profiling.milliseconds", against="Python's `time.sleep`")
+@pytest.mark.verifies("course_lib.topics.profiling.milliseconds", against="Python's `time.sleep`")
 def test_milliseconds_is_the_time_of_one_call(ledger):
     took = milliseconds(lambda: time.sleep(0.02), seconds=0.1)
     assert 20 <= took < 40

@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
-from course_lib.positions import ENCODINGS
 from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
+from course_lib.transformer.positions import ENCODINGS
 from tests.helpers.ids import encoding_id
 from tests.helpers.transformer import randomized, words
 
@@ -62,8 +62,12 @@ CASES = [
 # --- cached = uncached -----------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.cache.ModelCache", against="the whole sequence at once")
-@pytest.mark.verifies("course_lib.cache.BlockCache", against="the whole sequence at once")
+@pytest.mark.verifies(
+    "course_lib.transformer.cache.ModelCache", against="the whole sequence at once"
+)
+@pytest.mark.verifies(
+    "course_lib.transformer.cache.BlockCache", against="the whole sequence at once"
+)
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 @pytest.mark.parametrize(("positions", "norm", "kv_heads"), CASES)
 def test_kv_cache_of_a_model_equals_the_full_pass(ledger, positions, norm, kv_heads, made):
@@ -97,7 +101,7 @@ def lengths_projected(model, run):
 
 
 @pytest.mark.verifies(
-    "course_lib.cache.CrossAttentionCache", against="counted projections of the memory"
+    "course_lib.transformer.cache.CrossAttentionCache", against="counted projections of the memory"
 )
 def test_kv_cache_projects_the_memory_and_every_token_once(ledger):
     model, (source, target) = Transformer(sized()), source_and_target()

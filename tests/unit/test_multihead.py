@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.multihead import MultiHeadAttention, merge_heads, split_heads
+from course_lib.transformer.multihead import MultiHeadAttention, merge_heads, split_heads
 from tests.helpers.multihead import BATCH, D_HEAD, D_MODEL, HEADS, QUERIES, sequences
 
 
-@pytest.mark.verifies("course_lib.multihead.split_heads", against="an explicit loop over indices")
-@pytest.mark.verifies("course_lib.multihead.merge_heads", against="an explicit loop over indices")
+@pytest.mark.verifies(
+    "course_lib.transformer.multihead.split_heads", against="an explicit loop over indices"
+)
+@pytest.mark.verifies(
+    "course_lib.transformer.multihead.merge_heads", against="an explicit loop over indices"
+)
 @pytest.mark.parametrize("batch", [(), (BATCH,), (BATCH, 7)])
 def test_heads_are_contiguous_slices_of_each_vector(ledger, batch):
     x = torch.randn(*batch, QUERIES, D_MODEL, dtype=torch.float64)

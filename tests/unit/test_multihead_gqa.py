@@ -4,9 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.attention import AttentionOutput, scaled_dot_product_attention
-from course_lib.convert import to_torch
-from course_lib.multihead import MultiHeadAttention
+from course_lib.transformer.attention import AttentionOutput, scaled_dot_product_attention
+from course_lib.transformer.convert import to_torch
+from course_lib.transformer.multihead import MultiHeadAttention
 from tests.helpers.multihead import (
     FULLY_MASKED,
     KEY_SIZE,
@@ -64,7 +64,7 @@ SHARED_MASKS = {
 
 
 @pytest.mark.verifies(
-    "course_lib.multihead.MultiHeadAttention",
+    "course_lib.transformer.multihead.MultiHeadAttention",
     against="PyTorch `F.scaled_dot_product_attention(enable_gqa=True)`",
 )
 @pytest.mark.parametrize("need_weights", [True, False])
@@ -86,7 +86,8 @@ def test_gqa_equals_pytorch(ledger, dtype, kv_heads, mask, need_weights):
 
 
 @pytest.mark.verifies(
-    "course_lib.convert.to_torch", against="the outputs and gradients of PyTorch's layer"
+    "course_lib.transformer.convert.to_torch",
+    against="the outputs and gradients of PyTorch's layer",
 )
 @pytest.mark.parametrize("kv_heads", [1, 3], ids=["mqa", "gqa"])
 def test_to_torch_repeats_the_kv_heads_of_gqa(ledger, kv_heads):

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from course_lib.multihead import MultiHeadAttention
-from course_lib.positions import AlibiBias, T5RelativeBias
+from course_lib.transformer.multihead import MultiHeadAttention
+from course_lib.transformer.positions import AlibiBias, T5RelativeBias
 from tests.helpers.multihead import (
     BATCH,
     D_HEAD,
@@ -29,9 +29,11 @@ def carried(layer, theirs, names):
 
 
 @pytest.mark.verifies(
-    "course_lib.multihead.MultiHeadAttention", against="Hugging Face `T5Attention`"
+    "course_lib.transformer.multihead.MultiHeadAttention", against="Hugging Face `T5Attention`"
 )
-@pytest.mark.verifies("course_lib.positions.T5RelativeBias", against="Hugging Face `T5Attention`")
+@pytest.mark.verifies(
+    "course_lib.transformer.positions.T5RelativeBias", against="Hugging Face `T5Attention`"
+)
 @pytest.mark.parametrize("decoder", [False, True])
 def test_t5_bias_layer_equals_t5(ledger, decoder):
     from transformers.models.t5 import modeling_t5
@@ -63,9 +65,11 @@ def test_t5_bias_layer_equals_t5(ledger, decoder):
 
 
 @pytest.mark.verifies(
-    "course_lib.multihead.MultiHeadAttention", against="Hugging Face `BloomAttention`"
+    "course_lib.transformer.multihead.MultiHeadAttention", against="Hugging Face `BloomAttention`"
 )
-@pytest.mark.verifies("course_lib.positions.AlibiBias", against="Hugging Face `BloomAttention`")
+@pytest.mark.verifies(
+    "course_lib.transformer.positions.AlibiBias", against="Hugging Face `BloomAttention`"
+)
 @pytest.mark.parametrize("count", [HEADS, 4])
 def test_alibi_layer_equals_bloom(ledger, count):
     from transformers.models.bloom import modeling_bloom

@@ -6,10 +6,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.attention import AttentionOutput
-from course_lib.cache import KeyValueCache
-from course_lib.multihead import MultiHeadAttention
-from course_lib.positions import ShawRelativePositions, make_positions
+from course_lib.transformer.attention import AttentionOutput
+from course_lib.transformer.cache import KeyValueCache
+from course_lib.transformer.multihead import MultiHeadAttention
+from course_lib.transformer.positions import ShawRelativePositions, make_positions
 from tests.helpers.encodings import CASES, IN_ATTENTION, IN_EMBEDDING
 from tests.helpers.ids import encoding_id
 from tests.helpers.multihead import (
@@ -92,7 +92,7 @@ def pair_by_pair(row, layer, x, mask):
 
 
 WITH_POSITIONS = pytest.mark.verifies(
-    "course_lib.multihead.MultiHeadAttention",
+    "course_lib.transformer.multihead.MultiHeadAttention",
     against="whole layers with positions, one pair of tokens at a time",
 )
 BY_PAIRS = [
@@ -125,7 +125,7 @@ def test_encodings_equal_a_loop_over_pairs_of_tokens(ledger, name, dtype, causal
         compare_all(ledger, mine, slopes, 10 * ROUNDING[dtype], backward=True)
 
 
-@pytest.mark.verifies("course_lib.cache.KeyValueCache", against="the full causal pass")
+@pytest.mark.verifies("course_lib.transformer.cache.KeyValueCache", against="the full causal pass")
 @pytest.mark.parametrize("kv_heads", [1, HEADS], ids=["mqa", "mha"])
 @pytest.mark.parametrize("name", [*IN_ATTENTION, *IN_EMBEDDING], ids=encoding_id)
 @pytest.mark.parametrize("need_weights", [True, False])

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.attention import AttentionOutput
-from course_lib.convert import from_torch, to_torch
-from course_lib.multihead import MultiHeadAttention
+from course_lib.transformer.attention import AttentionOutput
+from course_lib.transformer.convert import from_torch, to_torch
+from course_lib.transformer.multihead import MultiHeadAttention
 from tests.helpers.multihead import (
     BATCH,
     D_MODEL,
@@ -71,13 +71,15 @@ def hidden(mask):
 
 
 @pytest.mark.verifies(
-    "course_lib.multihead.MultiHeadAttention", against="PyTorch `nn.MultiheadAttention`"
+    "course_lib.transformer.multihead.MultiHeadAttention", against="PyTorch `nn.MultiheadAttention`"
 )
 @pytest.mark.verifies(
-    "course_lib.convert.from_torch", against="the outputs and gradients of PyTorch's layer"
+    "course_lib.transformer.convert.from_torch",
+    against="the outputs and gradients of PyTorch's layer",
 )
 @pytest.mark.verifies(
-    "course_lib.convert.to_torch", against="the outputs and gradients of PyTorch's layer"
+    "course_lib.transformer.convert.to_torch",
+    against="the outputs and gradients of PyTorch's layer",
 )
 @pytest.mark.parametrize("need_weights", [True, False])
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_multi_head_attention_equals_pytorch(ledger, dtype, carry, kind, mask, n
 
 
 @pytest.mark.verifies(
-    "course_lib.multihead.MultiHeadAttention", against="PyTorch `nn.MultiheadAttention`"
+    "course_lib.transformer.multihead.MultiHeadAttention", against="PyTorch `nn.MultiheadAttention`"
 )
 def test_padding_mask_is_the_inverse_of_key_padding_mask(ledger):
     (layer, oracle), inputs = from_theirs("packed", torch.float64), inputs_for("packed")

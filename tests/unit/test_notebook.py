@@ -16,13 +16,14 @@ import pytest
 import torch
 from jupyter_client.manager import start_new_kernel
 
-from course_lib import environment, messages
+from course_lib import messages
+from course_lib.lab import environment
 from course_lib.lab.__main__ import command
 from course_lib.lab.__main__ import environment as lab_environment
+from course_lib.lab.working_copy import NOTEBOOKS
 from course_lib.notebook import agree, run_changed, show, show_bars, show_maps, show_source, start
 from course_lib.plots import figure
-from course_lib.pooling import NadarayaWatson
-from course_lib.working_copy import NOTEBOOKS
+from course_lib.topics.pooling import NadarayaWatson
 
 
 @pytest.fixture(autouse=True)

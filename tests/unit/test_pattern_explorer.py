@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.efficient import PATTERNS
+from course_lib.topics.efficient import PATTERNS
 from course_lib.widgets import pattern_explorer
 from course_lib.widgets.patterns import allowed_pairs
 from tests.helpers.explorers import fact, move, panels, values_of

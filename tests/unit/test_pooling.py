@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.neighbors import KernelDensity
 from statsmodels.nonparametric.kernel_regression import KernelReg
 
-from course_lib.pooling import (
+from course_lib.topics.pooling import (
     KERNELS,
     NadarayaWatson,
     attention_pooling,
@@ -74,10 +74,14 @@ def density(name, u):
     return torch.from_numpy(np.exp(tree.score_samples(u.double().numpy()[:, None])))
 
 
-@pytest.mark.verifies("course_lib.pooling.gaussian_kernel", against="scikit-learn `KernelDensity`")
-@pytest.mark.verifies("course_lib.pooling.boxcar_kernel", against="scikit-learn `KernelDensity`")
 @pytest.mark.verifies(
-    "course_lib.pooling.epanechnikov_kernel", against="scikit-learn `KernelDensity`"
+    "course_lib.topics.pooling.gaussian_kernel", against="scikit-learn `KernelDensity`"
+)
+@pytest.mark.verifies(
+    "course_lib.topics.pooling.boxcar_kernel", against="scikit-learn `KernelDensity`"
+)
+@pytest.mark.verifies(
+    "course_lib.topics.pooling.epanechnikov_kernel", against="scikit-learn `KernelDensity`"
 )
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_kernels_equal_those_of_density_estimation(ledger, dtype):
@@ -88,7 +92,9 @@ def test_kernels_equal_those_of_density_estimation(ledger, dtype):
     assert boxcar_kernel(torch.tensor([-1.0, 1.0])).tolist() == [0.5, 0.5]  # with the edges
 
 
-@pytest.mark.verifies("course_lib.pooling.KERNELS", against="SciPy `quad`: each integrates to 1")
+@pytest.mark.verifies(
+    "course_lib.topics.pooling.KERNELS", against="SciPy `quad`: each integrates to 1"
+)
 def test_every_kernel_integrates_to_one(ledger):
     assert set(KERNELS) == {"gaussian", "boxcar", "epanechnikov"}
     for kernel in KERNELS.values():
@@ -101,7 +107,8 @@ def test_every_kernel_integrates_to_one(ledger):
 
 
 @pytest.mark.verifies(
-    "course_lib.pooling.attention_pooling", against="PyTorch `F.scaled_dot_product_attention`"
+    "course_lib.topics.pooling.attention_pooling",
+    against="PyTorch `F.scaled_dot_product_attention`",
 )
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -120,7 +127,9 @@ def test_gaussian_pooling_is_fused_attention(ledger, dtype, masked):
         ledger.compare(mine, slope, within=10 * ROUNDING[dtype], backward=True)
 
 
-@pytest.mark.verifies("course_lib.pooling.attention_pooling", against="an explicit double loop")
+@pytest.mark.verifies(
+    "course_lib.topics.pooling.attention_pooling", against="an explicit double loop"
+)
 @settings(max_examples=60)
 @given(
     queries=st.integers(1, 6),
@@ -199,7 +208,7 @@ def test_compile_pooling_as_one_graph(as_one_graph, kernel):
 
 
 @pytest.mark.verifies(
-    "course_lib.pooling.NadarayaWatson", against="PyTorch `F.scaled_dot_product_attention`"
+    "course_lib.topics.pooling.NadarayaWatson", against="PyTorch `F.scaled_dot_product_attention`"
 )
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_learned_layer_is_fused_attention_with_a_learned_scale(ledger, dtype):
@@ -218,7 +227,8 @@ def test_the_learned_layer_is_fused_attention_with_a_learned_scale(ledger, dtype
 
 
 @pytest.mark.verifies(
-    "course_lib.pooling.leave_one_out_error", against="statsmodels `KernelReg`, refitted n times"
+    "course_lib.topics.pooling.leave_one_out_error",
+    against="statsmodels `KernelReg`, refitted n times",
 )
 @pytest.mark.parametrize("bandwidth", [0.2, 3.0])
 def test_leave_one_out_is_refitting_without_each_point(ledger, bandwidth):

@@ -13,7 +13,7 @@ from course_lib.experiments.positions import (
     repaired,
     trained,
 )
-from course_lib.positions import ENCODINGS, AlibiBias, T5RelativeBias
+from course_lib.transformer.positions import ENCODINGS, AlibiBias, T5RelativeBias
 
 
 def test_the_tasks_ask_what_they_say():

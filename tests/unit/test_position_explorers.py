@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.positions import alibi_bias
+from course_lib.transformer.positions import alibi_bias
 from course_lib.widgets import bias_explorer, rotary_explorer, sinusoid_explorer
 from tests.helpers.explorers import fact, move, panels, values_of
 

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from course_lib.masks import causal_mask
-from course_lib.multihead import MultiHeadAttention
-from course_lib.positions import (
+from course_lib.transformer import DecoderOnly, TransformerConfig
+from course_lib.transformer.masks import causal_mask
+from course_lib.transformer.multihead import MultiHeadAttention
+from course_lib.transformer.positions import (
     ENCODINGS,
     AttentionPositions,
     Positions,
@@ -14,7 +15,6 @@ from course_lib.positions import (
     rotary,
     t5_bucket,
 )
-from course_lib.transformer import DecoderOnly, TransformerConfig
 from tests.helpers.encodings import IN_EMBEDDING, ROWS, WITH_BIAS
 from tests.helpers.ids import encoding_id
 from tests.helpers.positions import (
@@ -27,7 +27,9 @@ from tests.helpers.positions import (
 )
 
 
-@pytest.mark.verifies("course_lib.positions.relative_positions", against="an explicit double loop")
+@pytest.mark.verifies(
+    "course_lib.transformer.positions.relative_positions", against="an explicit double loop"
+)
 @pytest.mark.parametrize(("queries", "keys"), [(4, 4), (3, 5)])
 def test_relative_positions_equal_a_double_loop(ledger, queries, keys):
     first = keys - queries
@@ -45,7 +47,9 @@ def test_bias_is_on_the_device_of_the_queries(name):
     assert bias.device.type == "meta" and bias.shape[-3:] == (HEADS, 3, LENGTH)
 
 
-@pytest.mark.verifies("course_lib.positions.AttentionPositions", against="changing nothing")
+@pytest.mark.verifies(
+    "course_lib.transformer.positions.AttentionPositions", against="changing nothing"
+)
 def test_attention_positions_change_nothing(ledger):
     base, q, k, v = AttentionPositions(), *(heads(HEADS, LENGTH, D_HEAD) for _ in range(3))
     turned = base.rotate(q, k)
@@ -59,14 +63,18 @@ def test_attention_positions_change_nothing(ledger):
     ledger.holds()
 
 
-@pytest.mark.verifies("course_lib.positions.ENCODINGS", against="a list of names")
+@pytest.mark.verifies("course_lib.transformer.positions.ENCODINGS", against="a list of names")
 def test_every_encoding_has_a_row_in_the_tests(ledger):
     assert ENCODINGS == tuple(ROWS)
     ledger.holds()
 
 
-@pytest.mark.verifies("course_lib.positions.make_positions", against="each encoding made by hand")
-@pytest.mark.verifies("course_lib.positions.Positions", against="each encoding made by hand")
+@pytest.mark.verifies(
+    "course_lib.transformer.positions.make_positions", against="each encoding made by hand"
+)
+@pytest.mark.verifies(
+    "course_lib.transformer.positions.Positions", against="each encoding made by hand"
+)
 @pytest.mark.parametrize("name", ENCODINGS, ids=encoding_id)
 def test_make_positions_makes_each_encoding(ledger, name):
     made = make_positions(name, D_MODEL, HEADS, max_length=11)
@@ -109,10 +117,12 @@ def test_encoding_cast_to_a_coarser_dtype_and_back_is_exact(name):
 
 
 @pytest.mark.verifies(
-    "course_lib.positions.EmbeddingPositions", against="logits of a left-padded sequence"
+    "course_lib.transformer.positions.EmbeddingPositions",
+    against="logits of a left-padded sequence",
 )
 @pytest.mark.verifies(
-    "course_lib.positions.AttentionPositions", against="logits of a left-padded sequence"
+    "course_lib.transformer.positions.AttentionPositions",
+    against="logits of a left-padded sequence",
 )
 @pytest.mark.parametrize("name", ENCODINGS, ids=encoding_id)
 def test_shift_invariant_says_whether_left_padding_changes_the_logits(ledger, name):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course_lib.positions import AlibiBias, alibi_bias, alibi_slopes
+from course_lib.transformer.positions import AlibiBias, alibi_bias, alibi_slopes
 from tests.helpers.positions import BATCH, D_HEAD, biases, of_the_authors
 from tests.helpers.tensors import DTYPES
 
@@ -23,9 +23,9 @@ def of_mpt(n):
 
 
 SLOPES = [
-    pytest.param(of_the_authors, marks=pytest.mark.verifies("course_lib.positions.alibi_slopes", against="the code of its authors")),
-    pytest.param(of_bloom, marks=pytest.mark.verifies("course_lib.positions.alibi_slopes", against="Hugging Face BLOOM `build_alibi_tensor`")),
-    pytest.param(of_mpt, marks=pytest.mark.verifies("course_lib.positions.alibi_slopes", against="Hugging Face MPT `build_mpt_alibi_tensor`")),
+    pytest.param(of_the_authors, marks=pytest.mark.verifies("course_lib.transformer.positions.alibi_slopes", against="the code of its authors")),
+    pytest.param(of_bloom, marks=pytest.mark.verifies("course_lib.transformer.positions.alibi_slopes", against="Hugging Face BLOOM `build_alibi_tensor`")),
+    pytest.param(of_mpt, marks=pytest.mark.verifies("course_lib.transformer.positions.alibi_slopes", against="Hugging Face MPT `build_mpt_alibi_tensor`")),
 ]  # fmt: skip
 
 
@@ -36,8 +36,8 @@ def test_alibi_slopes_equal_other_implementations(ledger, oracle):
         ledger.compare(alibi_slopes(count), theirs, within=1e-7)
 
 
-@pytest.mark.verifies("course_lib.positions.alibi_bias", against="an explicit loop")
-@pytest.mark.verifies("course_lib.positions.AlibiBias", against="an explicit loop")
+@pytest.mark.verifies("course_lib.transformer.positions.alibi_bias", against="an explicit loop")
+@pytest.mark.verifies("course_lib.transformer.positions.AlibiBias", against="an explicit loop")
 @pytest.mark.parametrize("count", [1, 6, 8])
 @pytest.mark.parametrize(("queries", "keys"), [(5, 5), (3, 7)])
 def test_alibi_bias_equals_a_loop(ledger, queries, keys, count):

@@ -4,12 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.positions import LearnedPositions
+from course_lib.transformer.positions import LearnedPositions
 from tests.helpers.positions import LENGTH, heads, learned
 from tests.helpers.tensors import DTYPES, ROUNDING, check, in_float64
 
 
-@pytest.mark.verifies("course_lib.positions.LearnedPositions", against="PyTorch `nn.Embedding`")
+@pytest.mark.verifies(
+    "course_lib.transformer.positions.LearnedPositions", against="PyTorch `nn.Embedding`"
+)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("offset", [0, 4])
 def test_learned_positions_equal_pytorch_embedding(ledger, offset, dtype):

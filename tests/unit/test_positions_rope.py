@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib.positions import RotaryPositions, rotary
+from course_lib.transformer.positions import RotaryPositions, rotary
 from tests.helpers.positions import (
     BASES,
     D_HEAD,
@@ -49,11 +49,11 @@ def by_roformer(x, positions, base=10000.0, layout="interleaved"):
 
 # fmt: off
 ROTATIONS = [
-    pytest.param(by_complex_numbers, "interleaved", marks=pytest.mark.verifies("course_lib.positions.rotary", against="a multiplication of complex numbers")),
-    pytest.param(by_complex_numbers, "half", marks=pytest.mark.verifies("course_lib.positions.rotary", against="a multiplication of complex numbers")),
-    pytest.param(by_llama, "half", marks=pytest.mark.verifies("course_lib.positions.rotary", against="Hugging Face LLaMA `apply_rotary_pos_emb`")),
-    pytest.param(by_gptj, "interleaved", marks=pytest.mark.verifies("course_lib.positions.rotary", against="Hugging Face GPT-J `apply_rotary_pos_emb`")),
-    pytest.param(by_roformer, "interleaved", marks=pytest.mark.verifies("course_lib.positions.rotary", against="Hugging Face RoFormer `apply_rotary_position_embeddings`")),
+    pytest.param(by_complex_numbers, "interleaved", marks=pytest.mark.verifies("course_lib.transformer.positions.rotary", against="a multiplication of complex numbers")),
+    pytest.param(by_complex_numbers, "half", marks=pytest.mark.verifies("course_lib.transformer.positions.rotary", against="a multiplication of complex numbers")),
+    pytest.param(by_llama, "half", marks=pytest.mark.verifies("course_lib.transformer.positions.rotary", against="Hugging Face LLaMA `apply_rotary_pos_emb`")),
+    pytest.param(by_gptj, "interleaved", marks=pytest.mark.verifies("course_lib.transformer.positions.rotary", against="Hugging Face GPT-J `apply_rotary_pos_emb`")),
+    pytest.param(by_roformer, "interleaved", marks=pytest.mark.verifies("course_lib.transformer.positions.rotary", against="Hugging Face RoFormer `apply_rotary_position_embeddings`")),
 ]
 # fmt: on
 PLACES = [0, 1, 2, 17, 4000]
@@ -86,7 +86,7 @@ def test_rope_is_exact_at_large_positions():
 
 
 @pytest.mark.verifies(
-    "course_lib.positions.rotary", against="only the difference of positions matters"
+    "course_lib.transformer.positions.rotary", against="only the difference of positions matters"
 )
 @pytest.mark.parametrize("layout", LAYOUTS)
 @given(
@@ -114,7 +114,8 @@ def test_rope_products_depend_on_the_relative_position(
 
 
 @pytest.mark.verifies(
-    "course_lib.positions.RotaryPositions", against="a multiplication of complex numbers"
+    "course_lib.transformer.positions.RotaryPositions",
+    against="a multiplication of complex numbers",
 )
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from course_lib.masks import causal_mask
-from course_lib.positions import ShawRelativePositions, relative_positions
-from course_lib.profiling import peak_memory
+from course_lib.topics.profiling import peak_memory
+from course_lib.transformer.masks import causal_mask
+from course_lib.transformer.positions import ShawRelativePositions, relative_positions
 from tests.helpers.positions import D_HEAD, HEADS, LENGTH, heads, learned
 from tests.helpers.tensors import DTYPES, ROUNDING, check, in_float64
 
@@ -37,7 +37,8 @@ def by_equations(q, k, v, key_table, value_table, m, mask=None):
 
 
 @pytest.mark.verifies(
-    "course_lib.positions.ShawRelativePositions", against="a direct evaluation of equations 3 to 5"
+    "course_lib.transformer.positions.ShawRelativePositions",
+    against="a direct evaluation of equations 3 to 5",
 )
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (LENGTH, LENGTH), (3, 7)])
@@ -84,7 +85,7 @@ def test_shaw_parameters():
 
 
 @pytest.mark.verifies(
-    "course_lib.positions.ShawRelativePositions",
+    "course_lib.transformer.positions.ShawRelativePositions",
     against="Hugging Face Wav2Vec2-BERT, relative keys",
 )
 @pytest.mark.parametrize("m", [1, 9])

@@ -4,13 +4,13 @@ import mpmath
 import pytest
 import torch
 
-from course_lib.positions import SinusoidalPositions, sinusoidal_table
+from course_lib.transformer.positions import SinusoidalPositions, sinusoidal_table
 from tests.helpers.positions import BASES, BATCH, by_formula
 from tests.helpers.tensors import DTYPES, HALVES, check, in_float64
 
 
 @pytest.mark.verifies(
-    "course_lib.positions.sinusoidal_table",
+    "course_lib.transformer.positions.sinusoidal_table",
     against="its formula, number by number, in Python's math",
 )
 def test_sinusoidal_table_equals_its_formula(ledger):
@@ -22,7 +22,9 @@ def test_sinusoidal_table_equals_its_formula(ledger):
     assert sinusoidal_table(3, 4, dtype=torch.float16).dtype == torch.float16
 
 
-@pytest.mark.verifies("course_lib.positions.sinusoidal_table", against="mpmath, 40 digits")
+@pytest.mark.verifies(
+    "course_lib.transformer.positions.sinusoidal_table", against="mpmath, 40 digits"
+)
 def test_sinusoidal_table_is_exact_at_large_positions(ledger):
     ours = {dtype: sinusoidal_table(100_001, 6, dtype=dtype) for dtype in DTYPES}
     with mpmath.workdps(40):
@@ -37,7 +39,8 @@ def test_sinusoidal_table_is_exact_at_large_positions(ledger):
 
 
 @pytest.mark.verifies(
-    "course_lib.positions.sinusoidal_table", against="Hugging Face DistilBERT, Marian, M2M100"
+    "course_lib.transformer.positions.sinusoidal_table",
+    against="Hugging Face DistilBERT, Marian, M2M100",
 )
 def test_sinusoidal_table_equals_hugging_face(ledger):
     from transformers.models.distilbert import modeling_distilbert as distilbert
@@ -58,7 +61,7 @@ def test_sinusoidal_table_equals_hugging_face(ledger):
 
 
 @pytest.mark.verifies(
-    "course_lib.positions.SinusoidalPositions",
+    "course_lib.transformer.positions.SinusoidalPositions",
     against="its formula, number by number, in Python's math",
 )
 @pytest.mark.parametrize("base", [10000.0, 0.5])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from course_lib.positions import T5RelativeBias, t5_bucket
+from course_lib.transformer.positions import T5RelativeBias, t5_bucket
 from tests.helpers.positions import BATCH, D_HEAD, D_MODEL, HEADS, learned
 from tests.helpers.tensors import DTYPES, ROUNDING, check
 
@@ -12,7 +12,8 @@ BUCKETS = [(32, 128), (8, 20), (4, 3), (10, 11), (18, 128)]
 
 
 @pytest.mark.verifies(
-    "course_lib.positions.t5_bucket", against="Hugging Face `T5Attention._relative_position_bucket`"
+    "course_lib.transformer.positions.t5_bucket",
+    against="Hugging Face `T5Attention._relative_position_bucket`",
 )
 @pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize(("num_buckets", "max_distance"), BUCKETS)
@@ -30,7 +31,8 @@ def test_t5_bucket_equals_hugging_face_at_every_distance(
 
 
 @pytest.mark.verifies(
-    "course_lib.positions.T5RelativeBias", against="Hugging Face `T5Attention.compute_bias`"
+    "course_lib.transformer.positions.T5RelativeBias",
+    against="Hugging Face `T5Attention.compute_bias`",
 )
 @pytest.mark.parametrize(("num_buckets", "max_distance"), BUCKETS[:2])
 @pytest.mark.parametrize("decoder", [False, True])

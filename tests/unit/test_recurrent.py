@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.recurrent import (
+from course_lib.topics.recurrent import (
     BahdanauDecoder,
     DecoderOutput,
     DecoderStep,
@@ -231,7 +231,7 @@ LENGTHS = SOURCE.ne(0).sum(1).tolist()
 # --- the cell --------------------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.recurrent.GRUCell", against="PyTorch `nn.GRUCell`")
+@pytest.mark.verifies("course_lib.topics.recurrent.GRUCell", against="PyTorch `nn.GRUCell`")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_cell_is_pytorchs(ledger, dtype):
     ours, theirs = wild(GRUCell(3, 5), dtype), nn.GRUCell(3, 5).double()
@@ -254,10 +254,12 @@ def test_the_cell_is_pytorchs(ledger, dtype):
 
 
 @pytest.mark.verifies(
-    "course_lib.recurrent.GRUEncoder", against="a GRU in NumPy, each sequence alone, unpadded"
+    "course_lib.topics.recurrent.GRUEncoder",
+    against="a GRU in NumPy, each sequence alone, unpadded",
 )
 @pytest.mark.verifies(
-    "course_lib.recurrent.EncoderOutput", against="a GRU in NumPy, each sequence alone, unpadded"
+    "course_lib.topics.recurrent.EncoderOutput",
+    against="a GRU in NumPy, each sequence alone, unpadded",
 )
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_encoder_reads_each_sequence_as_if_it_were_alone(ledger, dtype):
@@ -295,17 +297,20 @@ def test_padding_may_be_another_token():
 
 
 @pytest.mark.verifies(
-    "course_lib.recurrent.BahdanauDecoder", against="the paper's equations, step by step in NumPy"
-)
-@pytest.mark.verifies(
-    "course_lib.recurrent.LuongDecoder", against="the paper's equations, step by step in NumPy"
-)
-@pytest.mark.verifies(
-    "course_lib.recurrent.FixedContextDecoder",
+    "course_lib.topics.recurrent.BahdanauDecoder",
     against="the paper's equations, step by step in NumPy",
 )
 @pytest.mark.verifies(
-    "course_lib.recurrent.DecoderOutput", against="the papers' equations, step by step in NumPy"
+    "course_lib.topics.recurrent.LuongDecoder",
+    against="the paper's equations, step by step in NumPy",
+)
+@pytest.mark.verifies(
+    "course_lib.topics.recurrent.FixedContextDecoder",
+    against="the paper's equations, step by step in NumPy",
+)
+@pytest.mark.verifies(
+    "course_lib.topics.recurrent.DecoderOutput",
+    against="the papers' equations, step by step in NumPy",
 )
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", DECODERS)
@@ -344,7 +349,8 @@ def test_decoders_are_those_of_the_papers(ledger, kind, dtype):
 
 
 @pytest.mark.verifies(
-    "course_lib.recurrent.DecoderStep", against="the papers' equations, step by step in NumPy"
+    "course_lib.topics.recurrent.DecoderStep",
+    against="the papers' equations, step by step in NumPy",
 )
 @pytest.mark.parametrize("kind", DECODERS)
 def test_a_step_holds_logits_the_next_state_and_weights(ledger, kind):
@@ -373,7 +379,7 @@ def test_sizes_where_left_out():
 
 
 @pytest.mark.verifies(
-    "course_lib.recurrent.Seq2Seq", against="the papers' equations, step by step in NumPy"
+    "course_lib.topics.recurrent.Seq2Seq", against="the papers' equations, step by step in NumPy"
 )
 @pytest.mark.parametrize("kind", DECODERS)
 def test_the_whole_is_its_equations(ledger, kind):
@@ -410,7 +416,7 @@ def many_sources(count=40):
 
 
 @pytest.mark.verifies(
-    "course_lib.recurrent.GenerationOutput", against="greedy decoding in NumPy, one by one"
+    "course_lib.topics.recurrent.GenerationOutput", against="greedy decoding in NumPy, one by one"
 )
 @pytest.mark.parametrize("special", [{}, SPECIAL], ids=["usual", "unusual"])
 @pytest.mark.parametrize("kind", DECODERS)

@@ -4,19 +4,20 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.attention import scaled_dot_product_attention
-from course_lib.blocks import EncoderBlock, FeedForward
-from course_lib.cache import CrossAttentionCache, KeyValueCache, ModelCache
-from course_lib.convert import from_torch, to_torch
-from course_lib.masks import (
+from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
+from course_lib.transformer.attention import scaled_dot_product_attention
+from course_lib.transformer.blocks import EncoderBlock, FeedForward
+from course_lib.transformer.cache import CrossAttentionCache, KeyValueCache, ModelCache
+from course_lib.transformer.convert import from_torch, to_torch
+from course_lib.transformer.masks import (
     causal_mask,
     combine_masks,
     from_additive,
     masked_softmax,
     padding_mask,
 )
-from course_lib.multihead import MultiHeadAttention
-from course_lib.positions import (
+from course_lib.transformer.multihead import MultiHeadAttention
+from course_lib.transformer.positions import (
     AlibiBias,
     LearnedPositions,
     RotaryPositions,
@@ -26,8 +27,7 @@ from course_lib.positions import (
     rotary,
     t5_bucket,
 )
-from course_lib.scoring import GaussianScore
-from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
+from course_lib.transformer.scoring import GaussianScore
 
 pytestmark = pytest.mark.usefixtures("without_annotations")
 

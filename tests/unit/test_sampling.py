@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from course_lib.decoding import sample, stream, temperature, top_k, top_p
 from course_lib.transformer import DecoderOnly, Transformer
+from course_lib.transformer.decoding import sample, stream, temperature, top_k, top_p
 from tests.helpers.decoding import BOS, EOS, SOURCE, SOURCES, TARGETS, leaning, model, words
 from tests.helpers.generate import wrapper
 
@@ -33,7 +33,7 @@ def both(made, seed, ours, several=1, **theirs):
 
 
 @pytest.mark.verifies(
-    "course_lib.decoding.sample", against="Hugging Face `generate`, the same draws"
+    "course_lib.transformer.decoding.sample", against="Hugging Face `generate`, the same draws"
 )
 @pytest.mark.parametrize("made", MODELS)
 @pytest.mark.parametrize("several", [1, 3])
@@ -51,7 +51,8 @@ def test_sample_equals_hugging_face(ledger, made, several):
 
 
 @pytest.mark.verifies(
-    "course_lib.decoding.stream", against="Hugging Face `generate`, greedy and the same draws"
+    "course_lib.transformer.decoding.stream",
+    against="Hugging Face `generate`, greedy and the same draws",
 )
 @pytest.mark.parametrize("made", MODELS)
 @pytest.mark.parametrize("k", [0, 9])

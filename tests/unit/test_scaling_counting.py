@@ -7,8 +7,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from course_lib.positions import ENCODINGS
-from course_lib.scaling import (
+from course_lib.topics.scaling import (
     ARCHITECTURES,
     ActivationBytes,
     FlopCount,
@@ -19,6 +18,7 @@ from course_lib.scaling import (
     parameter_count,
 )
 from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
+from course_lib.transformer.positions import ENCODINGS
 
 MODELS = {"decoder_only": DecoderOnly, "encoder_decoder": Transformer}
 BASE = TransformerConfig(
@@ -53,8 +53,8 @@ def part_of(name):
     return next(part for word, part in parts.items() if word in name)
 
 
-@pytest.mark.verifies("course_lib.scaling.parameter_count", against="the model's parameters")
-@pytest.mark.verifies("course_lib.scaling.ParameterCount", against="the model's parameters")
+@pytest.mark.verifies("course_lib.topics.scaling.parameter_count", against="the model's parameters")
+@pytest.mark.verifies("course_lib.topics.scaling.ParameterCount", against="the model's parameters")
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("config", CONFIGS)
 def test_parameters_are_those_of_the_model_part_by_part(ledger, config, architecture):
@@ -80,7 +80,7 @@ def test_parameters_of_every_encoding(positions, architecture):
     assert counted == sum(p.numel() for p in model.parameters())
 
 
-@pytest.mark.verifies("course_lib.scaling.parameter_count", against="published sizes")
+@pytest.mark.verifies("course_lib.topics.scaling.parameter_count", against="published sizes")
 def test_published_sizes(ledger):
     """GPT-2 small has 124,439,808 parameters, the base Transformer 65 million with its shared vocabulary."""
     gpt2 = TransformerConfig(
@@ -95,8 +95,10 @@ def test_published_sizes(ledger):
     ledger.holds()
 
 
-@pytest.mark.verifies("course_lib.scaling.flops_per_token", against="`FlopCounterMode` of PyTorch")
-@pytest.mark.verifies("course_lib.scaling.FlopCount", against="`FlopCounterMode` of PyTorch")
+@pytest.mark.verifies(
+    "course_lib.topics.scaling.flops_per_token", against="`FlopCounterMode` of PyTorch"
+)
+@pytest.mark.verifies("course_lib.topics.scaling.FlopCount", against="`FlopCounterMode` of PyTorch")
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("config", [CONFIGS[0], CONFIGS[1], CONFIGS[3]])
@@ -145,10 +147,10 @@ def kept_by_autograd(model, *given):
 
 
 @pytest.mark.verifies(
-    "course_lib.scaling.activation_bytes", against="`saved_tensors_hooks` of PyTorch"
+    "course_lib.topics.scaling.activation_bytes", against="`saved_tensors_hooks` of PyTorch"
 )
 @pytest.mark.verifies(
-    "course_lib.scaling.ActivationBytes", against="`saved_tensors_hooks` of PyTorch"
+    "course_lib.topics.scaling.ActivationBytes", against="`saved_tensors_hooks` of PyTorch"
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("config", CONFIGS)
@@ -161,7 +163,7 @@ def test_activations_are_what_autograd_saves(ledger, config, dtype):
     ledger.holds()
 
 
-@pytest.mark.verifies("course_lib.scaling.kv_cache_bytes", against="the filled `ModelCache`")
+@pytest.mark.verifies("course_lib.topics.scaling.kv_cache_bytes", against="the filled `ModelCache`")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("config", CONFIGS)
 def test_the_cache_is_that_of_generation(ledger, config, dtype):
@@ -179,7 +181,9 @@ def test_the_cache_is_that_of_generation(ledger, config, dtype):
     ledger.holds()
 
 
-@pytest.mark.verifies("course_lib.scaling.ARCHITECTURES", against="the models of the library")
+@pytest.mark.verifies(
+    "course_lib.topics.scaling.ARCHITECTURES", against="the models of the library"
+)
 def test_the_architectures_are_the_two_models(ledger):
     assert set(ARCHITECTURES) == set(MODELS)
     with pytest.raises(ValueError, match="Did you mean 'decoder_only'"):

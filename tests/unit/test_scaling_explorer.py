@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from course_lib.experiments.scaling_ladder import recorded_points, recorded_surface
-from course_lib.scaling import LossSurface
+from course_lib.topics.scaling import LossSurface
 from course_lib.widgets import scaling_explorer
 from course_lib.widgets.scaling import PUBLISHED, compute_share
 from tests.helpers.explorers import fact, move, panels

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.optimize import curve_fit, minimize
 
-from course_lib.scaling import (
+from course_lib.topics.scaling import (
     Allocation,
     Interval,
     IsoflopMinimum,
@@ -46,7 +46,9 @@ def constants(law):
     return torch.tensor([law.exponent, law.coefficient, law.irreducible], dtype=torch.float64)
 
 
-@pytest.mark.verifies("course_lib.scaling.fit_power_law", against="the constants behind the data")
+@pytest.mark.verifies(
+    "course_lib.topics.scaling.fit_power_law", against="the constants behind the data"
+)
 @pytest.mark.parametrize("irreducible", [True, False])
 @pytest.mark.parametrize("exponent", [0.05, 0.34, 1.2])
 @pytest.mark.parametrize("limit", [0.02, 1.3])
@@ -58,8 +60,8 @@ def test_known_constants_are_found_again(ledger, exponent, limit, irreducible):
     ledger.compare(constants(found) / scale, constants(law) / scale, within=1e-6)
 
 
-@pytest.mark.verifies("course_lib.scaling.fit_power_law", against="`curve_fit` of SciPy")
-@pytest.mark.verifies("course_lib.scaling.PowerLaw", against="`curve_fit` of SciPy")
+@pytest.mark.verifies("course_lib.topics.scaling.fit_power_law", against="`curve_fit` of SciPy")
+@pytest.mark.verifies("course_lib.topics.scaling.PowerLaw", against="`curve_fit` of SciPy")
 @pytest.mark.parametrize("seed", range(3))
 def test_noisy_data_give_what_scipy_finds(ledger, seed):
     torch.manual_seed(seed)
@@ -81,9 +83,11 @@ def test_noisy_data_give_what_scipy_finds(ledger, seed):
     )
 
 
-@pytest.mark.verifies("course_lib.scaling.bootstrap_power_law", against="known constants, 40 times")
-@pytest.mark.verifies("course_lib.scaling.PowerLawIntervals", against="`np.quantile`")
-@pytest.mark.verifies("course_lib.scaling.Interval", against="`np.quantile`")
+@pytest.mark.verifies(
+    "course_lib.topics.scaling.bootstrap_power_law", against="known constants, 40 times"
+)
+@pytest.mark.verifies("course_lib.topics.scaling.PowerLawIntervals", against="`np.quantile`")
+@pytest.mark.verifies("course_lib.topics.scaling.Interval", against="`np.quantile`")
 def test_intervals_hold_the_true_exponent_about_as_often_as_they_say(ledger):
     law, inside = PowerLaw(0.3, 20.0), 0
     for trial in range(40):
@@ -114,9 +118,9 @@ def test_the_bootstrap_resamples_runs_or_points():
 
 
 @pytest.mark.verifies(
-    "course_lib.scaling.fit_loss_surface", against="the constants behind the data"
+    "course_lib.topics.scaling.fit_loss_surface", against="the constants behind the data"
 )
-@pytest.mark.verifies("course_lib.scaling.LossSurface", against="published constants")
+@pytest.mark.verifies("course_lib.topics.scaling.LossSurface", against="published constants")
 @pytest.mark.parametrize("surface", [HOFFMANN, BESIROGLU])
 def test_published_surfaces_are_found_again(ledger, surface):
     found = fit_loss_surface(*GRID, surface.predict(*GRID))
@@ -126,7 +130,7 @@ def test_published_surfaces_are_found_again(ledger, surface):
     ledger.compare(ours / theirs, torch.ones(5), within=1e-3)
 
 
-@pytest.mark.verifies("course_lib.scaling.fit_loss_surface", against="SciPy's Nelder-Mead")
+@pytest.mark.verifies("course_lib.topics.scaling.fit_loss_surface", against="SciPy's Nelder-Mead")
 def test_noisy_runs_give_the_lowest_huber_loss(ledger):
     loss = noisy(BESIROGLU.predict(*GRID), 0.005)
     found = fit_loss_surface(*GRID, loss)
@@ -164,8 +168,8 @@ def test_one_bad_run_moves_the_huber_fit_less_than_least_squares():
     assert abs(robust.a - BESIROGLU.a) < 0.02 < abs(squares.a - BESIROGLU.a)
 
 
-@pytest.mark.verifies("course_lib.scaling.LossSurface", against="a search over sizes")
-@pytest.mark.verifies("course_lib.scaling.Allocation", against="a search over sizes")
+@pytest.mark.verifies("course_lib.topics.scaling.LossSurface", against="a search over sizes")
+@pytest.mark.verifies("course_lib.topics.scaling.Allocation", against="a search over sizes")
 @pytest.mark.parametrize("surface", [HOFFMANN, BESIROGLU])
 @pytest.mark.parametrize("flops", [1e15, 5.76e23])
 def test_the_optimal_size_is_what_a_search_finds(ledger, surface, flops):
@@ -184,7 +188,7 @@ def test_the_optimal_size_is_what_a_search_finds(ledger, surface, flops):
     ledger.holds()
 
 
-@pytest.mark.verifies("course_lib.scaling.LossSurface", against="Hoffmann et al. (2022)")
+@pytest.mark.verifies("course_lib.topics.scaling.LossSurface", against="Hoffmann et al. (2022)")
 def test_published_predictions(ledger):
     """Gopher's compute, 5.76e23 FLOPs, spent on Chinchilla: 70 billion parameters, 1.4 trillion tokens."""
     assert (HOFFMANN.a, HOFFMANN.b) == pytest.approx((0.46, 0.54), abs=0.01)
@@ -194,8 +198,8 @@ def test_published_predictions(ledger):
     ledger.holds()
 
 
-@pytest.mark.verifies("course_lib.scaling.isoflop_minimum", against="`np.polyfit`")
-@pytest.mark.verifies("course_lib.scaling.IsoflopMinimum", against="`np.polyfit`")
+@pytest.mark.verifies("course_lib.topics.scaling.isoflop_minimum", against="`np.polyfit`")
+@pytest.mark.verifies("course_lib.topics.scaling.IsoflopMinimum", against="`np.polyfit`")
 def test_the_bottom_of_an_isoflop_curve(ledger):
     sizes = torch.logspace(7, 9, 6, dtype=torch.float64)
     loss = 2.2 + 0.1 * (sizes / 8e7).log() ** 2

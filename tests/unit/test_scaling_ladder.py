@@ -30,8 +30,8 @@ from course_lib.experiments.scaling_ladder import (
     train_size,
     training_batches,
 )
-from course_lib.scaling import LossSurface
 from course_lib.tools import normal_form
+from course_lib.topics.scaling import LossSurface
 from course_lib.transformer import DecoderOnly
 
 SURFACE = LossSurface(0.9, 60.0, 0.35, 400.0, 0.4)

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from course_lib.checkpoints import date_translator, untrained_date_translator
-from course_lib.recurrent import FixedContextDecoder
-from course_lib.training import Progress, fit
+from course_lib.topics.recurrent import FixedContextDecoder
+from course_lib.train import Progress, fit
 from course_lib.widgets import LossPicture, date_explorer, score_explorer
 from course_lib.widgets.scores import SCALES, gradient_norm
 from tests.helpers.explorers import VIRIDIS, cells_of, fact, panels, values_of

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from statsmodels.nonparametric.kernel_regression import KernelReg
 
-from course_lib.attention import Attention, attend
-from course_lib.scoring import (
+from course_lib.transformer.attention import Attention, attend
+from course_lib.transformer.scoring import (
     AdditiveScore,
     ConcatScore,
     DotScore,
@@ -77,12 +77,12 @@ def by_double_loop(name, query, key, parameters):
 
 
 EVERY_SCORE = [
-    pytest.param("dot", marks=pytest.mark.verifies("course_lib.scoring.DotScore", against="an explicit double loop")),
-    pytest.param("scaled", marks=pytest.mark.verifies("course_lib.scoring.ScaledDotScore", against="an explicit double loop")),
-    pytest.param("general", marks=pytest.mark.verifies("course_lib.scoring.GeneralScore", against="an explicit double loop")),
-    pytest.param("concat", marks=pytest.mark.verifies("course_lib.scoring.ConcatScore", against="an explicit double loop")),
-    pytest.param("additive", marks=pytest.mark.verifies("course_lib.scoring.AdditiveScore", against="an explicit double loop")),
-    pytest.param("gaussian", marks=pytest.mark.verifies("course_lib.scoring.GaussianScore", against="an explicit double loop")),
+    pytest.param("dot", marks=pytest.mark.verifies("course_lib.transformer.scoring.DotScore", against="an explicit double loop")),
+    pytest.param("scaled", marks=pytest.mark.verifies("course_lib.transformer.scoring.ScaledDotScore", against="an explicit double loop")),
+    pytest.param("general", marks=pytest.mark.verifies("course_lib.transformer.scoring.GeneralScore", against="an explicit double loop")),
+    pytest.param("concat", marks=pytest.mark.verifies("course_lib.transformer.scoring.ConcatScore", against="an explicit double loop")),
+    pytest.param("additive", marks=pytest.mark.verifies("course_lib.transformer.scoring.AdditiveScore", against="an explicit double loop")),
+    pytest.param("gaussian", marks=pytest.mark.verifies("course_lib.transformer.scoring.GaussianScore", against="an explicit double loop")),
 ]  # fmt: skip
 
 
@@ -104,13 +104,14 @@ def test_every_score_is_its_formula_one_pair_at_a_time(ledger, name, query_batch
 
 
 @pytest.mark.verifies(
-    "course_lib.attention.attend", against="PyTorch `F.scaled_dot_product_attention`"
+    "course_lib.transformer.attention.attend", against="PyTorch `F.scaled_dot_product_attention`"
 )
 @pytest.mark.verifies(
-    "course_lib.attention.Attention", against="PyTorch `F.scaled_dot_product_attention`"
+    "course_lib.transformer.attention.Attention", against="PyTorch `F.scaled_dot_product_attention`"
 )
 @pytest.mark.verifies(
-    "course_lib.scoring.ScaledDotScore", against="PyTorch `F.scaled_dot_product_attention`"
+    "course_lib.transformer.scoring.ScaledDotScore",
+    against="PyTorch `F.scaled_dot_product_attention`",
 )
 @pytest.mark.parametrize("mask_axes", [None, (QUERIES, KEYS), (2, 1, QUERIES, KEYS)])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -128,7 +129,9 @@ def test_attention_with_the_scaled_dot_score_is_that_of_pytorch(ledger, dtype, m
         compare_gradients(ledger, ours.output, leaves, theirs, oracles, ROUNDING[dtype])
 
 
-@pytest.mark.verifies("course_lib.attention.Attention", against="statsmodels `KernelReg`")
+@pytest.mark.verifies(
+    "course_lib.transformer.attention.Attention", against="statsmodels `KernelReg`"
+)
 @pytest.mark.parametrize("size", [1, 2])
 def test_attention_with_the_gaussian_score_is_kernel_regression(ledger, size):
     attention = Attention(GaussianScore(0.6)).double()

@@ -5,9 +5,9 @@ import json
 import pytest
 from safetensors import safe_open
 
-from course_lib.bleu import bleu
 from course_lib.checkpoints import HERE, sentence_translator
 from course_lib.experiments import translation_errors
+from course_lib.topics.bleu import bleu
 
 #: Written for this test, in the way of captions; the model has not seen them.
 CAPTIONS = {

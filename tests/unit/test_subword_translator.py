@@ -7,10 +7,13 @@ import pytest
 import torch
 
 from course_lib.data.subwords import Subwords
-from course_lib.decoding import beam_search, greedy
-from course_lib.inspection import record_attention
-from course_lib.train import Processes, Run, RunFolder, Settings
+from course_lib.topics.inspection import record_attention
+from course_lib.train.folder import RunFolder
+from course_lib.train.processes import Processes
+from course_lib.train.run import Run
+from course_lib.train.settings import Settings
 from course_lib.train.translate import main
+from course_lib.transformer.decoding import beam_search, greedy
 from tests.helpers.annotations import unchecked
 from tests.helpers.sentences import few_pairs
 
@@ -31,7 +34,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.verifies(
-    "course_lib.translator.SubwordTranslator", against="the model, called by hand, text by text"
+    "course_lib.train.translator.SubwordTranslator",
+    against="the model, called by hand, text by text",
 )
 def test_translations_are_those_of_each_text_alone(ledger, folder):
     translator = folder.translator()

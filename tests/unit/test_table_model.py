@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.decoding import beam_search, greedy, sample, table_model
-from course_lib.decoding.table_model import random_table
+from course_lib.data import table_model
+from course_lib.data.table_model import random_table
+from course_lib.transformer.decoding import beam_search, greedy, sample
 from tests.helpers.decoding import TABLE
 
 
-@pytest.mark.verifies("course_lib.decoding.table_model", against="products of the table's numbers")
+@pytest.mark.verifies("course_lib.data.table_model", against="products of the table's numbers")
 def test_table_model_decodes_its_table(ledger):
     model, vocabulary = table_model(TABLE)
     start = torch.tensor([[1]])

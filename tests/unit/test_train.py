@@ -23,9 +23,11 @@ import torch
 import torch.distributed as dist
 
 import course_lib.train
-from course_lib.train import Processes, Run, RunFolder, Settings, bleu
 from course_lib.train.__main__ import main
-from course_lib.train.processes import _of_this_start
+from course_lib.train.folder import RunFolder
+from course_lib.train.processes import Processes, _of_this_start
+from course_lib.train.run import Run, bleu
+from course_lib.train.settings import Settings
 from tests.helpers.sentences import few_pairs, write_pairs
 
 SMALL = {"vocabulary": 320, "d_model": 16, "heads": 2, "layers": 1, "d_ff": 32, "tokens": 400,

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from course_lib.training import TrainingConfig, fit, train_step
+from course_lib.train import TrainingConfig, fit, train_step
 from tests.helpers.training import Line, by_hand, numbers, points, size, squares
 
 
@@ -21,7 +21,7 @@ OPTIMIZERS = {
 
 
 @pytest.mark.verifies(
-    "course_lib.training.train_step", against="a loop with PyTorch's optimizers, by hand"
+    "course_lib.train.fit.train_step", against="a loop with PyTorch's optimizers, by hand"
 )
 @pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
 def test_steps_are_those_of_a_loop_written_by_hand(ledger, make):
@@ -34,7 +34,7 @@ def test_steps_are_those_of_a_loop_written_by_hand(ledger, make):
 
 
 @pytest.mark.verifies(
-    "course_lib.training.train_step", against="PyTorch, on one batch that is not taken apart"
+    "course_lib.train.fit.train_step", against="PyTorch, on one batch that is not taken apart"
 )
 @pytest.mark.parametrize("sizes", [(7, 1, 4), (12,), (5, 5, 2)], ids=str)
 def test_unequal_batches_weighted_by_tokens_are_one_big_batch(ledger, sizes):
@@ -59,7 +59,7 @@ def test_without_token_counts_the_batches_count_equally():
 
 
 @pytest.mark.verifies(
-    "course_lib.training.train_step", against="the norm with Python's `math`, and a clip by hand"
+    "course_lib.train.fit.train_step", against="the norm with Python's `math`, and a clip by hand"
 )
 @pytest.mark.parametrize("max_grad_norm", [0.01, 0.2, 50.0])
 def test_gradients_above_the_largest_norm_are_scaled_down_to_it(ledger, max_grad_norm):
@@ -76,7 +76,7 @@ def test_gradients_above_the_largest_norm_are_scaled_down_to_it(ledger, max_grad
 
 
 @pytest.mark.verifies(
-    "course_lib.training.TrainingConfig", against="a loop with PyTorch `Adam` and `autocast`"
+    "course_lib.train.fit.TrainingConfig", against="a loop with PyTorch `Adam` and `autocast`"
 )
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize(("many", "max_grad_norm"), [(1, 0.05), (3, 1.0)])

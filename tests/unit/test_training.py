@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.training import (
+from course_lib.train import (
     Evaluation,
     History,
     Progress,
@@ -59,7 +59,7 @@ LRS = (0.05, lambda step: linear_schedule_with_warmup(step, 0.2, 30, 6))
 
 
 @pytest.mark.verifies(
-    "course_lib.training.fit", against="a loop with PyTorch `Adam` and `clip_grad_norm_`"
+    "course_lib.train.fit.fit", against="a loop with PyTorch `Adam` and `clip_grad_norm_`"
 )
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize(("lr", "max_grad_norm"), [(LRS[0], 0.3), (LRS[1], 9.0)])
@@ -101,10 +101,10 @@ def test_fit_trains_and_evaluates_in_the_right_mode():
 
 
 @pytest.mark.verifies(
-    "course_lib.training.History", against="the losses of a loop with PyTorch `Adam`"
+    "course_lib.train.fit.History", against="the losses of a loop with PyTorch `Adam`"
 )
 @pytest.mark.verifies(
-    "course_lib.training.Progress", against="the losses of a loop with PyTorch `Adam`"
+    "course_lib.train.fit.Progress", against="the losses of a loop with PyTorch `Adam`"
 )
 def test_history_and_progress_tell_what_happened(ledger):
     evaluation, seen, start = Evaluation(scripted([2, 1, 3]), every=3), [], time.perf_counter()
@@ -160,7 +160,7 @@ def test_fit_stops_at_the_target_score(target_score, reached):
 
 
 @pytest.mark.verifies(
-    "course_lib.training.Evaluation", against="Hugging Face `EarlyStoppingCallback`"
+    "course_lib.train.fit.Evaluation", against="Hugging Face `EarlyStoppingCallback`"
 )
 @pytest.mark.parametrize("patience", [1, 3])
 def test_patience_is_hugging_faces(ledger, patience):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.training import LabelSmoothingLoss, linear_schedule_with_warmup, next_token_loss
+from course_lib.train import LabelSmoothingLoss, linear_schedule_with_warmup, next_token_loss
 
 ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-6}
 CLASSES = 7
@@ -33,7 +33,7 @@ def compare(ledger, ours, theirs, logits, exact, dtype):
 
 
 @pytest.mark.verifies(
-    "course_lib.training.LabelSmoothingLoss", against="PyTorch `nn.CrossEntropyLoss`"
+    "course_lib.train.losses.LabelSmoothingLoss", against="PyTorch `nn.CrossEntropyLoss`"
 )
 @pytest.mark.parametrize("ignore_index", [-100, 2, 99])
 @pytest.mark.parametrize("smoothing", [0, 0.1, 0.99])
@@ -65,7 +65,7 @@ def test_losses_of_bfloat16_are_computed_in_float32(smoothing):
 
 
 @pytest.mark.verifies(
-    "course_lib.training.next_token_loss", against="PyTorch `nn.CrossEntropyLoss`"
+    "course_lib.train.losses.next_token_loss", against="PyTorch `nn.CrossEntropyLoss`"
 )
 @pytest.mark.parametrize("dtype", ROUNDING)
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
@@ -79,7 +79,8 @@ def test_next_token_loss_is_that_of_the_following_tokens(ledger, pad_id, smoothi
 
 
 @pytest.mark.verifies(
-    "course_lib.training.linear_schedule_with_warmup", against="NumPy `interp` through three points"
+    "course_lib.train.losses.linear_schedule_with_warmup",
+    against="NumPy `interp` through three points",
 )
 @pytest.mark.parametrize(("steps", "warmup"), [(100, 10), (7, 7), (7, 1), (1, 1)])
 def test_warmup_decay_is_piecewise_linear(ledger, steps, warmup):

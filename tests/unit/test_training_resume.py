@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.training import TrainingConfig, fit
+from course_lib.train import TrainingConfig, fit
 from tests.helpers.killed_training import RUNS, STEPS, Batches, Tied, loss, train
 
 

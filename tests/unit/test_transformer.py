@@ -7,9 +7,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.inspection import record_attention
-from course_lib.positions import ENCODINGS
+from course_lib.topics.inspection import record_attention
 from course_lib.transformer import DecoderOnly, Transformer
+from course_lib.transformer.positions import ENCODINGS
 from tests.helpers.encodings import SHIFT_INVARIANT
 from tests.helpers.ids import encoding_id
 from tests.helpers.transformer import (
@@ -45,10 +45,11 @@ def another(tokens, vocabulary):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.Transformer", against="later tokens changed: earlier logits stay"
+    "course_lib.transformer.model.Transformer", against="later tokens changed: earlier logits stay"
 )
 @pytest.mark.verifies(
-    "course_lib.transformer.DecoderOnly", against="later tokens changed: earlier logits stay"
+    "course_lib.transformer.decoder_only.DecoderOnly",
+    against="later tokens changed: earlier logits stay",
 )
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 @pytest.mark.parametrize("choices", CHOICES, ids=named)
@@ -76,7 +77,7 @@ def test_each_sequence_depends_on_its_own_source_alone(choices):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.Transformer", against="longer padding of source and target"
+    "course_lib.transformer.model.Transformer", against="longer padding of source and target"
 )
 @pytest.mark.parametrize("choices", CHOICES, ids=named)
 def test_length_of_padding_has_no_effect_on_logits(ledger, choices):
@@ -91,7 +92,7 @@ def test_length_of_padding_has_no_effect_on_logits(ledger, choices):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.DecoderOnly", against="longer padding, behind and in front"
+    "course_lib.transformer.decoder_only.DecoderOnly", against="longer padding, behind and in front"
 )
 @pytest.mark.parametrize("choices", CHOICES, ids=named)
 def test_padding_has_no_effect_on_decoder_only_logits(ledger, choices):

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.convert import from_torch
 from course_lib.transformer import DecoderOnly
+from course_lib.transformer.convert import from_torch
 from tests.helpers.generate import from_gpt2, gpt2
 from tests.helpers.transformer import (
     D_FF,
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.DecoderOnly",
+    "course_lib.transformer.decoder_only.DecoderOnly",
     against="PyTorch `nn.TransformerEncoder` with a causal mask",
 )
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_decoder_only_equals_pytorch_encoder_with_causal_mask(ledger, dtype, nor
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.DecoderOnly", against="Hugging Face `GPT2LMHeadModel`"
+    "course_lib.transformer.decoder_only.DecoderOnly", against="Hugging Face `GPT2LMHeadModel`"
 )
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_decoder_only_equals_gpt2(ledger, dtype):

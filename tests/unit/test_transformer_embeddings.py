@@ -25,7 +25,7 @@ from tests.helpers.transformer import (
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.TokenEmbedding", against="PyTorch `nn.Embedding`, times √d"
+    "course_lib.transformer.parts.TokenEmbedding", against="PyTorch `nn.Embedding`, times √d"
 )
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_token_embedding_equals_pytorch_times_sqrt_d(ledger, dtype):
@@ -48,7 +48,7 @@ def test_token_embedding_initialisation():
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.InputEmbedding",
+    "course_lib.transformer.parts.InputEmbedding",
     against="PyTorch `nn.Embedding` and the paper's formula",
 )
 @pytest.mark.parametrize("offset", [0, 3])
@@ -76,10 +76,11 @@ TIED = {
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.Transformer", against="the same model with tables of their own"
+    "course_lib.transformer.model.Transformer", against="the same model with tables of their own"
 )
 @pytest.mark.verifies(
-    "course_lib.transformer.DecoderOnly", against="the same model with tables of their own"
+    "course_lib.transformer.decoder_only.DecoderOnly",
+    against="the same model with tables of their own",
 )
 @pytest.mark.parametrize("kind", TIED)
 def test_gradient_of_tied_embeddings_is_the_sum_of_their_uses(ledger, kind):

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.blocks import NORM_TYPES, FeedForward, make_norm
-from course_lib.decoding import greedy
 from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
+from course_lib.transformer.blocks import NORM_TYPES, FeedForward, make_norm
+from course_lib.transformer.decoding import greedy
 from tests.helpers.llama import llama
 from tests.helpers.transformer import LLAMA, randomized, sized
 
@@ -21,10 +21,10 @@ def small(**choices):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.DecoderOnly", against="Hugging Face `LlamaForCausalLM`"
+    "course_lib.transformer.decoder_only.DecoderOnly", against="Hugging Face `LlamaForCausalLM`"
 )
 @pytest.mark.verifies(
-    "course_lib.decoding.greedy", against="Hugging Face `LlamaForCausalLM.generate`"
+    "course_lib.transformer.decoding.greedy", against="Hugging Face `LlamaForCausalLM.generate`"
 )
 @pytest.mark.parametrize(
     "choices",
@@ -74,9 +74,11 @@ def test_without_biases_only_layer_norms_have_them(model):
     assert not [name for name in names if name.endswith("bias") and "norm" not in name]
 
 
-@pytest.mark.verifies("course_lib.blocks.make_norm", against="PyTorch `nn.LayerNorm`, `nn.RMSNorm`")
 @pytest.mark.verifies(
-    "course_lib.blocks.NORM_TYPES", against="PyTorch `nn.LayerNorm`, `nn.RMSNorm`"
+    "course_lib.transformer.blocks.make_norm", against="PyTorch `nn.LayerNorm`, `nn.RMSNorm`"
+)
+@pytest.mark.verifies(
+    "course_lib.transformer.blocks.NORM_TYPES", against="PyTorch `nn.LayerNorm`, `nn.RMSNorm`"
 )
 def test_make_norm_makes_pytorchs_layers(ledger):
     x = torch.randn(5, 6, dtype=torch.float64)
@@ -86,7 +88,9 @@ def test_make_norm_makes_pytorchs_layers(ledger):
         ledger.compare(make_norm(name, 6, 0.2).double()(x), theirs(x), within=1e-15)
 
 
-@pytest.mark.verifies("course_lib.blocks.FeedForward", against="Hugging Face `LlamaMLP`")
+@pytest.mark.verifies(
+    "course_lib.transformer.blocks.FeedForward", against="Hugging Face `LlamaMLP`"
+)
 def test_swiglu_equals_llama(ledger):
     from transformers.models.llama.modeling_llama import LlamaConfig, LlamaMLP
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from course_lib.convert import from_torch
 from course_lib.transformer import Memory
+from course_lib.transformer.convert import from_torch
 from tests.helpers.blocks import norms
 from tests.helpers.transformer import (
     D_FF,
@@ -82,8 +82,12 @@ def by_pytorch(layer, source, target, tables):
     return decoded @ out.T
 
 
-@pytest.mark.verifies("course_lib.transformer.Transformer", against="PyTorch `nn.Transformer`")
-@pytest.mark.verifies("course_lib.convert.from_torch", against="PyTorch `nn.Transformer`")
+@pytest.mark.verifies(
+    "course_lib.transformer.model.Transformer", against="PyTorch `nn.Transformer`"
+)
+@pytest.mark.verifies(
+    "course_lib.transformer.convert.from_torch", against="PyTorch `nn.Transformer`"
+)
 @pytest.mark.parametrize(
     ("dtype", "first", "final", "padded"),
     [
@@ -108,7 +112,7 @@ def test_transformer_and_gradients_equal_pytorch(ledger, dtype, first, final, pa
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.TransformerConfig",
+    "course_lib.transformer.config.TransformerConfig",
     against="PyTorch `nn.Transformer`, over many configurations",
 )
 @settings(max_examples=25)
@@ -136,7 +140,9 @@ def test_transformers_of_any_size_equal_pytorch(ledger, data):
     ledger.compare(model(read, written) / scale, theirs / scale, within=1e-10)
 
 
-@pytest.mark.verifies("course_lib.transformer.Memory", against="PyTorch `nn.TransformerEncoder`")
+@pytest.mark.verifies(
+    "course_lib.transformer.model.Memory", against="PyTorch `nn.TransformerEncoder`"
+)
 @pytest.mark.parametrize("first", [True, False])
 def test_encoder_memory_equals_pytorch(ledger, first):
     layer = their_transformer(norm_first=first)

@@ -9,8 +9,8 @@ import torch
 
 from course_lib.data.subwords import Subwords
 from course_lib.experiments import translation_errors as experiment
-from course_lib.train import RunFolder, Settings
-from course_lib.train.folder import write_weights
+from course_lib.train.folder import RunFolder, write_weights
+from course_lib.train.settings import Settings
 from course_lib.transformer import Transformer
 
 TEXTS = ["A dog runs.", "Two men in red shirts talk.", "It's a well-known café!", "Men cook."]

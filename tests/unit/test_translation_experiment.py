@@ -8,7 +8,10 @@ from sacrebleu.metrics import CHRF
 
 from course_lib.experiments import translation
 from course_lib.tools import normal_form
-from course_lib.train import Processes, Run, RunFolder, Settings, bleu
+from course_lib.train.folder import RunFolder
+from course_lib.train.processes import Processes
+from course_lib.train.run import Run, bleu
+from course_lib.train.settings import Settings
 from tests.helpers.sentences import few_pairs, write_pairs
 
 pytestmark = pytest.mark.usefixtures("without_annotations")

@@ -10,9 +10,9 @@ import torch
 
 from course_lib.checkpoints import phrase_translator
 from course_lib.data import detokenize
-from course_lib.decoding import greedy, sample, temperature
-from course_lib.inspection import record_attention
-from course_lib.translator import PhraseTranslator
+from course_lib.topics.inspection import record_attention
+from course_lib.train.translator import PhraseTranslator
+from course_lib.transformer.decoding import greedy, sample, temperature
 from course_lib.widgets import translation_explorer
 from course_lib.widgets.translation import _written
 from tests.helpers.explorers import (

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from course_lib.data import Vocabulary
-from course_lib.recurrent import BahdanauDecoder, FixedContextDecoder, GRUEncoder, Seq2Seq
-from course_lib.translator import Translation, Translator
+from course_lib.topics.recurrent import BahdanauDecoder, FixedContextDecoder, GRUEncoder, Seq2Seq
+from course_lib.train.translator import Translation, Translator
 
 LETTERS = Vocabulary("abcdefghijklmnopqrstuvwxyz ")
 CAPITALS = Vocabulary("ZYXWVUTSRQPONMLKJIHGFEDCBA_")
@@ -40,7 +40,7 @@ def upper(text):
 
 
 @pytest.mark.verifies(
-    "course_lib.translator.Translator",
+    "course_lib.train.translator.Translator",
     against="Python's `text[::-1]`: a model that spells backwards",
 )
 @pytest.mark.parametrize("text", TEXTS)
@@ -54,7 +54,7 @@ def test_it_writes_what_the_model_writes(ledger, text):
 
 
 @pytest.mark.verifies(
-    "course_lib.translator.Translation",
+    "course_lib.train.translator.Translation",
     against="Python's `list`, and PyTorch `eye` for the weights",
 )
 def test_a_translation_holds_its_tokens_and_where_each_step_looked(ledger):

@@ -5,8 +5,8 @@ import pytest
 import torch
 from jaxtyping import TypeCheckError
 
-from course_lib.masks import causal_mask
-from course_lib.pooling import attention_pooling, gaussian_kernel
+from course_lib.topics.pooling import attention_pooling, gaussian_kernel
+from course_lib.transformer.masks import causal_mask
 from course_lib.validation import require_divides, require_whole
 
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from course_lib.decoding import greedy
 from course_lib.experiments import warmup
 from course_lib.transformer import Transformer, TransformerConfig
+from course_lib.transformer.decoding import greedy
 
 
 def test_the_target_is_the_source_between_start_and_end():

@@ -8,8 +8,9 @@ import subprocess
 import nbformat
 import pytest
 
-from course_lib import messages, working_copy
-from course_lib.working_copy import reset, update
+from course_lib import messages
+from course_lib.lab import working_copy
+from course_lib.lab.working_copy import reset, update
 
 LESSON, STUDY = "01_kernel_regression.ipynb", "studies/01a_which_average.ipynb"
 DATED = r"01_kernel_regression_{}_\d{{4}}-\d\d-\d\d\.ipynb"

@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 from course_lib.lab.__main__ import OPTIONS, environment
-from course_lib.working_copy import NOTEBOOKS, update
+from course_lib.lab.working_copy import NOTEBOOKS, update
 
 FOLDER = "attention-course"
 
 
 def copy_course(folder: Path, course: Path = NOTEBOOKS.parent) -> None:
-    """Make the copy, or bring it up to date as `course_lib.working_copy` does: what the user changed stays."""
+    """Make the copy, or bring it up to date as `course_lib.lab.working_copy` does: what the user changed stays."""
     for line in update(course / "notebooks", folder / "notebooks"):
         print(line)
     shutil.copytree(course / "img", folder / "img", dirs_exist_ok=True)

@@ -4,12 +4,12 @@ import math
 
 import torch
 
-from course_lib.attention import scaled_dot_product_attention
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import bugs, mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.masks import causal_mask
-from course_lib.positions import rotary
+from course_lib.transformer.attention import scaled_dot_product_attention
+from course_lib.transformer.masks import causal_mask
+from course_lib.transformer.positions import rotary
 
 
 def attend_in_pieces(q, k, v, sizes):

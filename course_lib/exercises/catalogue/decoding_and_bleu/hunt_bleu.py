@@ -5,9 +5,9 @@ from collections import Counter
 
 import torch
 
-from course_lib.bleu import bleu
 from course_lib.exercises.edits import bugs, mistakes
 from course_lib.exercises.exercise import Case, Exercise
+from course_lib.topics.bleu import bleu
 
 
 def sentence_bleu(candidate, reference, max_n):

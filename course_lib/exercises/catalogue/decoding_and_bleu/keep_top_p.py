@@ -4,10 +4,10 @@ import math
 
 import torch
 
-from course_lib.decoding import top_p
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
+from course_lib.transformer.decoding import top_p
 
 
 def keep_top_p(logits, p):

@@ -5,10 +5,10 @@ import math
 import torch
 import torch.nn.functional as F
 
-from course_lib.efficient import sliding_window_attention
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import bugs, mistakes
 from course_lib.exercises.exercise import Case, Exercise
+from course_lib.topics.efficient import sliding_window_attention
 
 
 def windowed(q, k, v, w):

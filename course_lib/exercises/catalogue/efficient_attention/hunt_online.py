@@ -4,10 +4,10 @@ import math
 
 import torch
 
-from course_lib.efficient import flash_attention
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import edited, mistakes
 from course_lib.exercises.exercise import Case, Exercise
+from course_lib.topics.efficient import flash_attention
 
 
 def in_blocks(q, k, v, block):

@@ -3,10 +3,10 @@
 import torch
 import torch.nn.functional as F
 
-from course_lib.efficient import LinearAttentionState, linear_attention_step
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
+from course_lib.topics.efficient import LinearAttentionState, linear_attention_step
 
 
 def linear_step(S, z, q, k, v):

@@ -4,10 +4,10 @@ import math
 
 import torch
 
-from course_lib.efficient import block_attention
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
+from course_lib.topics.efficient import block_attention
 
 
 def within_blocks(q, k, v, size):

@@ -5,7 +5,7 @@ import torch
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.interpretability import induction_score
+from course_lib.topics.interpretability import induction_score
 
 
 def induction_scores(weights, period):

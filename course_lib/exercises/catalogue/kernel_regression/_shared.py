@@ -3,7 +3,7 @@
 import torch
 
 from course_lib.data.series import nile_series, wave_series
-from course_lib.pooling import attention_pooling
+from course_lib.topics.pooling import attention_pooling
 
 QUERIES = torch.tensor([0.0, 2.0])
 KEYS = torch.tensor([0.0, 1.0, 4.0])

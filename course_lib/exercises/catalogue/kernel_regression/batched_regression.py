@@ -5,7 +5,7 @@ import torch
 from course_lib.exercises.catalogue._shared import rounded_tensor
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.pooling import attention_pooling
+from course_lib.topics.pooling import attention_pooling
 
 
 def batched_regression(queries, keys, values, bandwidth):

@@ -5,7 +5,7 @@ import torch
 from course_lib.exercises.catalogue.kernel_regression._shared import KEYS, VALUES, WAVE
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.pooling import attention_pooling, leave_one_out_error
+from course_lib.topics.pooling import attention_pooling, leave_one_out_error
 
 
 def leave_one_out(keys, values, bandwidth):

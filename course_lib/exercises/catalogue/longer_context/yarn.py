@@ -6,7 +6,7 @@ import torch
 
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.positions.sinusoidal import frequencies
+from course_lib.transformer.positions.sinusoidal import frequencies
 
 
 def yarn(omega, scale, trained):

@@ -5,7 +5,7 @@ import torch
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.multihead import merge_heads
+from course_lib.transformer.multihead import merge_heads
 
 
 def head_contributions(heads, W_o):

@@ -4,11 +4,11 @@ import math
 
 import torch
 
-from course_lib.attention import scaled_dot_product_attention
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.multihead import merge_heads, split_heads
+from course_lib.transformer.attention import scaled_dot_product_attention
+from course_lib.transformer.multihead import merge_heads, split_heads
 
 
 def decode_step(x, key, value, W_q, W_k, W_v, W_o):

@@ -4,11 +4,11 @@ import math
 
 import torch
 
-from course_lib.attention import scaled_dot_product_attention
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import edited, mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.masks import causal_mask
+from course_lib.transformer.attention import scaled_dot_product_attention
+from course_lib.transformer.masks import causal_mask
 
 
 def newest(query, key, value):

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import torch
 
-from course_lib.attention import scaled_dot_product_attention
 from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
 from course_lib.exercises.edits import bugs, mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.multihead import merge_heads, split_heads
+from course_lib.transformer.attention import scaled_dot_product_attention
+from course_lib.transformer.multihead import merge_heads, split_heads
 
 
 def multi_head(query, key, value, mask, W_q, W_k, W_v, W_o, num_heads):

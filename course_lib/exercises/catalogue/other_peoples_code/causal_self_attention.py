@@ -4,12 +4,12 @@ import math
 
 import torch
 
-from course_lib.attention import scaled_dot_product_attention
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.masks import causal_mask
-from course_lib.multihead import merge_heads, split_heads
+from course_lib.transformer.attention import scaled_dot_product_attention
+from course_lib.transformer.masks import causal_mask
+from course_lib.transformer.multihead import merge_heads, split_heads
 
 
 def causal_self_attention(x, W, W_o, num_heads):

@@ -5,7 +5,7 @@ import torch
 from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.positions import alibi_bias
+from course_lib.transformer.positions import alibi_bias
 
 
 def alibi(scores):

@@ -6,7 +6,7 @@ from torch.func import functional_call
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import edited, mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.positions import LearnedPositions
+from course_lib.transformer.positions import LearnedPositions
 
 
 def add_positions(new, past, table):

@@ -5,7 +5,7 @@ import torch
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import edited, mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.positions import rotary
+from course_lib.transformer.positions import rotary
 
 
 def rotate_half_layout(x, positions):

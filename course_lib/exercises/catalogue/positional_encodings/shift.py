@@ -4,7 +4,7 @@ import torch
 
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.positions import rotary, sinusoidal_table
+from course_lib.transformer.positions import rotary, sinusoidal_table
 
 
 def shift(rows, k, base):

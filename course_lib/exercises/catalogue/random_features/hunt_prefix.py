@@ -5,10 +5,10 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 
-from course_lib.efficient import linear_attention
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import edited, mistakes
 from course_lib.exercises.exercise import Case, Exercise
+from course_lib.topics.efficient import linear_attention
 
 
 def causal_linear(q, k, v):

@@ -4,12 +4,12 @@ import math
 
 import torch
 
-from course_lib.attention import attend
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.catalogue.scoring_functions._shared import KEY, QUERY
 from course_lib.exercises.edits import edited, mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.scoring import ScaledDotScore
+from course_lib.transformer.attention import attend
+from course_lib.transformer.scoring import ScaledDotScore
 
 
 def look_up(query, key, value):

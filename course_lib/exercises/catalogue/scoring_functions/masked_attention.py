@@ -2,11 +2,11 @@
 
 import torch
 
-from course_lib.attention import attend
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.masks import padding_mask
+from course_lib.transformer.attention import attend
+from course_lib.transformer.masks import padding_mask
 
 
 def masked_attention(scores, lengths, value):

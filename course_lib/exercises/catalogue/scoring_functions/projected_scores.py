@@ -8,7 +8,7 @@ from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.catalogue.scoring_functions._shared import QUERY
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.scoring import ScaledDotScore
+from course_lib.transformer.scoring import ScaledDotScore
 
 
 def projected_scores(query, key, W_q, W_k):

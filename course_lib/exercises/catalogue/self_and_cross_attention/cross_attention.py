@@ -4,10 +4,10 @@ import math
 
 import torch
 
-from course_lib.attention import scaled_dot_product_attention
 from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
+from course_lib.transformer.attention import scaled_dot_product_attention
 
 
 def cross_attention(x, memory, W_q, W_k, W_v):

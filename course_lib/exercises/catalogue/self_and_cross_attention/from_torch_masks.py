@@ -5,7 +5,7 @@ import torch
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.masks import combine_masks, padding_mask
+from course_lib.transformer.masks import combine_masks, padding_mask
 
 
 def from_torch_masks(attn_mask, key_padding_mask):

@@ -5,7 +5,7 @@ import torch
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import edited, mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.masks import masked_softmax
+from course_lib.transformer.masks import masked_softmax
 
 
 def dropped(scores, value, keep, dropout):

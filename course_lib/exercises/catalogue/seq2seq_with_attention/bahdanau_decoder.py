@@ -5,7 +5,7 @@ import torch
 from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.masks import masked_softmax, padding_mask
+from course_lib.transformer.masks import masked_softmax, padding_mask
 
 
 def bahdanau_decoder(inputs, state, memory, mask, W, U, v, A):

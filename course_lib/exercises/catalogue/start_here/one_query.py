@@ -2,9 +2,9 @@
 
 import torch
 
-from course_lib.attention import scaled_dot_product_attention
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
+from course_lib.transformer.attention import scaled_dot_product_attention
 
 
 def attention(query, keys, values):

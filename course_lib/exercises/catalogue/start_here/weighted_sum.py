@@ -2,10 +2,10 @@
 
 import torch
 
-from course_lib.attention import attend
 from course_lib.exercises.catalogue.start_here._shared import SCORES
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
+from course_lib.transformer.attention import attend
 
 
 def weighted_sum(weights, values):

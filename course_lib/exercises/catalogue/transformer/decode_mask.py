@@ -4,7 +4,7 @@ import torch
 
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.masks import causal_mask, combine_masks, padding_mask_from_tokens
+from course_lib.transformer.masks import causal_mask, combine_masks, padding_mask_from_tokens
 
 
 def decode_mask(tokens, new, pad_id):

@@ -7,7 +7,7 @@ from torch import nn
 from course_lib.exercises.catalogue.transformer_blocks._shared import NamedFunction
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.training import next_token_loss
+from course_lib.train import next_token_loss
 
 
 def training_steps(model, new_optimizer, batches):

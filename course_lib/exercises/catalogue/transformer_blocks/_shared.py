@@ -3,8 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from course_lib.attention import scaled_dot_product_attention
 from course_lib.exercises.catalogue._shared import random_tensor
+from course_lib.transformer.attention import scaled_dot_product_attention
 
 
 class NamedFunction:

@@ -10,7 +10,7 @@ from course_lib.exercises.catalogue.transformer_blocks._shared import (
 )
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.masks import padding_mask
+from course_lib.transformer.masks import padding_mask
 
 
 def encoder_stack(x, mask, blocks, norm, placement):

@@ -4,10 +4,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.blocks import LayerNorm
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
+from course_lib.transformer.blocks import LayerNorm
 
 
 def after_one_step(x, change, target):

@@ -4,9 +4,9 @@ import math
 
 import torch
 
-from course_lib.bleu import brevity_penalty
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
+from course_lib.topics.bleu import brevity_penalty
 
 
 def corpus_bleu(matched, total, candidate_length, reference_length):

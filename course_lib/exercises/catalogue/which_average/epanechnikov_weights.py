@@ -5,7 +5,7 @@ import torch
 from course_lib.exercises.catalogue.kernel_regression._shared import KEYS, NILE, WAVE
 from course_lib.exercises.edits import mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.pooling import attention_pooling
+from course_lib.topics.pooling import attention_pooling
 
 
 def epanechnikov_weights(queries, keys, bandwidth):

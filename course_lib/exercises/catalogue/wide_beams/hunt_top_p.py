@@ -2,9 +2,9 @@
 
 import torch
 
-from course_lib.decoding import top_p
 from course_lib.exercises.edits import edited, mistakes
 from course_lib.exercises.exercise import Case, Exercise
+from course_lib.transformer.decoding import top_p
 
 
 def nucleus(probabilities, p):

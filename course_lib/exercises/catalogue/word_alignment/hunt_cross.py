@@ -7,7 +7,7 @@ import torch
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.edits import edited, mistakes
 from course_lib.exercises.exercise import Case, Exercise
-from course_lib.masks import masked_softmax
+from course_lib.transformer.masks import masked_softmax
 
 
 def cross_weights(x, memory, W_q, W_k, real):

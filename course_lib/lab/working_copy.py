@@ -1,0 +1,159 @@
+"""The learner's own copy of the notebooks: `work/`, beside `notebooks/`, so that every relative link works in both.
+
+An update of the course changes `notebooks/` only and never collides with answers. `make lab` then compares:
+
+- A notebook that the learner has not changed is replaced by its new version.
+- Where both have changed it, the learner's stays, and the new version lies beside it under a name with the date.
+
+A notebook counts as changed when the text of its cells has changed, so running cells changes nothing.
+
+``python -m course_lib.lab.working_copy`` makes the copy, or brings it up to date; ``--reset 01`` starts one notebook again
+and keeps the old one.
+"""
+
+import argparse
+import datetime
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from course_lib import messages
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+WORK = NOTEBOOKS.parent / "work"
+
+
+def update(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> list[str]:
+    """Bring the copy up to date; return what the learner should know, a line for each notebook."""
+    known, said = _read_record(work), []
+    edited = _edited_in_place(notebooks)
+    for source in _sources(notebooks):
+        name = source.relative_to(notebooks).as_posix()
+        mine, new = work / name, _fingerprint(source)
+        if name in edited:  # as in courses begun before there was a copy: these are answers, too
+            if not mine.exists():
+                _copy(source, mine)
+                known[name] = ""
+            continue
+        if not mine.exists():
+            _copy(source, mine)
+        elif new not in (known.get(name), now := _fingerprint(mine)):
+            if now == known.get(name):
+                _copy(source, mine)
+            else:
+                beside = _dated(mine, "new")
+                _copy(source, beside)
+                said.append(messages.BOTH_CHANGED.format(mine=mine.name, new=beside.name))
+        known[name] = new
+    _write_record(work, known)
+    return said
+
+
+def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Path:
+    """Start a notebook again from the course's version; return where the old one is kept.
+
+    Args:
+        lesson: its number or name: "01", "01a", "01_kernel_regression" or a path that ends so.
+        notebooks: the course's versions.
+        work: the learner's.
+
+    Raises:
+        ValueError: for an unknown notebook.
+    """
+    stem = Path(lesson).name.removesuffix(".ipynb")
+    sources = _sources(notebooks)
+    found = [source for source in sources if stem in (source.stem, source.stem.split("_")[0])]
+    if not found:
+        numbers = ", ".join(sorted(source.stem.split("_")[0] for source in sources))
+        raise ValueError(messages.UNKNOWN_LESSON.format(lesson=lesson, numbers=numbers))
+    name = found[0].relative_to(notebooks).as_posix()
+    mine = work / name
+    kept = _dated(mine, "old")
+    if mine.exists():
+        os.replace(mine, kept)
+    _copy(found[0], mine)
+    _write_record(work, _read_record(work) | {name: _fingerprint(found[0])})
+    return kept
+
+
+def _sources(notebooks: Path) -> list[Path]:
+    """List the course's notebooks, without JupyterLab's checkpoints."""
+    return sorted([*notebooks.glob("*.ipynb"), *notebooks.glob("studies/*.ipynb")])
+
+
+def _fingerprint(path: Path) -> str:
+    """Return a hash of the text of the cells; of the whole file, where it is no notebook."""
+    content = path.read_bytes()
+    try:
+        cells = [
+            (cell["cell_type"], "".join(cell["source"])) for cell in json.loads(content)["cells"]
+        ]
+        content = json.dumps(cells).encode()
+    except (ValueError, KeyError, TypeError):
+        pass
+    return hashlib.sha256(content).hexdigest()
+
+
+def _dated(path: Path, word: str) -> Path:
+    """Return a name that is still free: `01_….ipynb` → `01_…_old_2026-01-31.ipynb`."""
+    stem = free = f"{path.stem}_{word}_{datetime.date.today()}"
+    number = 1
+    while path.with_name(f"{free}.ipynb").exists():
+        number += 1
+        free = f"{stem}_{number}"
+    return path.with_name(f"{free}.ipynb")
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file so that nobody ever finds half of it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_suffix(".part")
+    shutil.copyfile(source, part)
+    os.replace(part, target)
+
+
+def _edited_in_place(notebooks: Path) -> set[str]:
+    """Name the notebooks that differ from the course's commit; none where there is no git."""
+    command = ["git", "diff", "--name-only", "--relative", "-z", "HEAD", "--", "."]
+    try:
+        done = subprocess.run(command, cwd=notebooks, capture_output=True, text=True)
+    except OSError:
+        return set()
+    return set(done.stdout.split("\0")) - {""} if done.returncode == 0 else set()
+
+
+def _read_record(work: Path) -> dict[str, str]:
+    """Read notebook → fingerprint of the version that the copy was last compared with."""
+    try:
+        return dict(json.loads((work / ".versions.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}  # what differs then counts as the learner's
+
+
+def _write_record(work: Path, known: dict[str, str]) -> None:
+    part = work / ".versions.part"
+    part.write_text(json.dumps(known, indent=1, sort_keys=True), encoding="utf-8")
+    os.replace(part, work / ".versions.json")
+
+
+def main() -> None:
+    """Update the copy, or reset a notebook in it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--reset", metavar="LESSON", help="start a notebook again, e.g. 01 or 01a")
+    lesson = parser.parse_args().reset
+    try:
+        if lesson is None:
+            for line in update():
+                print(line)
+        else:
+            print(messages.RESET_DONE.format(kept=reset(lesson).name))
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
