@@ -1,157 +1,20 @@
 """The Transformer, one idea a file, in the order in which the lessons build them.
 
-masks, scoring, attention, cache, positions, multihead, blocks; config, parts, model and decoder_only put them
-together; convert takes weights from PyTorch; decoding generates.
+masks and scoring, attention, cache, positions, multihead, blocks; config, parts, model and decoder_only put them
+together; convert takes weights from PyTorch; decoding generates. Every public name of these files is a name of
+this package: `from course_lib.transformer import MultiHeadAttention`.
 """
 
-from course_lib.transformer.attention import (
-    Attention,
-    AttentionOutput,
-    CrossAttention,
-    SelfAttention,
-    SingleHeadAttention,
-    attend,
-    scaled_dot_product_attention,
-)
-from course_lib.transformer.blocks import (
-    ACTIVATIONS,
-    NORM_TYPES,
-    NORMS,
-    DecoderBlock,
-    Dropout,
-    EncoderBlock,
-    FeedForward,
-    LayerNorm,
-    make_norm,
-)
-from course_lib.transformer.cache import BlockCache, CrossAttentionCache, KeyValueCache, ModelCache
-from course_lib.transformer.config import TransformerConfig
-from course_lib.transformer.convert import from_torch, to_torch
-from course_lib.transformer.decoder_only import DecoderOnly
-from course_lib.transformer.decoding import (
-    Beams,
-    BeamStep,
-    DecodingSession,
-    IncrementalDecoder,
-    beam_search,
-    greedy,
-    sample,
-    stream,
-    temperature,
-    top_k,
-    top_p,
-)
-from course_lib.transformer.masks import (
-    causal_mask,
-    combine_masks,
-    from_additive,
-    masked_softmax,
-    padding_mask,
-    padding_mask_from_tokens,
-    to_additive,
-)
-from course_lib.transformer.model import Memory, Transformer
-from course_lib.transformer.multihead import MultiHeadAttention, merge_heads, split_heads
-from course_lib.transformer.parts import InputEmbedding, TokenEmbedding
-from course_lib.transformer.positions import (
-    ENCODINGS,
-    AlibiBias,
-    AttentionPositions,
-    EmbeddingPositions,
-    LearnedPositions,
-    Positions,
-    RotaryPositions,
-    ShawRelativePositions,
-    SinusoidalPositions,
-    T5RelativeBias,
-    alibi_bias,
-    alibi_slopes,
-    make_positions,
-    relative_positions,
-    rotary,
-    sinusoidal_table,
-    t5_bucket,
-)
-from course_lib.transformer.scoring import (
-    AdditiveScore,
-    ConcatScore,
-    DotScore,
-    GaussianScore,
-    GeneralScore,
-    ScaledDotScore,
-)
-
-__all__ = [
-    "ACTIVATIONS",
-    "AdditiveScore",
-    "AlibiBias",
-    "Attention",
-    "AttentionOutput",
-    "AttentionPositions",
-    "BeamStep",
-    "Beams",
-    "BlockCache",
-    "ConcatScore",
-    "CrossAttention",
-    "CrossAttentionCache",
-    "DecoderBlock",
-    "DecoderOnly",
-    "DecodingSession",
-    "DotScore",
-    "Dropout",
-    "ENCODINGS",
-    "EmbeddingPositions",
-    "EncoderBlock",
-    "FeedForward",
-    "GaussianScore",
-    "GeneralScore",
-    "IncrementalDecoder",
-    "InputEmbedding",
-    "KeyValueCache",
-    "LayerNorm",
-    "LearnedPositions",
-    "Memory",
-    "ModelCache",
-    "MultiHeadAttention",
-    "NORMS",
-    "NORM_TYPES",
-    "Positions",
-    "RotaryPositions",
-    "ScaledDotScore",
-    "SelfAttention",
-    "ShawRelativePositions",
-    "SingleHeadAttention",
-    "SinusoidalPositions",
-    "T5RelativeBias",
-    "TokenEmbedding",
-    "Transformer",
-    "TransformerConfig",
-    "alibi_bias",
-    "alibi_slopes",
-    "attend",
-    "beam_search",
-    "causal_mask",
-    "combine_masks",
-    "from_additive",
-    "from_torch",
-    "greedy",
-    "make_norm",
-    "make_positions",
-    "masked_softmax",
-    "merge_heads",
-    "padding_mask",
-    "padding_mask_from_tokens",
-    "relative_positions",
-    "rotary",
-    "sample",
-    "scaled_dot_product_attention",
-    "sinusoidal_table",
-    "split_heads",
-    "stream",
-    "t5_bucket",
-    "temperature",
-    "to_additive",
-    "to_torch",
-    "top_k",
-    "top_p",
-]
+from course_lib.transformer.attention import *
+from course_lib.transformer.blocks import *
+from course_lib.transformer.cache import *
+from course_lib.transformer.config import *
+from course_lib.transformer.convert import *
+from course_lib.transformer.decoder_only import *
+from course_lib.transformer.decoding import *
+from course_lib.transformer.masks import *
+from course_lib.transformer.model import *
+from course_lib.transformer.multihead import *
+from course_lib.transformer.parts import *
+from course_lib.transformer.positions import *
+from course_lib.transformer.scoring import *
