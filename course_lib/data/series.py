@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -54,14 +53,12 @@ def wave_series(count: int = 50, noise: float = 0.4, seed: int = 0) -> Series:
 
 
 def nile_series() -> Series:
-    """Return the yearly flow of the Nile at Aswan, 1871-1970, in 10⁸ m³ (shipped with statsmodels).
+    """Return the yearly flow of the Nile at Aswan, 1871-1970, in 10⁸ m³.
 
     G. W. Cobb, "The problem of the Nile", Biometrika 65 (1978). 100 years; the flow drops near 1899.
     """
-    # Importing statsmodels takes a second; its file of the data needs no import.
-    (statsmodels,) = find_spec("statsmodels").submodule_search_locations
     years, flows = np.loadtxt(
-        Path(statsmodels, "datasets", "nile", "nile.csv"), np.float32, delimiter=",", skiprows=1
+        Path(__file__).with_name("nile.csv"), np.float32, delimiter=",", skiprows=4
     ).T
     return Series(
         torch.from_numpy(years.copy()),

@@ -273,8 +273,6 @@ class _Ladder:
         self.pool, self.device, self.path = pool, device, path
         self.lock = threading.Lock()
         self.record = read(path) if path else {}
-        text = docstring_text()
-        self.record["text"] = {"versions": text.versions, "sha256": text.sha256}
         self.record.setdefault("runs", {})
 
     def loss(self, size: str, tokens: int, lr: float, seed: int) -> float:

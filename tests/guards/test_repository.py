@@ -142,7 +142,6 @@ def test_the_lock_names_every_package_that_is_installed_for_the_course_and_its_t
 def test_what_is_imported_is_required():
     """Every package that course_lib imports is a dependency in pyproject.toml, and none is there for nothing."""
     names = {"pillow": "PIL", "ipython": "IPython", "jupyterlab": None}
-    names["statsmodels"] = None  # its file of the Nile is read
     names["tensorboard"] = None  # through torch.utils.tensorboard
     names |= dict.fromkeys(["nbgrader", "jupyterhub", "configurable-http-proxy"])  # are started
     lines = PYPROJECT["project"]["dependencies"]

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from statsmodels import datasets
 
 from course_lib.data import CoastMap, Series, coast_map, nile_series, wave, wave_series
 
@@ -41,6 +42,7 @@ def test_the_nile_is_the_published_series(ledger):
     ledger.compare(nile.values[:10], torch.tensor(first), within=0)
     ledger.compare(nile.values[-3:], torch.tensor([718, 714, 740]), within=0)
     ledger.compare(nile.values.mean(), torch.tensor(919.35), within=1e-3)
+    assert nile.values.tolist() == datasets.nile.load_pandas().data["volume"].tolist()
 
 
 @pytest.mark.verifies("course_lib.data.Series", against="Python's `dataclasses`")

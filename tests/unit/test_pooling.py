@@ -226,6 +226,15 @@ def test_the_learned_layer_is_fused_attention_with_a_learned_scale(ledger, dtype
     ledger.compare(mine, oracle, within=30 * ROUNDING[dtype], backward=True)
 
 
+@pytest.mark.verifies("course_lib.pooling.attention_pooling", against="statsmodels `KernelReg`")
+@pytest.mark.parametrize("bandwidth", [0.3, 2.0])
+def test_pooling_is_the_local_constant_regression_of_statsmodels(ledger, bandwidth):
+    queries, keys, values = sample(keys=25)
+    oracle = KernelReg(values.numpy(), keys.numpy(), "c", reg_type="lc", bw=[bandwidth], rng=0)
+    ours = attention_pooling(queries, keys, values, bandwidth=bandwidth).output
+    ledger.compare(ours, oracle.fit(queries.numpy())[0], within=1e-12)
+
+
 @pytest.mark.verifies(
     "course_lib.topics.pooling.leave_one_out_error",
     against="statsmodels `KernelReg`, refitted n times",
