@@ -226,7 +226,9 @@ def test_the_learned_layer_is_fused_attention_with_a_learned_scale(ledger, dtype
     ledger.compare(mine, oracle, within=30 * ROUNDING[dtype], backward=True)
 
 
-@pytest.mark.verifies("course_lib.pooling.attention_pooling", against="statsmodels `KernelReg`")
+@pytest.mark.verifies(
+    "course_lib.topics.pooling.attention_pooling", against="statsmodels `KernelReg`"
+)
 @pytest.mark.parametrize("bandwidth", [0.3, 2.0])
 def test_pooling_is_the_local_constant_regression_of_statsmodels(ledger, bandwidth):
     queries, keys, values = sample(keys=25)
