@@ -12,7 +12,11 @@ from course_lib.data.vocabulary import Vocabulary
 
 
 class Subwords:
-    """From text to token ids and back, without loss: every byte is a token, so there is no unknown word.
+    """From text to token ids and back: every byte is a token, so there is no unknown word.
+
+    A text comes back in Unicode's composed form (NFC) and without white space around it, and is otherwise the same. The
+    name of a special token, such as `<eos>`, is spelled in ordinary tokens where it stands in a text: only `bos` and
+    `eos` below put the special ones into a sequence.
 
     Byte-pair encoding (Sennrich et al., 2016) starts from the 256 bytes and merges, again and again, the most frequent
     pair of neighbours within a word into one token.
@@ -28,6 +32,7 @@ class Subwords:
         if [tokenizer.id_to_token(number) for number in range(3)] != special:
             raise ValueError(f"the tokenizer's first three tokens must be {', '.join(special)}")
         self._tokenizer = tokenizer
+        tokenizer.encode_special_tokens = True  # as text; it is not among what the file says
 
     @classmethod
     def learned(cls, texts: Iterable[str], size: int) -> "Subwords":
@@ -81,7 +86,7 @@ class Subwords:
         """Encode many texts, in parallel."""
         before, after = [self.bos_id] * bos, [self.eos_id] * eos
         encoded = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [torch.tensor(before + one.ids + after) for one in encoded]
+        return [torch.tensor(before + one.ids + after, dtype=torch.long) for one in encoded]
 
     def decode(self, ids: Int[Tensor, " length"] | Sequence[int]) -> str:
         """Return the text of the tokens before the first `<eos>`."""

@@ -33,6 +33,7 @@ class TransformerConfig:
         positions: one of `course_lib.transformer.positions.ENCODINGS`.
         rope_theta: the base of the wavelengths of "rotary" positions.
         rope_layout: which components "rotary" positions rotate together, "interleaved" or "half".
+        partial_rotary_factor: the share of a head's components that "rotary" positions rotate.
         max_length: the longest sequence for "learned" positions; the others have no limit.
         scale_embeddings: whether token embeddings are multiplied by the square root of `d_model`.
         tie_embeddings: whether the output layer shares the matrix of the target embedding; with one
@@ -61,6 +62,7 @@ class TransformerConfig:
     positions: str = "sinusoidal"
     rope_theta: float = 10000.0
     rope_layout: str = "interleaved"
+    partial_rotary_factor: float = 1.0
     max_length: int = 512
     scale_embeddings: bool = True
     tie_embeddings: bool = False
@@ -106,4 +108,5 @@ class TransformerConfig:
             bidirectional=bidirectional,
             rope_theta=self.rope_theta,
             rope_layout=self.rope_layout,
+            partial_rotary_factor=self.partial_rotary_factor,
         )

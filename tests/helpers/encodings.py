@@ -72,6 +72,11 @@ def rotary_score(positions, q, k, offset):
     return (pairs(q).conj() * pairs(k) * torch.polar(torch.ones_like(angle), angle)).real.sum()
 
 
+def partial_score(positions, q, k, offset):
+    """Four of the six components are rotated."""
+    return rotary_score(positions, q[:4], k[:4], offset) + (q[4:] * k[4:]).sum()
+
+
 def shaw_score(positions, q, k, offset):
     return (q * (k + positions.key[max(-FAR, min(FAR, offset)) + FAR])).sum()
 
@@ -160,6 +165,14 @@ CASES = ROWS | {
         ),
     ),
     "rotary, half": ROTARY._replace(layer=lambda heads: RotaryPositions(D_HEAD, layout="half")),
+    "rotary, a part": ROTARY._replace(
+        layer=lambda heads: RotaryPositions(D_HEAD, 50.0, partial_rotary_factor=2 / 3),
+        score=partial_score,
+    ),
+    "rotary, half of a part": ROTARY._replace(
+        layer=lambda heads: RotaryPositions(D_HEAD, layout="half", partial_rotary_factor=2 / 3),
+        score=partial_score,
+    ),
 }
 
 

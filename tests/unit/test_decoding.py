@@ -160,6 +160,27 @@ def test_invalid_input_raises_value_error(call, says):
         call()
 
 
+@pytest.mark.parametrize("made", [Transformer, DecoderOnly])
+@pytest.mark.parametrize("decode", [greedy, sample, beam_search, stream])
+@pytest.mark.parametrize(
+    ("source", "came"),
+    [
+        (S[0], r"has shape \(4,\)"),
+        (S[None], r"has shape \(1, 2, 4\)"),
+        (S[:, :0], r"has shape \(2, 0\)"),
+        (S[:0], r"has shape \(0, 4\)"),
+        (torch.tensor(3), r"has shape \(\)"),
+        (S.tolist(), "is a list"),
+        (S.numpy(), "is a ndarray"),
+        ("3 4", "is a str"),
+    ],
+)
+def test_a_source_of_another_shape_is_refused(without_annotations, made, decode, source, came):
+    says = rf"source {came}; it must be a tensor of token ids of shape \(batch, length\), with at least one"
+    with pytest.raises(ValueError, match=says):
+        decode(model(made), source)
+
+
 @pytest.mark.parametrize("decode", [greedy, sample, beam_search])
 def test_logits_that_are_nan_are_refused(decode):
     with pytest.raises(ValueError, match="logits holds NaN"):

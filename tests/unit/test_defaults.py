@@ -22,7 +22,11 @@ from course_lib.transformer import (
 
 T5, LLAMA = T5Config(), LlamaConfig()
 NORM = inspect.signature(nn.LayerNorm).parameters["eps"].default
-ROPE = {"base": LLAMA.rope_parameters["rope_theta"], "layout": "interleaved"}
+ROPE = {
+    "base": LLAMA.rope_parameters["rope_theta"],
+    "layout": "interleaved",
+    "partial_rotary_factor": 1.0,
+}
 BUCKETS = {
     "bidirectional": True,
     "num_buckets": T5.relative_attention_num_buckets,
@@ -80,7 +84,8 @@ DEFAULTS = {
     transformer.TransformerConfig: {
         "d_model": 512, "num_heads": 8, "encoder_layers": 6, "decoder_layers": 6, "d_ff": 2048, "dropout": 0.1,
         "norm": "post", "norm_type": "layer", "norm_eps": NORM, "activation": "relu", "bias": True, "pad_id": 0,
-        "positions": "sinusoidal", "rope_theta": ROPE["base"], "rope_layout": "interleaved", "max_length": 512,
+        "positions": "sinusoidal", "rope_theta": ROPE["base"], "rope_layout": "interleaved", "partial_rotary_factor": 1.0,
+        "max_length": 512,
         "scale_embeddings": True, "tie_embeddings": False,
     },
     train.TrainingConfig: {

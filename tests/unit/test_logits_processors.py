@@ -109,7 +109,8 @@ Z = torch.tensor([[0.0, 1.0, 2.0]])
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: temperature(Z, 0), r"t=0 is not a finite number above 0"),
+        (lambda: temperature(Z, 0), r"t=0 is not a finite number above 0; .*use greedy decoding"),
+        (lambda: temperature(Z, -1), r"t=-1 is not a finite number above 0$"),
         (lambda: top_k(Z, 0), r"k=0 is below 1"),
         (lambda: top_p(Z, 0.0), r"p=0\.0 must be a probability, above 0 and at most 1"),
         (lambda: top_p(Z, 90), r"p=90 must be a probability"),

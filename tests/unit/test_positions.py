@@ -96,8 +96,10 @@ def test_make_positions_passes_on_its_options():
         buckets = t5_bucket(relative_positions(LENGTH, LENGTH), bidirectional=said)
         assert torch.equal(t5(LENGTH, LENGTH), t5.table[buckets].permute(2, 0, 1))
     x = torch.randn(1, 1, LENGTH, D_HEAD)
-    rotated, _ = make("rotary", rope_theta=50.0, rope_layout="half").attention.rotate(x, x)
-    torch.testing.assert_close(rotated, rotary(x, torch.arange(LENGTH), 50.0, layout="half"))
+    options = {"rope_layout": "half", "partial_rotary_factor": 0.5}
+    rotated, _ = make("rotary", rope_theta=50.0, **options).attention.rotate(x, x)
+    wanted = rotary(x[..., : D_HEAD // 2], torch.arange(LENGTH), 50.0, layout="half")
+    torch.testing.assert_close(rotated, torch.cat([wanted, x[..., D_HEAD // 2 :]], dim=-1))
 
 
 @pytest.mark.parametrize("name", ["sinusoidal", "rotary", "alibi"], ids=encoding_id)

@@ -121,6 +121,10 @@ REFUSED = {
     "a model's cache of another batch": (lambda: decoded(ModelCache(1), torch.tensor([[3], [4]]), torch.tensor([[3]])), r"the cache holds 2 sequences, but the new tokens are of 1"),
     # positions
     "an odd head for RoPE": (lambda: RotaryPositions(5), r"a dimension of 5 is odd; it must be even"),
+    "more than all of a head": (lambda: RotaryPositions(6, partial_rotary_factor=1.5), r"partial_rotary_factor=1\.5 must be a share of the components, above 0 and at most 1"),
+    "nothing of a head": (lambda: rotary(X, torch.arange(4), partial_rotary_factor=0.0), r"partial_rotary_factor=0\.0 must be a share"),
+    "an odd part of a head": (lambda: RotaryPositions(6, partial_rotary_factor=0.5), r"partial_rotary_factor=0\.5 of d_head=6 is 3 components; it must be an even number, at least 2"),
+    "less than a pair of a head": (lambda: model(positions="rotary", partial_rotary_factor=0.2), r"partial_rotary_factor=0\.2 of d_head=4 is 0 components"),
     "a base of 0": (lambda: rotary(X, torch.arange(4), 0), r"base=0 is not a finite number above 0"),
     "another layout": (lambda: RotaryPositions(6, layout="halves"), r"layout='halves' is unknown; .*Did you mean 'half'\?"),
     "one position for all vectors": (lambda: rotary(X, torch.tensor([3])), r"positions has shape \(1,\); it must be \(4,\), one position per vector"),

@@ -1,9 +1,12 @@
 """Subwords against merges by hand; batches by tokens: every pair once per epoch, within the budget."""
 
+import unicodedata
 from collections import Counter
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from course_lib.data.batching import TokenBatches
 from course_lib.data.subwords import Subwords
@@ -50,6 +53,39 @@ def test_every_text_comes_back(tmp_path, text):
         assert ids[0] == 1 and ids[-1] == 2 and len(one) == 300
         assert one.decode(torch.cat([ids, torch.tensor([0, 5])])) == text.replace("a\u0308", "ä")
         assert "".join(one.tokens("cats")) == " cats"
+
+
+SPECIAL = ["<pad>", "<bos>", "<eos>"]
+PARTS = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs", "Cn"]), max_size=8),
+    st.sampled_from([*SPECIAL, "<", ">", "eos", " ", "\u00a0", "\u0301", "\n", "\t", "e\u0301"]),
+)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """Learned from texts with the names of special tokens, and the same after writing and reading."""
+    learned = Subwords.learned([*TEXTS, *["a <eos> b<pad>c"] * 50], 320)
+    path = tmp_path_factory.mktemp("subwords") / "subwords.json"
+    learned.write(path)
+    return learned, Subwords.read(path)
+
+
+@given(st.lists(PARTS, max_size=6).map("".join))
+def test_any_text_comes_back_composed_and_stripped(both, text):
+    wanted = unicodedata.normalize("NFC", text).strip()
+    for subwords in both:
+        ids = subwords.encode(text)
+        assert not ids.tolist() or min(ids.tolist()) >= len(SPECIAL), "a special token in a text"
+        assert subwords.decode(subwords.encode(text, bos=True, eos=True)) == wanted
+
+
+def test_only_what_is_asked_for_is_special(both):
+    for subwords in both:
+        for text in (*SPECIAL, "the dog <eos> sees", "a<pad>b", "<bos> hi", "<eos><eos>"):
+            ids = subwords.encode(text, bos=True, eos=True).tolist()
+            assert [n for n in ids if n < len(SPECIAL)] == [1, 2] and ids[-1] == 2
+            assert subwords.decode(ids) == text == "".join(subwords.tokens(text)).strip()
 
 
 def test_damaged_subwords_are_refused(tmp_path):

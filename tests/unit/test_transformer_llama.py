@@ -50,6 +50,7 @@ def test_decoder_only_equals_llama(ledger, choices):
     [
         {"rope_theta": 10.0},
         {"rope_layout": "half"},
+        {"partial_rotary_factor": 0.5},
         {"norm_eps": 0.5},
         {"scale_embeddings": True},
         {"norm_type": "layer"},

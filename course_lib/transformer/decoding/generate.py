@@ -48,6 +48,12 @@ class DecodingSession:
     def __init__(
         self, model: IncrementalDecoder, source: Int[Tensor, "batch length"], *, bos_id: int = 1
     ) -> None:
+        shape = tuple(source.shape) if isinstance(source, Tensor) else None
+        if shape is None or len(shape) != 2 or 0 in shape:
+            came = f"is a {type(source).__name__}" if shape is None else f"has shape {shape}"
+            raise ValueError(
+                f"source {came}; it must be a tensor of token ids of shape (batch, length), with at least one token"
+            )
         self.model = model
         self.logits, self.state = model.prefill(source, bos_id=bos_id)
 

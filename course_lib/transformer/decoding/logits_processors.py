@@ -19,10 +19,15 @@ def temperature(
     $$\mathrm{softmax}(z / t) \to \text{one-hot at the maximum as } t \to 0, \quad
       \to \text{uniform as } t \to \infty$$
 
-    It acts on logits. Dividing probabilities instead has no effect, because they are normalised again.
+    The limit at 0 is `greedy`. It acts on logits. Dividing probabilities instead has no effect, because they are normalised again.
 
     Source: Ackley, Hinton and Sejnowski (1985), "A learning algorithm for Boltzmann machines".
     """
+    if t == 0:
+        raise ValueError(
+            "t=0 is not a finite number above 0; for the most probable token use greedy decoding: `greedy`, or "
+            "`stream` without logits processors"
+        )
     require_positive(t=t)
     return logits / t
 

@@ -36,6 +36,7 @@ class ModelSizes(NamedTuple):
     bidirectional: bool
     rope_theta: float
     rope_layout: str
+    partial_rotary_factor: float
 
 
 Encoding = EmbeddingPositions | AttentionPositions | None
@@ -48,7 +49,12 @@ REGISTRY: Mapping[str, Callable[[ModelSizes], Encoding]] = MappingProxyType(
         "learned": lambda m: LearnedPositions(m.max_length, m.d_model),
         "shaw": lambda m: ShawRelativePositions(m.d_head),
         "t5": lambda m: T5RelativeBias(m.num_heads, bidirectional=m.bidirectional),
-        "rotary": lambda m: RotaryPositions(m.d_head, m.rope_theta, layout=m.rope_layout),
+        "rotary": lambda m: RotaryPositions(
+            m.d_head,
+            m.rope_theta,
+            layout=m.rope_layout,
+            partial_rotary_factor=m.partial_rotary_factor,
+        ),
         "alibi": lambda m: AlibiBias(m.num_heads),
     }
 )
@@ -78,6 +84,7 @@ def make_positions(
     bidirectional: bool = True,
     rope_theta: float = 10000.0,
     rope_layout: str = "interleaved",
+    partial_rotary_factor: float = 1.0,
 ) -> Positions:
     """Make the encoding called `name`.
 
@@ -86,12 +93,20 @@ def make_positions(
         d_model, num_heads: of the model.
         max_length: how many positions "learned" has.
         bidirectional: whether a token may attend to later ones; the buckets of "t5" depend on it.
-        rope_theta, rope_layout: `base` and `layout` of "rotary"; see `rotary`.
+        rope_theta, rope_layout, partial_rotary_factor: `base`, `layout` and the share that is rotated of "rotary"; see
+            `rotary`.
     """
     require_one_of(ENCODINGS, positions=name)
     d_head = d_model // num_heads
     sizes = ModelSizes(
-        d_model, num_heads, d_head, max_length, bidirectional, rope_theta, rope_layout
+        d_model,
+        num_heads,
+        d_head,
+        max_length,
+        bidirectional,
+        rope_theta,
+        rope_layout,
+        partial_rotary_factor,
     )
     made = REGISTRY[name](sizes)
     kind = "embedding" if isinstance(made, EmbeddingPositions) else "attention"

@@ -18,12 +18,13 @@ def rotary(
     base: float = 10000.0,
     *,
     layout: str = "interleaved",
+    partial_rotary_factor: float = 1.0,
 ) -> Float[Tensor, "*batch length d_head"]:
     r"""Rotate each pair of components of the vector at position $p$ by the angle $p\,\omega_i$.
 
     $$\begin{pmatrix} x'_a \\ x'_b \end{pmatrix} =
       \begin{pmatrix} \cos p\omega_i & -\sin p\omega_i \\ \sin p\omega_i & \cos p\omega_i \end{pmatrix}
-      \begin{pmatrix} x_a \\ x_b \end{pmatrix}, \qquad \omega_i = \text{base}^{-2i/d_\text{head}}$$
+      \begin{pmatrix} x_a \\ x_b \end{pmatrix}, \qquad \omega_i = \text{base}^{-2i/d}$$
 
     A rotation keeps norms, and the dot product of two rotated vectors depends on the difference of their
     positions alone: $(R_m q)^\top (R_n k) = q^\top R_{n-m} k$.
@@ -33,11 +34,14 @@ def rotary(
         positions: $p$ of each vector.
         base: of the wavelengths; configurations of current models call it `rope_theta`.
         layout: which components make pair $i$. "interleaved": $2i$ and $2i+1$, as in the paper and in Meta's
-            LLaMA code. "half": $i$ and $i + d_\text{head}/2$, as in GPT-NeoX and Hugging Face's `rotate_half`,
+            LLaMA code. "half": $i$ and $i + d/2$, as in GPT-NeoX and Hugging Face's `rotate_half`,
             whose conversion of LLaMA permutes the rows of $W^Q$ and $W^K$ to match. A model must keep to the
             one it was trained with.
+        partial_rotary_factor: the share of the components that is rotated: the first $d$; the others stay as they
+            are. 1: $d = d_\text{head}$; GPT-NeoX-20B rotates a quarter.
 
-    Source: Su et al. (2021), "RoFormer", equations 15 and 34.
+    Source: Su et al. (2021), "RoFormer", equations 15 and 34; Black et al. (2022), "GPT-NeoX-20B", section 2.1.1, for
+    the rotation of a part.
     """
     require_one_of(LAYOUTS, layout=layout)
     if positions.shape != x.shape[-2:-1]:
@@ -45,8 +49,23 @@ def rotary(
             f"positions has shape {tuple(positions.shape)}; it must be ({x.shape[-2]},), one position per vector"
         )
     x = (x if x.is_floating_point() else x.float()).contiguous()
-    omega = frequencies(x.shape[-1], base).to(positions.device)
+    omega = _frequencies(x.shape[-1], base, partial_rotary_factor).to(positions.device)
     return rotate_pairs(x, phases(torch.outer(positions.double(), omega), x), layout)
+
+
+def _frequencies(d_head: int, base: float, partial_rotary_factor: float) -> Float[Tensor, " pair"]:
+    """Return the frequencies of the pairs among the first components of a head."""
+    if not 0 < partial_rotary_factor <= 1:
+        raise ValueError(
+            f"partial_rotary_factor={partial_rotary_factor} must be a share of the components, above 0 and at most 1"
+        )
+    dimension = int(d_head * partial_rotary_factor)  # rounded down, as in Hugging Face
+    if partial_rotary_factor < 1 and (dimension % 2 or not dimension):
+        raise ValueError(
+            f"partial_rotary_factor={partial_rotary_factor} of d_head={d_head} is {dimension} components; "
+            f"it must be an even number, at least 2"
+        )
+    return frequencies(dimension, base)
 
 
 def phases(angle: Float[Tensor, "length pair"], x: Tensor) -> Complex[Tensor, "length pair"]:
@@ -60,8 +79,13 @@ def rotate_pairs(
 ) -> Float[Tensor, "*batch length d_head"]:
     r"""Rotate each pair of components, read as a complex number: $(x_a + i x_b)\, e^{i\theta}$.
 
-    In float32 at least: rounding cosines to 8 or 11 bits would change the norms of vectors.
+    Where there are fewer angles than pairs, the last components stay as they are. In float32 at least: rounding
+    cosines to 8 or 11 bits would change the norms of vectors.
     """
+    rotated = 2 * phase.shape[-1]
+    if rotated < x.shape[-1]:
+        first = rotate_pairs(x[..., :rotated].contiguous(), phase, layout)
+        return torch.cat([first, x[..., rotated:]], dim=-1)
     if x.dtype in (torch.bfloat16, torch.float16):
         return rotate_pairs(x.float(), phase, layout).to(x.dtype)
     if layout == "interleaved":
@@ -78,17 +102,25 @@ class RotaryPositions(AttentionPositions):
         d_head: the dimension of a head, even.
         base: of the wavelengths (RoPE θ).
         layout: "interleaved" or "half".
+        partial_rotary_factor: the share of the components that is rotated, the first ones.
 
     Attributes:
         frequencies: (pair,), radians per position, in float64; methods that extend the context change them.
     """
 
-    def __init__(self, d_head: int, base: float = 10000.0, *, layout: str = "interleaved") -> None:
+    def __init__(
+        self,
+        d_head: int,
+        base: float = 10000.0,
+        *,
+        layout: str = "interleaved",
+        partial_rotary_factor: float = 1.0,
+    ) -> None:
         super().__init__()
         require_one_of(LAYOUTS, layout=layout)
         self.layer_sizes = {"d_head": d_head}
         self.base, self.layout = base, layout
-        self.frequencies = frequencies(d_head, base)
+        self.frequencies = _frequencies(d_head, base, partial_rotary_factor)
         self._table: tuple = ((), None, None)  # kept for the next layer and the next token
 
     def rotate(self, query: Tensor, key: Tensor, offset: int = 0) -> tuple[Tensor, Tensor]:
