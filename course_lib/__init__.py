@@ -71,6 +71,10 @@ LAYERS = {
             "FlashAttention by hand; sliding window, Longformer, Linformer, linear, Performer", 10
         ),
         "topics.scaling": Module("parameters, FLOPs and bytes of a model; laws of its loss", 11),
+        "topics.today": Module(
+            "what the models of today do: latent attention, indexer, delta rule, experts, streams",
+            15,
+        ),
         "topics.pretrained": Module(
             "SmolLM2-135M, a pre-trained language model, from an installed package", 13
         ),
