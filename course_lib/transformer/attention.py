@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from course_lib.transformer.masks import causal_mask, masked_softmax
+from course_lib.transformer.masks import causal_mask, combine_masks, masked_softmax
 from course_lib.validation import require_broadcast, require_mask
 
 __all__ = [
@@ -78,47 +78,27 @@ def scaled_dot_product_attention(
             the inputs, it computes the same with the matrix.)
         enable_gqa: whether keys and values may have fewer heads than the queries, a divisor of their number;
             each key/value head then serves a group of query heads. All three are (batch, heads, length, d).
-        is_causal: True for `causal_mask` in place of a mask; the fused kernel then skips what it masks.
+        is_causal: True for `causal_mask` beside `mask`: both must allow. Where there is no mask, the fused kernel
+            skips what it masks.
 
     Source: Vaswani et al. (2017), equation 1; Ainslie et al. (2023), "GQA", for groups of heads.
     """
     queries, keys = query.shape[-2], key.shape[-2]
-    if is_causal and mask is not None:
-        raise ValueError(
-            "is_causal=True stands for a mask, so mask must be None; for both, give "
-            "combine_masks(causal_mask(query_length, key_length), mask) alone"
-        )
-    is_causal = is_causal and queries > 1  # the last token may attend to all
     grouped = enable_gqa and key.shape[-3] != query.shape[-3]
-    if keys != value.shape[-2] or (
-        grouped and key.shape[-3] != value.shape[-3]
-    ):  # fused: reads past the end
-        raise ValueError(
+    if keys != value.shape[-2] or (grouped and key.shape[-3] != value.shape[-3]):
+        raise ValueError(  # the fused kernel reads past the end
             f"key has shape {tuple(key.shape)} but value has shape {tuple(value.shape)}; there must be one "
             f"value per key, and as many heads of both"
         )
-    if is_causal and (need_weights or bias is not None or keys != queries):
-        mask, is_causal = causal_mask(queries, keys, device=query.device), False
+    is_causal = is_causal and queries > 1  # the last token may attend to all
+    in_kernel = not need_weights and mask is None and bias is None and keys == queries
+    if is_causal and not in_kernel:
+        mask = combine_masks(mask, causal_mask(queries, keys, device=query.device))
+        is_causal = False
     if not need_weights:
-        batch, kv_batch = query.shape[:-2], key.shape[:-2]
-        if batch != kv_batch and not grouped:
-            batch = torch.broadcast_shapes(batch, kv_batch)
-        shape = (*batch, queries, keys)
-        if mask is not None:
-            require_mask(mask, shape)
-        if bias is not None:  # the kernel takes one of both: the mask becomes -inf in the bias
-            require_broadcast(shape, bias=bias)
-            mask = bias if mask is None else torch.where(mask, bias, -torch.inf)
-        mask = None if mask is None else torch.atleast_2d(mask)  # the kernel asks for both axes
         p = dropout if training else 0.0
-        one_head = query.ndim == key.ndim == value.ndim == 3 and not grouped
-        if one_head:  # the fused kernel takes (batch, heads, length, d) and nothing else
-            query, key, value = (x[:, None] for x in (query, key, value))
-            mask = mask[:, None] if mask is not None and mask.ndim == 3 else mask
-        output = F.scaled_dot_product_attention(
-            query, key, value, mask, p, is_causal, scale=scale, enable_gqa=grouped
-        )
-        return AttentionOutput(output[:, 0] if one_head else output, None)
+        output = _fused(query, key, value, mask, bias, p, is_causal, scale, grouped)
+        return AttentionOutput(output, None)
     if grouped:
         group = query.shape[-3] // key.shape[-3]
         key, value = (x.repeat_interleave(group, dim=-3) for x in (key, value))
@@ -128,6 +108,38 @@ def scaled_dot_product_attention(
         require_broadcast(scores.shape, bias=bias)
         scores = scores + bias
     return attend(scores, value, mask, dropout=dropout, training=training)
+
+
+def _fused(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    dropout: float,
+    is_causal: bool,
+    scale: float | None,
+    grouped: bool,
+) -> Float[Tensor, "*batch query d_value"]:
+    """Call PyTorch's kernel, which takes (batch, heads, length, d), and a mask or a bias or `is_causal`."""
+    batch, kv_batch = query.shape[:-2], key.shape[:-2]
+    if batch != kv_batch and not grouped:
+        batch = torch.broadcast_shapes(batch, kv_batch)
+    shape = (*batch, query.shape[-2], key.shape[-2])
+    if mask is not None:
+        require_mask(mask, shape)
+    if bias is not None:
+        require_broadcast(shape, bias=bias)
+        mask = bias if mask is None else torch.where(mask, bias, -torch.inf)
+    mask = None if mask is None else torch.atleast_2d(mask)
+    one_head = query.ndim == key.ndim == value.ndim == 3 and not grouped
+    if one_head:
+        query, key, value = (x[:, None] for x in (query, key, value))
+        mask = mask[:, None] if mask is not None and mask.ndim == 3 else mask
+    output = F.scaled_dot_product_attention(
+        query, key, value, mask, dropout, is_causal, scale=scale, enable_gqa=grouped
+    )
+    return output[:, 0] if one_head else output
 
 
 def attend(

@@ -207,7 +207,7 @@ class EncoderBlock(nn.Module):
             x: one vector per token.
             mask: True = may attend, broadcastable to (batch, query, key).
             cache: keys and values of the tokens before `x`; see `MultiHeadAttention`.
-            is_causal: True for `causal_mask` in place of a mask.
+            is_causal: True for `causal_mask` beside the mask.
         """
         if self.norm_first:
             attended = self.attention(self.norm1(x), mask=mask, cache=cache, is_causal=is_causal)
@@ -275,11 +275,11 @@ class DecoderBlock(nn.Module):
         Args:
             x: one vector per target token.
             memory: the output of the encoder.
-            mask: of self-attention, True = may attend, broadcastable to (batch, target, target); a decoder
-                that must not attend to later tokens needs `causal_mask`, in training and at inference time.
+            mask: of self-attention, True = may attend, broadcastable to (batch, target, target).
             memory_mask: of cross-attention, broadcastable to (batch, target, source).
             cache: keys and values of the tokens before `x`, and of the memory.
-            is_causal: True for `causal_mask` in place of a mask of self-attention.
+            is_causal: True for `causal_mask` beside the mask of self-attention; a decoder needs it, in training
+                and at inference time.
         """
         own, cross = cache or (None, None)
         if self.norm_first:

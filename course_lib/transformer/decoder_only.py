@@ -10,10 +10,10 @@ from course_lib.transformer.masks import padding_mask_from_tokens
 from course_lib.transformer.model import TransformerState
 from course_lib.transformer.parts import (
     InputEmbedding,
-    decoder_mask,
     initialise,
     make_blocks,
     make_final_norm,
+    unless_all,
 )
 
 __all__ = ["DecoderOnly"]
@@ -62,10 +62,10 @@ class DecoderOnly(nn.Module):
         padding = padding_mask_from_tokens(tokens, self.config.pad_id)  # (batch, 1, length)
         if cache:
             padding = cache.update_padding(padding)  # (batch, 1, cached + length)
-        mask = decoder_mask(padding, tokens.shape[1])  # (batch, length, cached + length)
+        mask = unless_all(padding)
         for layer, block in enumerate(self.blocks):
             kept = cache.blocks[layer].self_attention if cache else None
-            x = block(x, mask, cache=kept, is_causal=mask is None)  # (batch, length, d_model)
+            x = block(x, mask, cache=kept, is_causal=True)  # (batch, length, d_model)
         return self.norm(x)
 
     def new_cache(self) -> ModelCache:

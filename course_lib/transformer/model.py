@@ -12,10 +12,10 @@ from course_lib.transformer.config import TransformerConfig
 from course_lib.transformer.masks import padding_mask_from_tokens
 from course_lib.transformer.parts import (
     InputEmbedding,
-    decoder_mask,
     initialise,
     make_blocks,
     make_final_norm,
+    unless_all,
 )
 
 __all__ = ["Memory", "Transformer"]
@@ -117,7 +117,7 @@ class Transformer(nn.Module):
         padding = padding_mask_from_tokens(target, self.config.pad_id)  # (batch, 1, target)
         if cache:
             padding = cache.update_padding(padding)  # (batch, 1, cached + target)
-        mask = decoder_mask(padding, target.shape[1])  # (batch, target, cached + target)
+        mask = unless_all(padding)
         for layer, block in enumerate(self.decoder):
             x = block(
                 x,
@@ -125,7 +125,7 @@ class Transformer(nn.Module):
                 mask,
                 memory.mask,
                 cache=cache.blocks[layer] if cache else None,
-                is_causal=mask is None,
+                is_causal=True,
             )  # (batch, target, d_model)
         return self.lm_head(self.decoder_norm(x))  # (batch, target, vocabulary)
 

@@ -124,7 +124,7 @@ class MultiHeadAttention(nn.Module):
                 the new tokens, a `CrossAttentionCache` for keys that stay the same and are read at the first
                 call only.
             need_weights: False to use PyTorch's fused kernel; the weights are then None.
-            is_causal: True for `causal_mask` in place of a mask.
+            is_causal: True for `causal_mask` beside the mask.
         """
         key = query if key is None else key
         value = key if value is None else value

@@ -1,4 +1,4 @@
-"""What both models are made of: embeddings, stacks of blocks, the mask over the tokens so far, initialisation."""
+"""What both models are made of: embeddings, stacks of blocks, initialisation."""
 
 import math
 
@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from course_lib.transformer.blocks import DecoderBlock, Dropout, EncoderBlock, make_norm
 from course_lib.transformer.config import TransformerConfig
-from course_lib.transformer.masks import causal_mask
 from course_lib.transformer.positions import EmbeddingPositions, Positions
 from course_lib.validation import require_tokens
 
@@ -90,16 +89,9 @@ def make_final_norm(config: TransformerConfig) -> nn.Module:
     return make_norm(config.norm_type, config.d_model, config.norm_eps)
 
 
-def decoder_mask(
-    padding: Bool[Tensor, "batch 1 key"], queries: int
-) -> Bool[Tensor, "batch query key"] | None:
-    """Let each of the last `queries` tokens attend to those up to itself that are not padding.
-
-    None where nothing is padding: `is_causal` then takes the place of the mask, and is faster. A GPU is not asked.
-    """
-    if padding.is_cpu and not torch.compiler.is_compiling() and padding.all():
-        return None
-    return padding & causal_mask(queries, padding.shape[-1], device=padding.device)
+def unless_all(mask: Bool[Tensor, "..."]) -> Bool[Tensor, "..."] | None:
+    """Return the mask, or None where it allows everything, which is faster. A GPU is not asked."""
+    return None if mask.is_cpu and not torch.compiler.is_compiling() and mask.all() else mask
 
 
 def initialise(model: nn.Module) -> None:

@@ -1,7 +1,8 @@
-"""`is_causal` in place of a mask: the same as `causal_mask`, in attention, layers, blocks and models."""
+"""`is_causal` alone and beside a mask: the same as `causal_mask`, in attention, layers, blocks and models."""
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from course_lib.topics.inspection import record_attention
 from course_lib.transformer import DecoderOnly, TransformerConfig
@@ -24,6 +25,29 @@ def test_is_causal_equals_the_causal_mask(queries, keys, need_weights):
         ours = scaled_dot_product_attention(q, k, v, is_causal=True, **options)
         masked = scaled_dot_product_attention(q, k, v, causal_mask(queries, keys), **options)
         torch.testing.assert_close(ours, masked)
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("queries, keys", [(KEYS, KEYS), (QUERIES, KEYS), (1, KEYS)])
+@pytest.mark.verifies(
+    "course_lib.transformer.attention.scaled_dot_product_attention",
+    against="F.scaled_dot_product_attention with one mask, built pair by pair",
+)
+def test_a_mask_and_is_causal_must_both_allow(queries, keys, need_weights):
+    q, k, v = (torch.randn(2, 3, n, SIZE).double() for n in (queries, keys, keys))
+    real = torch.tensor([[True, False, True, True, True, False, True], [False, False] + [True] * 5])
+    bias = torch.randn(3, queries, keys).double()
+    both = torch.zeros(2, 1, queries, keys, dtype=torch.bool)
+    for row in range(2):
+        for i in range(queries):
+            for j in range(keys):
+                both[row, 0, i, j] = real[row, j] and j <= i + keys - queries
+    for added in (None, bias):
+        options = {"bias": added, "need_weights": need_weights, "is_causal": True}
+        ours = scaled_dot_product_attention(q, k, v, real[:, None, None], **options).output
+        additive = torch.zeros_like(both, dtype=q.dtype).masked_fill(~both, -torch.inf)
+        theirs = F.scaled_dot_product_attention(q, k, v, additive + (0 if added is None else added))
+        torch.testing.assert_close(ours, theirs)
 
 
 def test_is_causal_in_layers_and_blocks_equals_the_causal_mask():

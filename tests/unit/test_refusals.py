@@ -103,7 +103,6 @@ REFUSED = {
     "a transposed mask": (lambda: attend(MASK.mT, need_weights=False), r"mask has shape \(5, 4\); it must broadcast to that of the scores, \(2, 3, 4, 5\): key is 4 and not 5 or 1, query is 5 and not 4 or 1"),
     "a bias that makes the result larger": (lambda: attend(bias=torch.zeros(2, 2, 3, 4, 5)), r"bias has shape \(2, 2, 3, 4, 5\); .* it has 5 axes, at most 4 fit"),
     "the same for the fused kernel": (lambda: attend(bias=torch.zeros(2, 2, 3, 4, 5), need_weights=False), r"bias has shape"),
-    "is_causal with a mask": (lambda: attend(MASK, is_causal=True), r"is_causal=True stands for a mask, so mask must be None; for both, give combine_masks"),
     "is_causal with fewer keys": (lambda: scaled_dot_product_attention(K, Q, Q, is_causal=True, need_weights=False), r"key_length=4 is below query_length=5"),
     "fewer values than keys": (lambda: scaled_dot_product_attention(Q, K, Q, need_weights=False), r"key has shape \(2, 3, 5, 6\) but value has shape \(2, 3, 4, 6\); there must be one value per key"),
     "groups of unequal heads": (lambda: scaled_dot_product_attention(Q, K[:, :1], K, enable_gqa=True), r"as many heads of both"),
