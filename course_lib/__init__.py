@@ -71,6 +71,9 @@ LAYERS = {
             "FlashAttention by hand; sliding window, Longformer, Linformer, linear, Performer", 10
         ),
         "topics.scaling": Module("parameters, FLOPs and bytes of a model; laws of its loss", 11),
+        "topics.anatomy": Module(
+            "the layers, memory and FLOPs of a model, from its configuration", 15
+        ),
         "topics.today": Module(
             "what the models of today do: latent attention, indexer, delta rule, experts, streams",
             15,

@@ -10,6 +10,7 @@ from course_lib.plots.drawn import drawn_panels
 from course_lib.plots.fit import FitPanel
 from course_lib.plots.heads import HeadsPanel
 from course_lib.plots.histogram import HistogramPanel
+from course_lib.plots.layers import LayersPanel
 from course_lib.plots.lines import LinesPanel
 from course_lib.plots.links import LinksPanel
 from course_lib.plots.map import MapPanel

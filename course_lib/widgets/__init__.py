@@ -12,6 +12,7 @@ independent computation gives; CONTRIBUTING.md goes through it with an example.
 """
 
 from course_lib.topics.inspection import AttentionMap
+from course_lib.widgets.anatomy import anatomy_explorer
 from course_lib.widgets.attention import attention_explorer
 from course_lib.widgets.beam_tree import beam_explorer
 from course_lib.widgets.bleu import bleu_explorer

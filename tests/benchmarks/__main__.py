@@ -89,6 +89,11 @@ def explorers() -> Iterator[Measured]:
     yield "scores", scores, {"d": sizes}
     yield "plane", widgets.similarity_explorer(), {"direction": turns(range(0, 360, 5))}
     yield (
+        "anatomy",
+        widgets.anatomy_explorer(),
+        {"context": turns(10 ** (2 + 0.05 * n) for n in range(80))},
+    )
+    yield (
         "scaling",
         widgets.scaling_explorer(),
         {"flops": turns(10 ** (9 + 0.25 * n) for n in range(25))},

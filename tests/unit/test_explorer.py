@@ -18,6 +18,7 @@ from course_lib.plots import LinesPanel, figure
 from course_lib.transformer.positions import T5RelativeBias, alibi_bias
 from course_lib.widgets import (
     LiveFigure,
+    anatomy_explorer,
     attention_explorer,
     beam_explorer,
     bias_explorer,
@@ -67,6 +68,7 @@ CANDIDATES, REFERENCES = ("of the", "a b a b", "the the cat"), ("a b | b a b", "
 
 #: Name → how it is made, and values of its text boxes or of a control that makes ranges shorter.
 EXPLORERS = {
+    "anatomy": (lambda: anatomy_explorer(), {"model": ["GPT-2"]}),
     "attention": (
         lambda **more: attention_explorer(read, text="a b c d e f", query=5, **more),
         {"text": SENTENCES},

@@ -1,0 +1,5 @@
+"""What is in a model: its layers, what a token leaves in each, its parameters and FLOPs, from its configuration alone."""
+
+from course_lib.topics.anatomy.anatomy import Anatomy, anatomy, model_names
+
+__all__ = ["Anatomy", "anatomy", "model_names"]

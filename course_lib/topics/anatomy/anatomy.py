@@ -1,0 +1,123 @@
+"""The anatomy of a model: what its configuration makes, and what follows for memory and compute."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_lib.topics.anatomy.models import CATALOGUE
+from course_lib.topics.anatomy.reading import FAMILIES, Layer
+from course_lib.topics.anatomy.stored import stored
+from course_lib.validation import require_one_of
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """The layers of a model and the numbers that follow from them.
+
+    Attributes:
+        name: of the model, or its `model_type`.
+        config: its configuration.
+        layers: from the first to the last.
+        embedding, lm_head: parameters of the token embeddings, and of the output layer; 0 where it shares their matrix.
+        rest: of all else outside the layers.
+    """
+
+    name: str
+    config: Mapping
+    layers: tuple[Layer, ...]
+    embedding: int
+    lm_head: int
+    rest: int
+
+    @property
+    def parameters(self) -> int:
+        """All parameters, without the vision part and without layers that only predict further tokens in training."""
+        return self._outside + sum(layer.parameters for layer in self.layers)
+
+    @property
+    def active(self) -> int:
+        """The parameters that one token meets: all but the experts that it does not go to."""
+        return self._outside + sum(layer.active for layer in self.layers)
+
+    @property
+    def _outside(self) -> int:
+        return self.embedding + self.lm_head + self.rest
+
+    def cache_bytes(self, length: int, size: int = 2) -> int:
+        """Return the bytes that generation keeps after `length` tokens, of numbers of `size` bytes.
+
+        Entries of tokens, states, and keys of indexers; states of the delta rule are in float32 whatever the size.
+        """
+        return sum(layer.mixer.cache_bytes(length, size) for layer in self.layers)
+
+    def flops_per_token(self, length: int) -> int:
+        """Return the FLOPs of the matrix products of one token that may look at `length` tokens, itself included.
+
+        Two per active parameter of a matrix, and what looking at the tokens costs; embeddings are looked up.
+        """
+        networks = sum(2 * layer.network.matrices for layer in self.layers)
+        head = 2 * (self.lm_head or self.embedding)
+        return networks + head + sum(layer.mixer.flops(length) for layer in self.layers)
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """How many layers there are of each kind of mixer."""
+        return dict(Counter(layer.mixer.kind for layer in self.layers))
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in self.kinds.items())
+        return f"{self.name}: {len(self.layers)} layers ({kinds}), {self.parameters:,} parameters, {self.active:,} active"
+
+
+def model_names() -> list[str]:
+    """Return the names of the models whose facts are stored, from the oldest to the newest."""
+    return list(CATALOGUE)
+
+
+def anatomy(model: str | Path | Mapping | object) -> Anatomy:
+    """Return the anatomy of a model.
+
+    Args:
+        model: a name of `model_names()`; a folder with a `config.json`, or such a file; a configuration as a mapping; or one
+            of `transformers`. With `transformers` installed, what a mapping leaves out has the defaults of its class.
+
+    Raises:
+        ValueError: for a name that is not stored, or a configuration of a family that nothing here reads.
+    """
+    if isinstance(model, str) and model in CATALOGUE:
+        return _made(model, stored()["models"][model]["config"])
+    if isinstance(model, str | Path):
+        path = Path(model)
+        path = path / "config.json" if path.is_dir() else path
+        if not path.is_file():
+            require_one_of(CATALOGUE, model=str(model))
+        return anatomy(json.loads(path.read_text(encoding="utf-8")))
+    if isinstance(model, Mapping):
+        config = _completed(dict(model.get("text_config") or model))
+    elif hasattr(model, "to_dict"):
+        config = getattr(model, "get_text_config", lambda: model)().to_dict()
+    else:
+        raise ValueError(
+            f"model is a {type(model).__name__}; it must be a name, a path, a mapping or a configuration"
+        )
+    return _made(config.get("model_type", "a model"), config)
+
+
+def _made(name: str, config: Mapping) -> Anatomy:
+    require_one_of(FAMILIES, model_type=config.get("model_type", "(none)"))
+    parts = FAMILIES[config["model_type"]](config)
+    return Anatomy(name, config, tuple(parts.layers), parts.embedding, parts.lm_head, parts.rest)
+
+
+def _completed(config: dict) -> Mapping:
+    """Fill in what a configuration leaves out, by its class; without `transformers` it stays as it is."""
+    try:
+        from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    except ImportError:
+        return config
+    kind = config.get("model_type")
+    if kind not in FAMILIES:
+        return config
+    return CONFIG_MAPPING[kind](**{k: v for k, v in config.items() if k != "model_type"}).to_dict()

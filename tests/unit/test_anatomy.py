@@ -1,0 +1,176 @@
+"""The anatomy of a model against its module in `transformers`: parameters, caches and FLOPs."""
+
+import json
+from functools import cache
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from course_lib.tools import model_facts
+from course_lib.topics.anatomy import Anatomy, anatomy, model_names
+from course_lib.topics.anatomy.models import CATALOGUE
+from course_lib.topics.anatomy.stored import stored
+from tests.helpers.anatomy import causal_lm, parameters, tensors, tiny
+
+#: A model of each family.
+FAMILIES = {entry.model_type: name for name, entry in CATALOGUE.items()}
+
+
+@pytest.fixture(autouse=True)
+def _of_today():
+    """`make lowest` installs a `transformers` without these models."""
+    pytest.importorskip("transformers.models.mistral_large4")
+
+
+@cache
+def configuration(name):
+    return model_facts.configuration(CATALOGUE[name])
+
+
+def small(name):
+    """A tiny model of the same family, with random weights, and its anatomy."""
+    config = tiny(configuration(name))
+    module, _ = causal_lm(config)
+    for parameter in module.parameters():
+        parameter.data.normal_(std=0.05)
+    return module.eval(), anatomy(config)
+
+
+def test_the_stored_facts_are_those_of_the_installed_package():
+    found, kept = model_facts.facts(), stored()
+    command = "run: python -m course_lib.tools.model_facts"
+    for name, model in found["models"].items():
+        assert kept["models"].get(name) == model, f"{name} has changed; {command}"
+    assert kept == found, command
+
+
+@pytest.mark.verifies(
+    "course_lib.topics.anatomy.model_names", against="its definition: from the oldest to the newest"
+)
+def test_at_least_25_models_are_stored_in_the_order_of_their_years(ledger):
+    years = [CATALOGUE[name].year for name in model_names()]
+    assert len(years) >= 25 and years == sorted(years) and (years[0], years[-1]) == (2019, 2026)
+    ledger.holds()
+
+
+@pytest.mark.verifies(
+    "course_lib.topics.anatomy.anatomy",
+    against="the parameters of Hugging Face's module, on the meta device",
+)
+@pytest.mark.verifies(
+    "course_lib.topics.anatomy.Anatomy",
+    against="the parameters of Hugging Face's module, on the meta device",
+)
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_parameters_are_those_of_the_module(ledger, name):
+    assert anatomy(name).parameters == parameters(configuration(name))
+    ledger.holds()
+
+
+#: The sizes in the names of models, of all parameters and of the active ones, in billions: a second check of the facts.
+NAMED = {
+    "GPT-NeoX-20B": (20.6, None),
+    "DeepSeek-V2-Lite": (15.7, 2.4),
+    "DeepSeek-V3": (671, 37),
+    "MiniMax-Text-01": (456, 45.9),
+    "Qwen3-30B-A3B": (30.5, 3.3),
+    "GLM-4.5-Air": (106, 12),
+    "gpt-oss-120b": (117, 5.1),
+    "Qwen3-Next-80B-A3B": (80, 3),
+    "Kimi Linear 48B": (48, 3),
+    "MiniMax-M2": (230, 10),
+    "Qwen3.5-35B-A3B": (35, 3),
+    "Mistral Small 4": (119, None),
+    "Mistral Large 4": (None, 52),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_counts_are_near_those_that_the_makers_publish(name):
+    """Makers round, and leave out the embedding from the active parameters, or count it."""
+    total, active = NAMED[name]
+    made = anatomy(name)
+    if total:
+        assert made.parameters / 1e9 == pytest.approx(total, rel=0.05)
+    if active:
+        without = made.active - made.embedding - made.lm_head
+        assert without / 1e9 <= 1.02 * active and active <= 1.02 * made.active / 1e9
+
+
+@pytest.mark.verifies(
+    "course_lib.topics.anatomy.Anatomy",
+    against="the cache of a tiny module of Hugging Face, tensor by tensor",
+)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_bytes_of_the_cache_are_those_of_a_real_one(ledger, family):
+    module, made = small(FAMILIES[family])
+    module = module.to(torch.bfloat16)
+    for length in (3, 18):
+        with torch.no_grad():
+            output = module(torch.randint(3, 48, (1, length)), use_cache=True)
+        kept = output.past_key_values if "past_key_values" in output else output.cache
+        assert made.cache_bytes(length) == sum(tensor.nbytes for tensor in tensors(kept))
+    ledger.holds()
+
+
+@pytest.mark.verifies(
+    "course_lib.topics.anatomy.Anatomy",
+    against="PyTorch's counter of FLOPs in a tiny module of Hugging Face",
+)
+@pytest.mark.parametrize(
+    "family",
+    ["gpt2", "gpt_neox", "llama", "mixtral", "qwen3_moe", "deepseek_v2", "deepseek_v3", "qwen3"],
+)
+def test_the_flops_are_those_that_pytorch_counts(ledger, family):
+    module, made = small(FAMILIES[family])
+    module.config._experts_implementation = "eager"
+    length = 13
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        module(torch.randint(3, 48, (1, length)), use_cache=False)
+    assert counter.get_total_flops() == length * made.flops_per_token(length)
+    ledger.holds()
+
+
+def test_a_model_is_named_or_handed_in_as_mapping_file_folder_or_configuration(tmp_path):
+    wanted = anatomy("Qwen3-8B")
+    config = configuration("Qwen3-8B")
+    config.save_pretrained(tmp_path)
+    file = tmp_path / "config.json"
+    mapping = json.loads(file.read_text())
+    for given in (config, mapping, {"text_config": mapping}, tmp_path, file, str(file)):
+        made = anatomy(given)
+        assert isinstance(made, Anatomy) and made.layers == wanted.layers
+        assert made.parameters == wanted.parameters and made.name == "qwen3"
+
+
+def test_without_the_package_a_whole_configuration_is_read_as_it_is(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "transformers.models.auto.configuration_auto", None)
+    for name in model_names():
+        assert anatomy(stored()["models"][name]["config"]).parameters == anatomy(name).parameters
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("Qwen3-8b", "Did you mean 'Qwen3-8B'"),
+        ({"model_type": "mamba"}, "model_type='mamba' is unknown"),
+        ({}, r"model_type='\(none\)' is unknown"),
+        (3, "model is a int; it must be a name, a path, a mapping or a configuration"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(model, says):
+    with pytest.raises(ValueError, match=says):
+        anatomy(model)
+
+
+def test_windows_states_and_summaries_bound_what_is_kept():
+    def grows(name):
+        made = anatomy(name)
+        return (made.cache_bytes(200_000) - made.cache_bytes(100_000)) / 100_000
+
+    assert grows("Mistral 7B") == 0
+    assert grows("Qwen3-Next-80B-A3B") == 12 * 2 * 2 * 256 * 2
+    assert grows("DeepSeek-V4-Flash") < 0.1 * grows("DeepSeek-V3")
