@@ -13,7 +13,8 @@ A table of mistakes is text. Each entry is one or more edits, then an indented m
 
 `right` stands exactly once in the solution (`=>` instead of `->`: replace it wherever it stands). Edits with the same
 message are different ways to be wrong in the same way; a line that begins with `+` is a further edit of the same
-mistake. The two characters `\\n` stand for a new line: in `wrong` at the indentation of the line that is edited.
+mistake. `|| A ; B + C` is two more ways: the mistake above, also with the edit A, and also with the edits B and C. The
+two characters `\\n` stand for a new line: in `wrong` at the indentation of the line that is edited.
 """
 
 import inspect
@@ -96,9 +97,15 @@ def edited(solution: Callable, edits: Edits) -> Callable:
     return function
 
 
+def edits_of(text: str) -> Edits:
+    """Read the edits of one mistake, a line each."""
+    return tuple(_edit(line.removeprefix("+ ")) for line in text.strip().splitlines())
+
+
 def _entries(table: str) -> list[tuple[list[Edits], str]]:
     entries: list[tuple[list[Edits], str]] = []
     alternatives: list[Edits] = []
+    above: Edits = ()  # what `||` begins with
     message = ""
     for line in [*textwrap.dedent(table).strip("\n").splitlines(), ""]:
         if line.startswith(" "):
@@ -107,12 +114,17 @@ def _entries(table: str) -> list[tuple[list[Edits], str]]:
         if message:
             entries.append((alternatives, message))
             alternatives, message = [], ""
+        if line.startswith(("+ ", "|| ")) and not alternatives:
+            raise ValueError(f"a further edit without a first one: {line!r}")
         if line.startswith("+ "):
-            if not alternatives:
-                raise ValueError(f"a further edit without a first one: {line!r}")
             alternatives[-1] += (_edit(line[2:]),)
+        elif line.startswith("|| "):
+            several = [also.split(" + ") for also in line[3:].split(" ; ")]
+            alternatives += [(*above, *map(_edit, also)) for also in several]
         elif line:
             alternatives.append((_edit(line),))
+        if alternatives and not line.startswith("|| "):
+            above = alternatives[-1]
     return entries
 
 

@@ -185,7 +185,7 @@ def _known_mistake(exercise: Exercise, outcomes: list[Outcome], until: float) ->
     for mistake in exercise.mistakes:
         if gives(mistake.implementation, exercise.cases, outcomes):
             return mistake
-    if not exercise.pairs or any(outcome.error for outcome in outcomes):
+    if any(outcome.error for outcome in outcomes):
         return None
     both = []
     for pair in pairs(exercise):

@@ -236,7 +236,7 @@ def _reacts(reference: Callable, attempt: Callable, case: Case, name: str) -> bo
     changed = _changed(case[name])
     if changed is None:
         return None
-    other = Case(case | {name: changed})
+    other = case | {name: changed}
     before, after = ([run(f, one) for one in (case, other)] for f in (attempt, reference))
     if any(outcome.error for outcome in (*before, *after)) or not same_outcome(*before):
         return None

@@ -14,8 +14,9 @@ def solution(a, b):
 
 
 def both(found, **given):
-    settings = {"title": "", "solution": solution, "cases": (), "hints": ()} | given
-    exercise = Exercise(**settings, mistakes=tuple(found))
+    texts = dict.fromkeys(("name", "notebook", "title"), "")
+    settings = {"solution": solution, "cases": (), "hints": (), "mistakes": tuple(found)}
+    exercise = Exercise(**texts, **settings, **given)
     return [(one.message, one.implementation(2, 3)) for one in pairs(exercise)]
 
 
@@ -32,6 +33,9 @@ def test_edits_of_one_place_alternatives_and_several_edits():
         A new line, indented as the old one.
     total => rest
         Everywhere.
+    a + b -> a
+    || range(2) -> range(3) ; range(2) -> range(1) + return total -> return -total
+        And more ways.
     """
     assert solution(2, 3) == 45
     assert [(one.message, one.implementation(2, 3)) for one in mistakes(solution, table)] == [
@@ -40,6 +44,9 @@ def test_edits_of_one_place_alternatives_and_several_edits():
         ("Two places.", -18),
         ("A new line, indented as the old one.", 49),
         ("Everywhere.", 45),
+        ("And more ways.", 18),
+        ("And more ways.", 54),
+        ("And more ways.", -6),
     ]
 
 
@@ -72,8 +79,13 @@ def test_a_bug_that_is_left_and_a_new_mistake_are_named_together():
 
 @pytest.mark.parametrize(
     "table",
-    ["a * b -> a\n    No such place.", "total = -> x\n    Two places.", "a + b\n    No arrow."],
+    [
+        "a * b -> a\n    No such place.",
+        "total = -> x\n    Two places.",
+        "a + b\n    No arrow.",
+        "|| a -> b\n    None above.",
+    ],
 )
 def test_a_table_that_does_not_fit_the_solution_is_refused(table):
-    with pytest.raises(ValueError, match="stands . times|an edit is"):
+    with pytest.raises(ValueError, match="stands . times|an edit is|without a first"):
         mistakes(solution, table)

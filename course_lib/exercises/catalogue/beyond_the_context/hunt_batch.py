@@ -1,10 +1,8 @@
-"""Bug hunt `hunt_batch` of study 13b."""
+"""Bug hunt: a batch of prompts."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.masks import masked_softmax
 
 
@@ -16,7 +14,7 @@ def batch_weights(scores, tokens, pad):
     return weights.nan_to_num(0.0)  # fully masked rows
 
 
-def _reference(scores, tokens, pad):
+def reference(scores, tokens, pad):
     rows = torch.arange(scores.shape[-1])
     return masked_softmax(scores, (rows[:, None] >= rows) & (tokens != pad)[:, None, :])
 
@@ -27,7 +25,6 @@ real[:, None, :] -> real[:, :, None]
 dim=-1 -> dim=1
     the rows do not sum to 1: the softmax runs over the queries
 """
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(batch_weights, BUGS)
 MASKED = "scores.masked_fill(~allowed, -torch.inf)"
 MISTAKES = f"""
 real[:, None, :] -> ~real[:, None, :]
@@ -75,33 +72,25 @@ real[:, None, :] -> (real[:, :, None] == real[:, None, :])
     Padded queries attend to padding. They may attend to nothing, so their rows must be zeros.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: a batch of prompts",
-    reference=_reference,
-    solution=batch_weights,
-    cases=(
-        Case(
-            scores=torch.tensor([[[1.0, 2, 0], [0, 1, 3], [2, 0, 1]]]),
-            tokens=torch.tensor([[0, 5, 6]]),
-            pad=0,
-        ),
-        Case(
-            scores=random_tensor(2, 4, 4, seed=1),
-            tokens=torch.tensor([[9, 9, 3, 1], [2, 7, 4, 4]]),
-            pad=9,
-        ),
-        Case(
-            scores=random_tensor(3, 5, 5, seed=2),
-            tokens=torch.tensor([[0, 0, 0, 1, 2], [0, 3, 4, 5, 6], [1, 2, 3, 4, 5]]),
-            pad=0,
-        ),
+CASES = (
+    dict(
+        scores=torch.tensor([[[1.0, 2, 0], [0, 1, 3], [2, 0, 1]]]),
+        tokens=torch.tensor([[0, 5, 6]]),
+        pad=0,
     ),
-    mistakes=(*LEFT, *mistakes(batch_weights, MISTAKES)),
-    hints=(
-        "Sum each row of the result. What must the sum be for a real token?",
-        "Which tokens may not be attended *to*? The last axis of scores is the key.",
-        "real[:, None, :] masks keys; the softmax runs over them too, dim=-1.",
+    dict(
+        scores=random_tensor(2, 4, 4, seed=1),
+        tokens=torch.tensor([[9, 9, 3, 1], [2, 7, 4, 4]]),
+        pad=9,
     ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
+    dict(
+        scores=random_tensor(3, 5, 5, seed=2),
+        tokens=torch.tensor([[0, 0, 0, 1, 2], [0, 3, 4, 5, 6], [1, 2, 3, 4, 5]]),
+        pad=0,
+    ),
 )
+HINTS = """
+Sum each row of the result. What must the sum be for a real token?
+Which tokens may not be attended *to*? The last axis of scores is the key.
+real[:, None, :] masks keys; the softmax runs over them too, dim=-1.
+"""

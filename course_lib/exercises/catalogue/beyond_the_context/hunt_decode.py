@@ -1,12 +1,10 @@
-"""Bug hunt `hunt_decode` of study 13b."""
+"""Bug hunt: a text in pieces."""
 
 import math
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.attention import scaled_dot_product_attention
 from course_lib.transformer.masks import causal_mask
 from course_lib.transformer.positions import rotary
@@ -24,7 +22,7 @@ def attend_in_pieces(q, k, v, sizes):
     return torch.cat(outputs)
 
 
-def _reference(q, k, v, sizes):
+def reference(q, k, v, sizes):
     positions = torch.arange(len(q))
     q, k = rotary(q, positions), rotary(k, positions)
     mask = causal_mask(len(q), len(k))
@@ -33,7 +31,7 @@ def _reference(q, k, v, sizes):
 
 def _case(sizes, d, d_value, seed):
     n = sum(sizes)
-    return Case(
+    return dict(
         q=2 * random_tensor(n, d, seed=seed),
         k=2 * random_tensor(n, d, seed=seed + 1),
         v=random_tensor(n, d_value, seed=seed + 2),
@@ -48,7 +46,6 @@ BUGS = f"""
 {QUERIES} -> rotary(q[new], torch.arange(len(new)))
     the queries' positions begin at 0 again in every piece, while the keys before them keep theirs
 """
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(attend_in_pieces, BUGS)
 ALLOWED = "torch.arange(len(keys)) <= new[:, None]"
 MISTAKES = f"""
 rotary(k[new], new) -> rotary(k[new], torch.arange(len(new)))
@@ -82,10 +79,7 @@ rotary(k[new], new) -> rotary(k[new], new + 1)
 scores.masked_fill(~allowed, -torch.inf) -> scores
     A query attends to the tokens after it in its piece.
 {ALLOWED} -> torch.arange(len(keys)) < new[:, None]
-{ALLOWED} -> torch.arange(len(keys)) < new[:, None]
-+ dim=-1) -> dim=-1).nan_to_num(0.0)
-{ALLOWED} -> torch.arange(len(keys)) < new[:, None]
-+ -torch.inf -> -1e9
+|| dim=-1) -> dim=-1).nan_to_num(0.0) ; -torch.inf -> -1e9
     A query does not attend to its own key.
 {ALLOWED} -> torch.arange(len(keys)) <= new[:, None] + 1
     A query also attends to the token after it in its piece.
@@ -112,30 +106,22 @@ v[new] -> rotary(v[new], new)
     Each piece attends to itself alone: the cached keys and values are not used.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: a text in pieces",
-    reference=_reference,
-    solution=attend_in_pieces,
-    cases=(
-        Case(
-            q=torch.tensor([[1.0, 0.0], [0.0, 2.0]]),
-            k=torch.tensor([[1.0, 1.0], [2.0, 0.0]]),
-            v=torch.tensor([[1.0, 0.0], [0.0, 1.0]]),
-            sizes=[1, 1],
-        ),
-        _case([3, 1, 1], d=4, d_value=2, seed=1),  # a prompt, then two tokens
-        _case([2, 3, 1], d=4, d_value=2, seed=5),
-        _case([7], d=6, d_value=4, seed=9),
-        _case([1, 4, 2, 1], d=6, d_value=8, seed=13),
+CASES = (
+    dict(
+        q=torch.tensor([[1.0, 0.0], [0.0, 2.0]]),
+        k=torch.tensor([[1.0, 1.0], [2.0, 0.0]]),
+        v=torch.tensor([[1.0, 0.0], [0.0, 1.0]]),
+        sizes=[1, 1],
     ),
-    mistakes=(*LEFT, *mistakes(attend_in_pieces, MISTAKES)),
-    hints=(
-        "Compare sizes=[6] with sizes=[3, 3] and with [1, 1, 1, 1, 1, 1]. The result must be the same.",
-        "At which position is the first query of a piece? And how often has the key of the first token been rotated when "
-        "the third piece comes?",
-        "`new` holds the positions: rotary(q[new], new), and rotary(k[new], new) before these keys join the cache.",
-    ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
-    differentiable=False,  # a cache may be written in place
+    _case([3, 1, 1], d=4, d_value=2, seed=1),  # a prompt, then two tokens
+    _case([2, 3, 1], d=4, d_value=2, seed=5),
+    _case([7], d=6, d_value=4, seed=9),
+    _case([1, 4, 2, 1], d=6, d_value=8, seed=13),
 )
+HINTS = """
+Compare sizes=[6] with sizes=[3, 3] and with [1, 1, 1, 1, 1, 1]. The result must be the same.
+At which position is the first query of a piece? And how often has the key of the first token been rotated when the
+    third piece comes?
+`new` holds the positions: rotary(q[new], new), and rotary(k[new], new) before these keys join the cache.
+"""
+DIFFERENTIABLE = False  # a cache may be written in place

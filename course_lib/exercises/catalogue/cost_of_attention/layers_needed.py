@@ -1,11 +1,8 @@
-"""Exercise `layers_needed` of study 04a."""
+"""Layers from the first input to the last output."""
 
 import math  # noqa: F401 (a mistake uses it)
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def layers_needed(n, kernel_size, dilated):
@@ -64,25 +61,20 @@ tensor(layers) -> tensor(layers if dilated else math.ceil(n / kernel_size))
     layers, rounded up.
 """
 
-EXERCISE = Exercise(
-    title="Layers from the first input to the last output",
-    solution=layers_needed,
-    cases=(
-        Case(n=1, kernel_size=3, dilated=False),
-        Case(n=4, kernel_size=3, dilated=False),
-        Case(n=9, kernel_size=3, dilated=False),
-        Case(n=9, kernel_size=3, dilated=True),
-        Case(n=10, kernel_size=3, dilated=True),
-        Case(n=11, kernel_size=5, dilated=False),
-        Case(n=125, kernel_size=5, dilated=True),
-        Case(n=3000, kernel_size=3, dilated=True),
-    ),
-    mistakes=mistakes(layers_needed, MISTAKES),
-    hints=(
-        "How many inputs does the last output depend on after one layer, and after two? Draw kernel size 3.",
-        "Layer l, counted from 0, adds kernel_size - 1 positions, each as far from the next as its dilation.",
-        "Start with a reach of 1 and add (kernel_size - 1) * dilation per layer, until it is n. The dilation stays 1, or "
-        "is multiplied by kernel_size.",
-    ),
-    differentiable=False,
+CASES = (
+    dict(n=1, kernel_size=3, dilated=False),
+    dict(n=4, kernel_size=3, dilated=False),
+    dict(n=9, kernel_size=3, dilated=False),
+    dict(n=9, kernel_size=3, dilated=True),
+    dict(n=10, kernel_size=3, dilated=True),
+    dict(n=11, kernel_size=5, dilated=False),
+    dict(n=125, kernel_size=5, dilated=True),
+    dict(n=3000, kernel_size=3, dilated=True),
 )
+HINTS = """
+How many inputs does the last output depend on after one layer, and after two? Draw kernel size 3.
+Layer l, counted from 0, adds kernel_size - 1 positions, each as far from the next as its dilation.
+Start with a reach of 1 and add (kernel_size - 1) * dilation per layer, until it is n. The dilation stays 1, or is
+    multiplied by kernel_size.
+"""
+DIFFERENTIABLE = False

@@ -1,10 +1,8 @@
-"""Exercise `beam_step` of notebook 09."""
+"""One step of beam search."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def beam_step(scores, log_p, beam_size):
@@ -108,26 +106,21 @@ best // vocabulary -> best / vocabulary
     / gives fractions of rows. The number of the row is the whole part: best // vocabulary.
 """
 
-EXERCISE = Exercise(
-    title="One step of beam search",
-    solution=beam_step,
-    cases=(
-        Case(
-            scores=torch.tensor([-1.0, -4.0]),
-            log_p=torch.tensor([[-3.0, -4.0, -7.0], [-9.0, -5.0, -2.0]]),
-            beam_size=2,
-        ),
-        # the first step
-        Case(scores=torch.zeros(1), log_p=_random_log_p(1, 8, seed=9), beam_size=3),
-        Case(scores=_random_log_p(3, seed=10), log_p=_random_log_p(3, 5, seed=11), beam_size=3),
-        Case(scores=_random_log_p(5, seed=12), log_p=_random_log_p(5, 5, seed=13), beam_size=5),
-        Case(scores=_random_log_p(4, seed=14), log_p=_random_log_p(4, 7, seed=15), beam_size=4),
+CASES = (
+    dict(
+        scores=torch.tensor([-1.0, -4.0]),
+        log_p=torch.tensor([[-3.0, -4.0, -7.0], [-9.0, -5.0, -2.0]]),
+        beam_size=2,
     ),
-    mistakes=mistakes(beam_step, MISTAKES),
-    hints=(
-        "What is the log-probability of each row extended by each token? Which shape do they have together?",
-        "(scores[:, None] + log_p).flatten().topk(beam_size).indices are indices of a flattened tensor. How long is a row?",
-        "best // vocabulary is the parent, best % vocabulary the token.",
-    ),
-    differentiable=False,
+    # the first step
+    dict(scores=torch.zeros(1), log_p=_random_log_p(1, 8, seed=9), beam_size=3),
+    dict(scores=_random_log_p(3, seed=10), log_p=_random_log_p(3, 5, seed=11), beam_size=3),
+    dict(scores=_random_log_p(5, seed=12), log_p=_random_log_p(5, 5, seed=13), beam_size=5),
+    dict(scores=_random_log_p(4, seed=14), log_p=_random_log_p(4, 7, seed=15), beam_size=4),
 )
+HINTS = """
+What is the log-probability of each row extended by each token? Which shape do they have together?
+(scores[:, None] + log_p).flatten().topk(beam_size).indices are indices of a flattened tensor. How long is a row?
+best // vocabulary is the parent, best % vocabulary the token.
+"""
+DIFFERENTIABLE = False

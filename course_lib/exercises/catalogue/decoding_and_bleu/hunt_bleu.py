@@ -1,12 +1,10 @@
-"""Bug hunt `hunt_bleu` of notebook 09."""
+"""Bug hunt: BLEU of a sentence."""
 
 import math
 from collections import Counter
 
 import torch
 
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.topics.bleu import bleu
 
 
@@ -22,6 +20,10 @@ def sentence_bleu(candidate, reference, max_n):
     return torch.tensor(brevity * math.exp(mean))
 
 
+def reference(candidate, reference, max_n):
+    return torch.tensor(bleu([candidate], [[reference]], max_n))
+
+
 CLIPPED = "min(count, theirs[gram]) for gram, count in mine.items()"
 BREVITY = "math.exp(1 - r / c) if c < r else 1.0"
 BUGS = f"""
@@ -31,7 +33,6 @@ BUGS = f"""
 1 - r / c -> r / c - 1
     a candidate that is too short gets a factor above 1
 """
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(sentence_bleu, BUGS)
 LOG = "math.log(matched / mine.total())"
 MISTAKES = f"""
 {CLIPPED} -> gram in theirs for gram in mine
@@ -85,37 +86,27 @@ range(1, max_n + 1) -> range(1, max_n)
     The longest n-grams are left out: range(1, max_n + 1) ends with max_n.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: BLEU of a sentence",
-    reference=lambda candidate, reference, max_n: torch.tensor(
-        bleu([candidate], [[reference]], max_n)
+CASES = (
+    dict(candidate=["the", "the", "cat"], reference=["the", "cat", "sat", "down"], max_n=1),
+    dict(
+        candidate="a dog and a dog and a cat and a cat".split(),
+        reference="a dog and a big cat and a bird".split(),
+        max_n=2,
     ),
-    solution=sentence_bleu,
-    cases=(
-        Case(candidate=["the", "the", "cat"], reference=["the", "cat", "sat", "down"], max_n=1),
-        Case(
-            candidate="a dog and a dog and a cat and a cat".split(),
-            reference="a dog and a big cat and a bird".split(),
-            max_n=2,
-        ),
-        Case(
-            candidate="she said that she said no".split(),
-            reference="then she said that she would and he said no".split(),
-            max_n=3,
-        ),
-        Case(  # the reference has a word more often than the candidate
-            candidate="the cat sees the dog".split(),
-            reference="the cat and the dog and the bird and a dog".split(),
-            max_n=2,
-        ),
+    dict(
+        candidate="she said that she said no".split(),
+        reference="then she said that she would and he said no".split(),
+        max_n=3,
     ),
-    mistakes=(*LEFT, *mistakes(sentence_bleu, MISTAKES)),
-    hints=(
-        "Score 'the the the the' against 'the cat', then 'the cat' against 'the cat sat down', with max_n=1.",
-        "How often may 'the' match if the reference contains it once? And where is e to the power of 1 - c/r below 1?",
-        "min(count, theirs[gram]), summed over all grams, and math.exp(1 - r / c).",
+    dict(  # the reference has a word more often than the candidate
+        candidate="the cat sees the dog".split(),
+        reference="the cat and the dog and the bird and a dog".split(),
+        max_n=2,
     ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
-    differentiable=False,
 )
+HINTS = """
+Score 'the the the the' against 'the cat', then 'the cat' against 'the cat sat down', with max_n=1.
+How often may 'the' match if the reference contains it once? And where is e to the power of 1 - c/r below 1?
+min(count, theirs[gram]), summed over all grams, and math.exp(1 - r / c).
+"""
+DIFFERENTIABLE = False

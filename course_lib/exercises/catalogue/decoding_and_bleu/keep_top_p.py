@@ -1,12 +1,10 @@
-"""Exercise `keep_top_p` of notebook 09."""
+"""Top-p for a batch."""
 
 import math
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.decoding import top_p
 
 
@@ -17,12 +15,16 @@ def keep_top_p(logits, p):
     return torch.softmax(logits.masked_fill(~kept, -torch.inf), dim=-1)
 
 
+def reference(logits, p):
+    return top_p(logits, p).softmax(-1)
+
+
 ALL = "torch.softmax(logits, dim=-1)"
 ACROSS = "torch.softmax(logits, dim=0)"
 SORTED = f"{ALL}.sort(dim=-1, descending=True)"
 KEPT = "torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, before < p)"
-LEFT = "logits.masked_fill(~kept, -torch.inf)"
-RESULT = f"torch.softmax({LEFT}, dim=-1)"
+FILLED = "logits.masked_fill(~kept, -torch.inf)"
+RESULT = f"torch.softmax({FILLED}, dim=-1)"
 NOTHING_SORTED = f"{ALL}, torch.arange(logits.shape[-1]).expand(logits.shape)"
 MISTAKES = f"""
 before < p -> ordered.cumsum(dim=-1) <= p
@@ -105,7 +107,7 @@ scatter(-1 -> scatter(0
 {KEPT} -> {ALL} >= p * ordered[:, :1]
     You keep the tokens with at least p times the largest probability. That is min-p, another filter: here the kept
     ones must reach p together.
-{LEFT} -> logits.sort(dim=-1, descending=True).values.masked_fill(before >= p, -torch.inf)
+{FILLED} -> logits.sort(dim=-1, descending=True).values.masked_fill(before >= p, -torch.inf)
     Your probabilities are right, but sorted. They must be in the order of the vocabulary.
 {RESULT} -> {ALL} * kept
     The probabilities of the kept tokens no longer sum to 1. Set the other logits to -inf before the softmax, or
@@ -118,42 +120,36 @@ scatter(-1 -> scatter(0
 {RESULT} -> {ALL} * kept / ({ALL} * kept).sum(dim=0)
     The right tokens are kept, but you divide by the sum of each column. Each row sums to 1: sum(dim=-1,
     keepdim=True).
-{LEFT} -> logits * kept
+{FILLED} -> logits * kept
     You set the dropped logits to 0. exp(0) is 1, so these tokens can still be sampled. Set them to minus infinity.
-{RESULT} -> {LEFT}
+{RESULT} -> {FILLED}
     The right logits are kept, but you should return probabilities: take the softmax.
-{RESULT} -> torch.softmax({LEFT}, dim=0)
+{RESULT} -> torch.softmax({FILLED}, dim=0)
     Your last softmax runs over the batch. Each row is a distribution over the vocabulary: dim=-1.
 {RESULT} -> {ALL}
     Nothing is dropped: these are the probabilities of all tokens.
-{LEFT} -> {ALL}.masked_fill(~kept, -torch.inf)
+{FILLED} -> {ALL}.masked_fill(~kept, -torch.inf)
     The right tokens are kept, but you take the softmax of probabilities. Divide the kept probabilities by their sum,
     or take the softmax of the kept logits.
-{LEFT} -> {ALL} * kept
+{FILLED} -> {ALL} * kept
     You take the softmax of probabilities, where exp(0) is 1, so dropped tokens can still be sampled. Divide the kept
     probabilities by their sum.
 """
 
-EXERCISE = Exercise(
-    title="Top-p for a batch",
-    reference=lambda logits, p: top_p(logits, p).softmax(-1),
-    solution=keep_top_p,
-    cases=(
-        Case(logits=torch.tensor([[0.0, 1.2, 2.0, 0.6]]), p=0.7),
-        Case(  # the first token of the second row has more than p by itself
-            logits=torch.tensor([[0.3, 1.0, 0.8, -0.2], [4.0, 0.5, 1.0, 0.0]]), p=0.6
-        ),
-        # 1/2 and twice 1/4: the first token has exactly p
-        Case(logits=torch.tensor([[0.0, math.log(2), 0.0], [0.0, 0.0, math.log(2)]] * 2), p=0.5),
-        Case(logits=random_tensor(5, 5, seed=4), p=0.8),
-        Case(logits=2 * random_tensor(4, 9, seed=5), p=0.9),
+CASES = (
+    dict(logits=torch.tensor([[0.0, 1.2, 2.0, 0.6]]), p=0.7),
+    dict(  # the first token of the second row has more than p by itself
+        logits=torch.tensor([[0.3, 1.0, 0.8, -0.2], [4.0, 0.5, 1.0, 0.0]]), p=0.6
     ),
-    mistakes=mistakes(keep_top_p, MISTAKES),
-    hints=(
-        "Sort the probabilities, the largest first, and add up. Which tokens do you need to reach p?",
-        "A token is kept if those before it sum to less than p: ordered.cumsum(dim=-1) - ordered < p.",
-        "That mask is in sorted order. torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, mask) brings it "
-        "back into the order of the vocabulary.",
-    ),
-    differentiable=False,
+    # 1/2 and twice 1/4: the first token has exactly p
+    dict(logits=torch.tensor([[0.0, math.log(2), 0.0], [0.0, 0.0, math.log(2)]] * 2), p=0.5),
+    dict(logits=random_tensor(5, 5, seed=4), p=0.8),
+    dict(logits=2 * random_tensor(4, 9, seed=5), p=0.9),
 )
+HINTS = """
+Sort the probabilities, the largest first, and add up. Which tokens do you need to reach p?
+A token is kept if those before it sum to less than p: ordered.cumsum(dim=-1) - ordered < p.
+That mask is in sorted order. torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, mask) brings it back into
+    the order of the vocabulary.
+"""
+DIFFERENTIABLE = False

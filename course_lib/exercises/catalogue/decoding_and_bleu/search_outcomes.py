@@ -1,9 +1,6 @@
-"""Exercise `search_outcomes` of notebook 09."""
+"""Right, search error, or not revealed."""
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def search_outcomes(log_p_output, log_p_reference, exact):
@@ -12,7 +9,7 @@ def search_outcomes(log_p_output, log_p_reference, exact):
     return torch.stack([exact.sum(), search.sum(), others.sum()])  # (3,)
 
 
-def _reference(log_p_output, log_p_reference, exact):
+def reference(log_p_output, log_p_reference, exact):
     counts = [0, 0, 0]
     rows = zip(log_p_output.tolist(), log_p_reference.tolist(), exact.tolist(), strict=True)
     for output, reference, same in rows:
@@ -21,7 +18,7 @@ def _reference(log_p_output, log_p_reference, exact):
 
 
 def _outcome_case(log_p_output, log_p_reference, exact):
-    return Case(
+    return dict(
         log_p_output=torch.tensor(log_p_output),
         log_p_reference=torch.tensor(log_p_reference),
         exact=torch.tensor(exact),
@@ -56,28 +53,24 @@ MISTAKES = rf"""
     You return a value per sentence, (3, sentences). Sum over the sentences.
 """
 
-EXERCISE = Exercise(
-    title="Right, search error, or not revealed",
-    reference=_reference,
-    solution=search_outcomes,
-    cases=(
-        _outcome_case(  # with a tie
-            [-2.0, -4.0, -3.0, -5.0], [-2.0, -3.0, -3.0, -6.0], [True, False, False, False]
-        ),
-        _outcome_case(
-            [-6.0, -2.0, -3.0, -5.0, -1.0], [-4.0, -1.0, -2.0, -5.0, -1.0],
-            [False, False, False, True, True]
-        ),
-        _outcome_case(
-            [-1.0, -7.0, -6.0, -2.0, -9.0, -1.5], [-1.0, -5.0, -8.0, -2.0, -4.0, -3.0],
-            [True, False, False, True, False, False]
-        ),
+CASES = (
+    _outcome_case(  # with a tie
+        [-2.0, -4.0, -3.0, -5.0], [-2.0, -3.0, -3.0, -6.0], [True, False, False, False]
     ),
-    mistakes=mistakes(search_outcomes, MISTAKES),
-    hints=(
-        "Which of the two log-probabilities is larger where the search has missed the reference?",
-        "Three masks of shape (sentences,): exact; ~exact & (log_p_output < log_p_reference); the rest.",
-        "torch.stack of the three sums.",
+    _outcome_case(
+        [-6.0, -2.0, -3.0, -5.0, -1.0],
+        [-4.0, -1.0, -2.0, -5.0, -1.0],
+        [False, False, False, True, True],
     ),
-    differentiable=False,
-)  # fmt: skip
+    _outcome_case(
+        [-1.0, -7.0, -6.0, -2.0, -9.0, -1.5],
+        [-1.0, -5.0, -8.0, -2.0, -4.0, -3.0],
+        [True, False, False, True, False, False],
+    ),
+)
+HINTS = """
+Which of the two log-probabilities is larger where the search has missed the reference?
+Three masks of shape (sentences,): exact; ~exact & (log_p_output < log_p_reference); the rest.
+torch.stack of the three sums.
+"""
+DIFFERENTIABLE = False  # fmt: skip

@@ -1,9 +1,6 @@
-"""Exercise `largest_ratio` of study 07a."""
+"""How large may a residual branch be?"""
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def largest_ratio(share, blocks):
@@ -35,19 +32,14 @@ share ** (-1 / blocks) - 1) -> (1 / share - 1) / blocks)
     This holds only if share is close to 1. The exact answer contains the root of order `blocks` of 1 / share.
 """
 
-EXERCISE = Exercise(
-    title="How large may a residual branch be?",
-    solution=largest_ratio,
-    cases=(
-        Case(share=torch.tensor([0.25]), blocks=2),
-        Case(share=torch.tensor([0.5, 0.8]), blocks=100),
-        Case(share=torch.tensor([0.1, 0.5, 0.9]), blocks=12),
-    ),
-    mistakes=mistakes(largest_ratio, MISTAKES),
-    hints=(
-        "One normalised sum leaves 1 / √(1 + r²) of x. How many sums are there in so many blocks?",
-        "The share is (1 + r²) to the power of -blocks. Solve for r.",
-        "r² = share ** (-1 / blocks) - 1.",
-    ),
-    differentiable=False,
+CASES = (
+    dict(share=torch.tensor([0.25]), blocks=2),
+    dict(share=torch.tensor([0.5, 0.8]), blocks=100),
+    dict(share=torch.tensor([0.1, 0.5, 0.9]), blocks=12),
 )
+HINTS = """
+One normalised sum leaves 1 / √(1 + r²) of x. How many sums are there in so many blocks?
+The share is (1 + r²) to the power of -blocks. Solve for r.
+r² = share ** (-1 / blocks) - 1.
+"""
+DIFFERENTIABLE = False

@@ -1,10 +1,8 @@
-"""Bug hunt `hunt_effect` of study 04b."""
+"""Bug hunt: always zero."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.masks import masked_softmax
 
 
@@ -13,6 +11,10 @@ def effect_of(scores, mask):
     masked = torch.softmax(masked_scores, dim=-1)  # (query, key)
     unmasked = torch.softmax(scores, dim=-1)  # (query, key)
     return masked - unmasked
+
+
+def reference(a, m):
+    return masked_softmax(a, m) - torch.softmax(a, dim=-1)
 
 
 MISTAKES = r"""
@@ -39,14 +41,10 @@ masked - unmasked -> masked - scores
 masked - unmasked -> masked_scores - unmasked
     You subtract the weights from the masked scores. Take the softmax of these too.
 dim=-1 => dim=0
-dim=-1 => dim=0
-+ -torch.inf -> -1e9
-dim=-1 => dim=0
-+ masked - unmasked -> masked.nan_to_num() - unmasked
+|| -torch.inf -> -1e9 ; masked - unmasked -> masked.nan_to_num() - unmasked
     Your softmax runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
 masked_scores, dim=-1 -> masked_scores, dim=0
-masked_scores, dim=-1 -> masked_scores, dim=0
-+ -torch.inf -> -1e9
+|| -torch.inf -> -1e9
 (scores, dim=-1) -> (scores, dim=0)
     One of your two softmaxes runs over the queries. The weights of one query sum to 1 over the keys: dim=-1.
 masked - unmasked -> (masked - unmasked).abs()
@@ -70,25 +68,19 @@ masked - unmasked -> masked + unmasked
     You add the two. Return the masked weights minus the unmasked ones.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: always zero",
-    reference=lambda a, m: masked_softmax(a, m) - torch.softmax(a, dim=-1),
-    solution=effect_of,
-    cases=(
-        Case(
-            scores=torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, -1.0]]),
-            mask=torch.tensor([[True, False, True], [True, True, False]]),
-        ),
-        Case(
-            scores=random_tensor(4, 5, seed=31),
-            mask=torch.tensor([True, True, False, True, False]).expand(4, 5).clone(),
-        ),
+GIVEN = "masked_fill -> masked_fill_"
+CASES = (
+    dict(
+        scores=torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, -1.0]]),
+        mask=torch.tensor([[True, False, True], [True, True, False]]),
     ),
-    mistakes=mistakes(effect_of, MISTAKES),
-    hints=(
-        "Print scores before and after the call. Did the function change its argument?",
-        "In PyTorch, a method whose name ends in an underscore works in place: it changes the tensor itself.",
-        "masked_fill, without the underscore, returns a new tensor and leaves scores unchanged.",
+    dict(
+        scores=random_tensor(4, 5, seed=31),
+        mask=torch.tensor([True, True, False, True, False]).expand(4, 5).clone(),
     ),
-    given=edited(effect_of, (("masked_fill", "masked_fill_", False),)),
 )
+HINTS = """
+Print scores before and after the call. Did the function change its argument?
+In PyTorch, a method whose name ends in an underscore works in place: it changes the tensor itself.
+masked_fill, without the underscore, returns a new tensor and leaves scores unchanged.
+"""

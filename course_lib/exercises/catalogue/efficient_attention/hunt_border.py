@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_border` of notebook 10."""
+"""Bug hunt: a sliding window in blocks."""
 
 import math
 
@@ -6,8 +6,6 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.topics.efficient import sliding_window_attention
 
 
@@ -74,46 +72,37 @@ dim=-1) @ -> dim=-2) @
 math.sqrt(d) -> d
     The scores are divided by d now. The √d was right.
 """
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(windowed, BUGS)
 
-
-EXERCISE = Exercise(
-    title="Bug hunt: a sliding window in blocks",
-    reference=sliding_window_attention,
-    solution=windowed,
-    cases=(
-        Case(  # three positions, one neighbour on each side
-            q=torch.tensor([[1.0], [2.0], [1.0]]),
-            k=torch.tensor([[1.0], [0.0], [2.0]]),
-            v=torch.tensor([[1.0], [2.0], [4.0]]),
-            w=1,
-        ),
-        Case(
-            q=random_tensor(8, 3, seed=4),
-            k=random_tensor(8, 3, seed=5),
-            v=random_tensor(8, 5, seed=6),
-            w=4,
-        ),
-        Case(
-            q=random_tensor(12, 4, seed=1),
-            k=random_tensor(12, 4, seed=2),
-            v=random_tensor(12, 2, seed=3),
-            w=3,
-        ),
-        Case(  # n² is 4,096
-            q=random_tensor(64, 2, seed=7),
-            k=random_tensor(64, 2, seed=8),
-            v=random_tensor(64, 2, seed=9),
-            w=2,
-        ),
+reference = sliding_window_attention
+CASES = (
+    dict(  # three positions, one neighbour on each side
+        q=torch.tensor([[1.0], [2.0], [1.0]]),
+        k=torch.tensor([[1.0], [0.0], [2.0]]),
+        v=torch.tensor([[1.0], [2.0], [4.0]]),
+        w=1,
     ),
-    mistakes=(*LEFT, *mistakes(windowed, MISTAKES)),
-    most_elements=2048,
-    hints=(
-        "Let all values be 1. Which rows of the output are not 1?",
-        "A query at position i attends to i - w, …, i + w. Print which distances your mask keeps.",
-        "The position of a key in the sequence is j + w * block. It exists if it is at least 0 and below n.",
+    dict(
+        q=random_tensor(8, 3, seed=4),
+        k=random_tensor(8, 3, seed=5),
+        v=random_tensor(8, 5, seed=6),
+        w=4,
     ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
+    dict(
+        q=random_tensor(12, 4, seed=1),
+        k=random_tensor(12, 4, seed=2),
+        v=random_tensor(12, 2, seed=3),
+        w=3,
+    ),
+    dict(  # n² is 4,096
+        q=random_tensor(64, 2, seed=7),
+        k=random_tensor(64, 2, seed=8),
+        v=random_tensor(64, 2, seed=9),
+        w=2,
+    ),
 )
+HINTS = """
+Let all values be 1. Which rows of the output are not 1?
+A query at position i attends to i - w, …, i + w. Print which distances your mask keeps.
+The position of a key in the sequence is j + w * block. It exists if it is at least 0 and below n.
+"""
+MOST_ELEMENTS = 2048

@@ -1,12 +1,10 @@
-"""Bug hunt `hunt_online` of notebook 10."""
+"""Bug hunt: attention in blocks of keys."""
 
 import math
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.topics.efficient import flash_attention
 
 
@@ -21,6 +19,10 @@ def in_blocks(q, k, v, block):
         out = out * rescale + p @ v_j  # relative to the new maximum, like total
         m = m_new
     return out / total
+
+
+def reference(q, k, v, block):
+    return flash_attention(q, k, v, block_size=block)
 
 
 BLOCKS = "for k_j, v_j in zip(k.split(block), v.split(block))"
@@ -76,44 +78,36 @@ p.sum(dim=-1, keepdim=True) -> p.sum()
     Your total adds up all queries. Each query has its own: dim=-1, keepdim=True.
 """
 
-
-EXERCISE = Exercise(
-    title="Bug hunt: attention in blocks of keys",
-    reference=lambda q, k, v, block: flash_attention(q, k, v, block_size=block),
-    solution=in_blocks,
-    cases=(
-        Case(  # the exponentials of the scores are 1, 3 and 4
-            q=torch.tensor([[2.0, 0.0, 0.0, 0.0]]),
-            k=torch.tensor([[0.0], [math.log(3)], [math.log(4)]]) * torch.eye(4)[0],
-            v=torch.tensor([[8.0], [0.0], [4.0]]),
-            block=1,
-        ),
-        Case(  # exp of the scores of the first two queries overflows
-            q=torch.tensor([[100.0], [100.0], [1.0]]) * random_tensor(3, 4, seed=4),
-            k=random_tensor(5, 4, seed=5),
-            v=random_tensor(5, 3, seed=6),
-            block=2,
-        ),
-        Case(
-            q=random_tensor(3, 4, seed=1),
-            k=random_tensor(7, 4, seed=2),
-            v=random_tensor(7, 2, seed=3),
-            block=3,
-        ),
-        Case(  # the map has 2,048 elements
-            q=random_tensor(32, 2, seed=7),
-            k=random_tensor(64, 2, seed=8),
-            v=random_tensor(64, 2, seed=9),
-            block=4,
-        ),
+GIVEN = "out * rescale -> out"
+CASES = (
+    dict(  # the exponentials of the scores are 1, 3 and 4
+        q=torch.tensor([[2.0, 0.0, 0.0, 0.0]]),
+        k=torch.tensor([[0.0], [math.log(3)], [math.log(4)]]) * torch.eye(4)[0],
+        v=torch.tensor([[8.0], [0.0], [4.0]]),
+        block=1,
     ),
-    mistakes=mistakes(in_blocks, MISTAKES),
-    most_elements=1024,
-    hints=(
-        "Take one query and two blocks of one key each. Which numbers are relative to which maximum?",
-        "When the maximum grows from m to m_new, everything that was accumulated relative to m is too large by "
-        "exp(m_new - m).",
-        "total is multiplied by exp(m - m_new). What about out?",
+    dict(  # exp of the scores of the first two queries overflows
+        q=torch.tensor([[100.0], [100.0], [1.0]]) * random_tensor(3, 4, seed=4),
+        k=random_tensor(5, 4, seed=5),
+        v=random_tensor(5, 3, seed=6),
+        block=2,
     ),
-    given=edited(in_blocks, (("out * rescale", "out", False),)),
+    dict(
+        q=random_tensor(3, 4, seed=1),
+        k=random_tensor(7, 4, seed=2),
+        v=random_tensor(7, 2, seed=3),
+        block=3,
+    ),
+    dict(  # the map has 2,048 elements
+        q=random_tensor(32, 2, seed=7),
+        k=random_tensor(64, 2, seed=8),
+        v=random_tensor(64, 2, seed=9),
+        block=4,
+    ),
 )
+HINTS = """
+Take one query and two blocks of one key each. Which numbers are relative to which maximum?
+When the maximum grows from m to m_new, everything that was accumulated relative to m is too large by exp(m_new - m).
+total is multiplied by exp(m - m_new). What about out?
+"""
+MOST_ELEMENTS = 1024

@@ -1,11 +1,9 @@
-"""Exercise `linear_step` of notebook 10."""
+"""A decode step of linear attention."""
 
 import torch
 import torch.nn.functional as F
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.topics.efficient import LinearAttentionState, linear_attention_step
 
 
@@ -16,7 +14,7 @@ def linear_step(S, z, q, k, v):
     return q @ S / (q @ z)
 
 
-def _reference(S, z, q, k, v):
+def reference(S, z, q, k, v):
     state = LinearAttentionState(S, z)
     return linear_attention_step(q[None], k[None], v[None], state)[0][0]
 
@@ -25,7 +23,7 @@ def _case(tokens, d, d_value, seed):
     k, v = random_tensor(tokens, d, seed=seed), random_tensor(tokens, d_value, seed=seed + 1)
     phi = F.elu(k[:-1]) + 1
     q = random_tensor(d, seed=seed + 2)
-    return Case(S=phi.mT @ v[:-1], z=phi.sum(dim=0), q=q, k=k[-1], v=v[-1])
+    return dict(S=phi.mT @ v[:-1], z=phi.sum(dim=0), q=q, k=k[-1], v=v[-1])
 
 
 FEATURES = "q, k = F.elu(q) + 1, F.elu(k) + 1"
@@ -86,27 +84,20 @@ q @ S / (q @ z) -> q @ S / (q @ z) / len(q) ** 0.5
     You divide by √d. Linear attention has no such scale.
 """
 
-
-EXERCISE = Exercise(
-    title="A decode step of linear attention",
-    reference=_reference,
-    solution=linear_step,
-    cases=(
-        Case(  # φ(q) = (1, 2), φ(k) = (3, 1)
-            S=torch.tensor([[2.0, 0.0], [1.0, 3.0]]),
-            z=torch.tensor([1.0, 2.0]),
-            q=torch.tensor([0.0, 1.0]),
-            k=torch.tensor([2.0, 0.0]),
-            v=torch.tensor([1.0, -1.0]),
-        ),
-        _case(3, 3, 3, seed=20),
-        _case(5, 4, 3, seed=10),
+CASES = (
+    dict(  # φ(q) = (1, 2), φ(k) = (3, 1)
+        S=torch.tensor([[2.0, 0.0], [1.0, 3.0]]),
+        z=torch.tensor([1.0, 2.0]),
+        q=torch.tensor([0.0, 1.0]),
+        k=torch.tensor([2.0, 0.0]),
+        v=torch.tensor([1.0, -1.0]),
     ),
-    mistakes=mistakes(linear_step, MISTAKES),
-    hints=(
-        "Which two sums are in the state, and what does the new token add to each?",
-        "S gets the outer product of φ(k) and v, z gets φ(k).",
-        "The output is φ(q) @ S / (φ(q) @ z), with the new S and z.",
-    ),
-    differentiable=False,
+    _case(3, 3, 3, seed=20),
+    _case(5, 4, 3, seed=10),
 )
+HINTS = """
+Which two sums are in the state, and what does the new token add to each?
+S gets the outer product of φ(k) and v, z gets φ(k).
+The output is φ(q) @ S / (φ(q) @ z), with the new S and z.
+"""
+DIFFERENTIABLE = False

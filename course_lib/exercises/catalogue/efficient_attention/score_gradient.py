@@ -1,10 +1,8 @@
-"""Exercise `score_gradient` of notebook 10."""
+"""The gradient of the scores of a tile."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def score_gradient(p, d_out, v, out):
@@ -16,7 +14,7 @@ def _case(queries, keys, tile, d, seed):
     p = torch.softmax(random_tensor(queries, keys, seed=seed), dim=-1)
     v = random_tensor(keys, d, seed=seed + 1)
     d_out = random_tensor(queries, d, seed=seed + 2)
-    return Case(p=p[:, tile], d_out=d_out, v=v[tile], out=p @ v)
+    return dict(p=p[:, tile], d_out=d_out, v=v[tile], out=p @ v)
 
 
 D = "(d_out * out).sum(dim=-1, keepdim=True)"
@@ -60,25 +58,19 @@ p * (d_out @ v.mT - D) -> d_out @ v.mT - p * (d_out @ v.mT).sum(dim=-1, keepdim=
     That is the gradient through a log-softmax. The weights are a softmax: p * (gradient of the weights - D).
 """
 
-
-EXERCISE = Exercise(
-    title="The gradient of the scores of a tile",
-    solution=score_gradient,
-    cases=(
-        Case(  # two of three keys; the third has the weight 0.25 and the value (8, 0)
-            p=torch.tensor([[0.25, 0.5]]),
-            d_out=torch.tensor([[1.0, 2.0]]),
-            v=torch.tensor([[4.0, 0.0], [0.0, 8.0]]),
-            out=torch.tensor([[3.0, 4.0]]),
-        ),
-        _case(3, 6, slice(2, 4), 5, seed=10),
-        _case(4, 4, slice(0, 4), 4, seed=20),
+CASES = (
+    dict(  # two of three keys; the third has the weight 0.25 and the value (8, 0)
+        p=torch.tensor([[0.25, 0.5]]),
+        d_out=torch.tensor([[1.0, 2.0]]),
+        v=torch.tensor([[4.0, 0.0], [0.0, 8.0]]),
+        out=torch.tensor([[3.0, 4.0]]),
     ),
-    mistakes=mistakes(score_gradient, MISTAKES),
-    hints=(
-        "Start with the gradient of the weights: the output is p @ v, so it is d_out @ v.mT.",
-        "The Jacobian of a softmax gives p * (gradient of the weights - D), with D a sum over the whole row.",
-        "D = (d_out * out).sum(dim=-1, keepdim=True).",
-    ),
-    differentiable=False,
+    _case(3, 6, slice(2, 4), 5, seed=10),
+    _case(4, 4, slice(0, 4), 4, seed=20),
 )
+HINTS = """
+Start with the gradient of the weights: the output is p @ v, so it is d_out @ v.mT.
+The Jacobian of a softmax gives p * (gradient of the weights - D), with D a sum over the whole row.
+D = (d_out * out).sum(dim=-1, keepdim=True).
+"""
+DIFFERENTIABLE = False

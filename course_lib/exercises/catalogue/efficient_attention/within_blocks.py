@@ -1,12 +1,10 @@
-"""Exercise `within_blocks` of notebook 10."""
+"""Block attention of any length."""
 
 import math
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.topics.efficient import block_attention
 
 
@@ -79,42 +77,36 @@ torch.softmax({SCORES}, dim=-1) -> {SCORES}
     The softmax is missing: you average with the scores themselves.
 """
 
-
-EXERCISE = Exercise(
-    title="Block attention of any length",
-    reference=block_attention,
-    solution=within_blocks,
-    cases=(
-        Case(  # blocks of two and of one
-            q=torch.tensor([[1.0], [0.0], [2.0]]),
-            k=torch.tensor([[1.0], [2.0], [0.0]]),
-            v=torch.tensor([[2.0], [4.0], [9.0]]),
-            size=2,
-        ),
-        Case(
-            q=random_tensor(6, 5, seed=4),
-            k=random_tensor(6, 5, seed=5),
-            v=random_tensor(6, 5, seed=6),
-            size=3,
-        ),
-        Case(
-            q=random_tensor(10, 4, seed=1),
-            k=random_tensor(10, 4, seed=2),
-            v=random_tensor(10, 4, seed=3),
-            size=4,
-        ),
-        Case(  # n² is 4,096
-            q=random_tensor(64, 2, seed=7),
-            k=random_tensor(64, 2, seed=8),
-            v=random_tensor(64, 2, seed=9),
-            size=4,
-        ),
+reference = block_attention
+CASES = (
+    dict(  # blocks of two and of one
+        q=torch.tensor([[1.0], [0.0], [2.0]]),
+        k=torch.tensor([[1.0], [2.0], [0.0]]),
+        v=torch.tensor([[2.0], [4.0], [9.0]]),
+        size=2,
     ),
-    mistakes=mistakes(within_blocks, MISTAKES),
-    most_elements=2048,
-    hints=(
-        "q.split(size) returns the blocks, the last one shorter if need be.",
-        "Loop over the blocks of q, k and v together: each is a small attention.",
-        "torch.cat joins the outputs of the blocks.",
+    dict(
+        q=random_tensor(6, 5, seed=4),
+        k=random_tensor(6, 5, seed=5),
+        v=random_tensor(6, 5, seed=6),
+        size=3,
+    ),
+    dict(
+        q=random_tensor(10, 4, seed=1),
+        k=random_tensor(10, 4, seed=2),
+        v=random_tensor(10, 4, seed=3),
+        size=4,
+    ),
+    dict(  # n² is 4,096
+        q=random_tensor(64, 2, seed=7),
+        k=random_tensor(64, 2, seed=8),
+        v=random_tensor(64, 2, seed=9),
+        size=4,
     ),
 )
+HINTS = """
+q.split(size) returns the blocks, the last one shorter if need be.
+Loop over the blocks of q, k and v together: each is a small attention.
+torch.cat joins the outputs of the blocks.
+"""
+MOST_ELEMENTS = 2048

@@ -1,9 +1,6 @@
-"""Exercise `on_frontier` of study 11a."""
+"""Which runs lie on the frontier."""
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def on_frontier(compute, loss):
@@ -13,7 +10,7 @@ def on_frontier(compute, loss):
     return ~(cheaper & at_least_as_good & better).any(dim=1)
 
 
-def _reference(compute, loss):
+def reference(compute, loss):
     pairs = list(zip(compute.tolist(), loss.tolist(), strict=True))
     return torch.tensor(
         [
@@ -88,23 +85,17 @@ return {FRONTIER} -> return ({FRONTIER}).nonzero()[:, 0]
     These are the positions of the runs on the frontier. Return a boolean for each run.
 """
 
-EXERCISE = Exercise(
-    title="Which runs lie on the frontier",
-    reference=_reference,
-    solution=on_frontier,
-    cases=(
-        Case(compute=torch.tensor([2, 1]), loss=torch.tensor([4, 3])),
-        Case(compute=torch.tensor([4, 1, 2, 2]), loss=torch.tensor([3, 5, 5, 4])),
-        Case(  # two equal runs
-            compute=torch.tensor([8, 2, 1, 4, 2, 16, 8, 8]),
-            loss=torch.tensor([2.5, 3.0, 3.2, 3.0, 3.1, 2.0, 2.0, 2.0]),
-        ),
+CASES = (
+    dict(compute=torch.tensor([2, 1]), loss=torch.tensor([4, 3])),
+    dict(compute=torch.tensor([4, 1, 2, 2]), loss=torch.tensor([3, 5, 5, 4])),
+    dict(  # two equal runs
+        compute=torch.tensor([8, 2, 1, 4, 2, 16, 8, 8]),
+        loss=torch.tensor([2.5, 3.0, 3.2, 3.0, 3.1, 2.0, 2.0, 2.0]),
     ),
-    mistakes=mistakes(on_frontier, MISTAKES),
-    hints=(
-        "A run is ruled out if another costs no more and has no higher loss, and is better in at least one of the two.",
-        "compute[None, :] <= compute[:, None] compares every run (row) with every other (column).",
-        "~(cheaper_or_equal & as_good & (strictly cheaper | strictly better)).any(dim=1).",
-    ),
-    differentiable=False,
 )
+HINTS = """
+A run is ruled out if another costs no more and has no higher loss, and is better in at least one of the two.
+compute[None, :] <= compute[:, None] compares every run (row) with every other (column).
+~(cheaper_or_equal & as_good & (strictly cheaper | strictly better)).any(dim=1).
+"""
+DIFFERENTIABLE = False

@@ -1,9 +1,6 @@
-"""Exercise `power_law` of study 11a."""
+"""A power law by least squares."""
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def power_law(N, loss, E):
@@ -14,7 +11,7 @@ def power_law(N, loss, E):
     return torch.stack([A, -slope])
 
 
-def _reference(N, loss, E):
+def reference(N, loss, E):
     X = torch.stack([torch.ones_like(N), N.log()], dim=1)
     intercept, slope = torch.linalg.lstsq(X, (loss - E).log()[:, None]).solution[:, 0]
     return torch.stack([intercept.exp(), -slope])
@@ -90,23 +87,17 @@ x, y = N.log(), (loss - E).log() -> y, x = N.log(), (loss - E).log()
     You fit N as a function of the loss. Here x is log N, and y is log(loss - E).
 """
 
-EXERCISE = Exercise(
-    title="A power law by least squares",
-    reference=_reference,
-    solution=power_law,
-    cases=(
-        Case(N=torch.tensor([1.0, 4.0, 16.0]), loss=torch.tensor([5.0, 3.0, 2.5]), E=1.0),
-        Case(
-            N=torch.tensor([10.0, 20.0, 50.0, 100.0, 1000.0]),
-            loss=torch.tensor([4.1, 3.5, 3.0, 2.6, 1.9]),
-            E=1.5,
-        ),
+CASES = (
+    dict(N=torch.tensor([1.0, 4.0, 16.0]), loss=torch.tensor([5.0, 3.0, 2.5]), E=1.0),
+    dict(
+        N=torch.tensor([10.0, 20.0, 50.0, 100.0, 1000.0]),
+        loss=torch.tensor([4.1, 3.5, 3.0, 2.6, 1.9]),
+        E=1.5,
     ),
-    mistakes=mistakes(power_law, MISTAKES),
-    hints=(
-        "log(loss - E) = log A - alpha · log N is a straight line in log N.",
-        "The slope of the least-squares line is sum((x - x̄)(y - ȳ)) / sum((x - x̄)²).",
-        "x, y = N.log(), (loss - E).log(); alpha is minus the slope, A the exponential of the intercept.",
-    ),
-    differentiable=False,
 )
+HINTS = """
+log(loss - E) = log A - alpha · log N is a straight line in log N.
+The slope of the least-squares line is sum((x - x̄)(y - ȳ)) / sum((x - x̄)²).
+x, y = N.log(), (loss - E).log(); alpha is minus the slope, A the exponential of the intercept.
+"""
+DIFFERENTIABLE = False

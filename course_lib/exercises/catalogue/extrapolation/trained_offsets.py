@@ -1,9 +1,6 @@
-"""Exercise `trained_offsets` of study 06a."""
+"""How many offsets train each row of Shaw's table."""
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def trained_offsets(length, clip):
@@ -33,21 +30,16 @@ torch.bincount(rows, minlength=2 * clip + 1) -> torch.bincount(rows)
     Rows at the end that no offset uses are missing: there are always 2 * clip + 1 rows.
 """
 
-EXERCISE = Exercise(
-    title="How many offsets train each row of Shaw's table",
-    solution=trained_offsets,
-    cases=(
-        Case(length=2, clip=1),
-        Case(length=4, clip=2),
-        Case(length=3, clip=4),
-        Case(length=16, clip=4),
-        Case(length=16, clip=16),
-    ),
-    mistakes=mistakes(trained_offsets, MISTAKES),
-    hints=(
-        "Which offsets occur among `length` tokens without a mask? Write them down for 4 tokens.",
-        "Row r of the table belongs to the offset r - clip; the first and the last row take all clipped ones as well.",
-        "torch.bincount(rows, minlength=…) counts how often each row occurs among offsets.clamp(-clip, clip) + clip.",
-    ),
-    differentiable=False,
+CASES = (
+    dict(length=2, clip=1),
+    dict(length=4, clip=2),
+    dict(length=3, clip=4),
+    dict(length=16, clip=4),
+    dict(length=16, clip=16),
 )
+HINTS = """
+Which offsets occur among `length` tokens without a mask? Write them down for 4 tokens.
+Row r of the table belongs to the offset r - clip; the first and the last row take all clipped ones as well.
+torch.bincount(rows, minlength=…) counts how often each row occurs among offsets.clamp(-clip, clip) + clip.
+"""
+DIFFERENTIABLE = False

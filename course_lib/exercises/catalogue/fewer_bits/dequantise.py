@@ -1,10 +1,8 @@
-"""Exercise `dequantise` of study 13a."""
+"""Dequantise a block of 4-bit weights."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import rounded_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def dequantise(packed, scale, minimum):
@@ -12,7 +10,7 @@ def dequantise(packed, scale, minimum):
     return (minimum[:, None] + scale[:, None] * numbers).flatten()
 
 
-def _reference(packed, scale, minimum):
+def reference(packed, scale, minimum):
     numbers = torch.stack([packed & 15, packed >> 4], dim=1)  # (blocks, 2, 16)
     return (numbers * scale[:, None, None] + minimum[:, None, None]).reshape(-1)
 
@@ -20,7 +18,7 @@ def _reference(packed, scale, minimum):
 def _case(blocks, seed):
     generator = torch.Generator().manual_seed(seed)
     scale, minimum = rounded_tensor(2, blocks, seed=seed + 1)
-    return Case(
+    return dict(
         packed=torch.randint(256, (blocks, 16), generator=generator),
         scale=scale.abs() + 0.1,
         minimum=minimum,
@@ -29,7 +27,6 @@ def _case(blocks, seed):
 
 _SMALL = torch.zeros(1, 16, dtype=torch.int64)
 _SMALL[0, :3] = torch.tensor([0x21, 0x43, 0x0F])
-
 
 NUMBERS = "torch.cat([packed % 16, packed // 16], dim=1)"
 WEIGHTS = "(minimum[:, None] + scale[:, None] * numbers)"
@@ -128,20 +125,14 @@ minimum[:, None] + scale[:, None] * numbers -> numbers * scale + minimum
     These are the numbers, in the right order. Scale them and add the minimum.
 """
 
-EXERCISE = Exercise(
-    title="Dequantise a block of 4-bit weights",
-    reference=_reference,
-    solution=dequantise,
-    cases=(
-        Case(packed=_SMALL, scale=torch.tensor([2.0]), minimum=torch.tensor([-1.0])),
-        _case(2, seed=1),
-        _case(5, seed=4),
-    ),
-    mistakes=mistakes(dequantise, MISTAKES),
-    hints=(
-        "A byte is 16 · high + low. How do you get the two numbers?",
-        "packed % 16 and packed // 16, each (blocks, 16). Concatenate them along dim=1: (blocks, 32).",
-        "scale[:, None] gives each block its own scale; flatten at the end.",
-    ),
-    differentiable=False,
+CASES = (
+    dict(packed=_SMALL, scale=torch.tensor([2.0]), minimum=torch.tensor([-1.0])),
+    _case(2, seed=1),
+    _case(5, seed=4),
 )
+HINTS = """
+A byte is 16 · high + low. How do you get the two numbers?
+packed % 16 and packed // 16, each (blocks, 16). Concatenate them along dim=1: (blocks, 32).
+scale[:, None] gives each block its own scale; flatten at the end.
+"""
+DIFFERENTIABLE = False

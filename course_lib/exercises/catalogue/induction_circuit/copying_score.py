@@ -1,10 +1,8 @@
-"""Exercise `copying_score` of study 14a."""
+"""The copying score of a head."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def copying_score(x, W_v, W_o, unembedding):
@@ -14,7 +12,7 @@ def copying_score(x, W_v, W_o, unembedding):
     return (best == torch.arange(len(x))).float().mean()
 
 
-def _reference(x, W_v, W_o, unembedding):
+def reference(x, W_v, W_o, unembedding):
     """The OV circuit as one matrix, token by token."""
     circuit = (W_o.double() @ W_v.double()).T  # (d, d)
     hits = 0
@@ -52,29 +50,23 @@ def _case(tokens, d, d_head, seed):
     E = random_tensor(tokens, d, seed=seed)
     W_v = random_tensor(d_head, d, seed=seed + 1)
     noise = random_tensor(d, d_head, seed=seed + 2)
-    return Case(x=E, W_v=W_v, W_o=W_v.T + 1.5 * noise, unembedding=E)
+    return dict(x=E, W_v=W_v, W_o=W_v.T + 1.5 * noise, unembedding=E)
 
 
-EXERCISE = Exercise(
-    title="The copying score of a head",
-    reference=_reference,
-    solution=copying_score,
-    cases=(
-        Case(
-            x=torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
-            W_v=torch.tensor([[1.0, -2.0]]),
-            W_o=torch.tensor([[2.0], [1.0]]),
-            unembedding=torch.tensor([[1.0, 0.0], [0.0, 1.0], [3.0, -3.0]]),
-        ),
-        _case(6, 5, 3, seed=1),
-        _case(9, 8, 4, seed=11),
-        _case(16, 12, 6, seed=21),
+CASES = (
+    dict(
+        x=torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
+        W_v=torch.tensor([[1.0, -2.0]]),
+        W_o=torch.tensor([[2.0], [1.0]]),
+        unembedding=torch.tensor([[1.0, 0.0], [0.0, 1.0], [3.0, -3.0]]),
     ),
-    mistakes=mistakes(copying_score, MISTAKES),
-    hints=(
-        "What does the head write if it attends to token i alone?",
-        "written = x @ W_v.T @ W_o.T; its logits are written @ unembedding.T.",
-        "Compare the best column of each row with the number of the row.",
-    ),
-    differentiable=False,
+    _case(6, 5, 3, seed=1),
+    _case(9, 8, 4, seed=11),
+    _case(16, 12, 6, seed=21),
 )
+HINTS = """
+What does the head write if it attends to token i alone?
+written = x @ W_v.T @ W_o.T; its logits are written @ unembedding.T.
+Compare the best column of each row with the number of the row.
+"""
+DIFFERENTIABLE = False

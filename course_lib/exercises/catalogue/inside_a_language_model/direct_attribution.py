@@ -1,11 +1,9 @@
-"""Exercise `direct_attribution` of notebook 14."""
+"""Direct attribution of a logit difference."""
 
 import torch
 import torch.nn.functional as F
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def direct_attribution(parts, gain, E, right, wrong):
@@ -14,7 +12,7 @@ def direct_attribution(parts, gain, E, right, wrong):
     return (parts * gain / root) @ (E[right] - E[wrong])  # (parts,)
 
 
-def _reference(parts, gain, E, right, wrong):
+def reference(parts, gain, E, right, wrong):
     """What PyTorch's RMSNorm makes of the whole stream, divided among the parts component by component, in float64."""
     parts, gain, E = parts.double(), gain.double(), E.double()
     whole = parts.sum(dim=0)
@@ -64,30 +62,24 @@ E[right] - E[wrong] -> E[right] - E.mean(dim=0)
     These are the terms of all logits. Return the difference of two of them.
 """
 
-EXERCISE = Exercise(
-    title="Direct attribution of a logit difference",
-    reference=_reference,
-    solution=direct_attribution,
-    cases=(
-        Case(
-            parts=torch.tensor([[1.0, 0.0], [2.0, 1.0]]),
-            gain=torch.tensor([1.0, 2.0]),
-            E=torch.tensor([[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]),
-            right=0,
-            wrong=1,
-        ),
-        Case(
-            parts=random_tensor(5, 4, seed=1),
-            gain=random_tensor(4, seed=2).abs() + 0.5,
-            E=random_tensor(7, 4, seed=3),
-            right=4,
-            wrong=2,
-        ),
+CASES = (
+    dict(
+        parts=torch.tensor([[1.0, 0.0], [2.0, 1.0]]),
+        gain=torch.tensor([1.0, 2.0]),
+        E=torch.tensor([[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]),
+        right=0,
+        wrong=1,
     ),
-    mistakes=mistakes(direct_attribution, MISTAKES),
-    hints=(
-        "The stream is the sum of the parts. What does RMSNorm divide it by, and what does it multiply by?",
-        "Every part is multiplied by gain and divided by the same root, then by the rows of E.",
-        "root = (parts.sum(0).square().mean() + 1e-5).sqrt(); the terms are (parts * gain / root) @ (E[right] - E[wrong]).",
+    dict(
+        parts=random_tensor(5, 4, seed=1),
+        gain=random_tensor(4, seed=2).abs() + 0.5,
+        E=random_tensor(7, 4, seed=3),
+        right=4,
+        wrong=2,
     ),
 )
+HINTS = """
+The stream is the sum of the parts. What does RMSNorm divide it by, and what does it multiply by?
+Every part is multiplied by gain and divided by the same root, then by the rows of E.
+root = (parts.sum(0).square().mean() + 1e-5).sqrt(); the terms are (parts * gain / root) @ (E[right] - E[wrong]).
+"""

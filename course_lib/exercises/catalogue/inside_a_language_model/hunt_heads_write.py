@@ -1,10 +1,8 @@
-"""Bug hunt `hunt_heads_write` of notebook 14."""
+"""Bug hunt: what each head writes."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def heads_write(z, W_o):
@@ -13,20 +11,17 @@ def heads_write(z, W_o):
     return z.transpose(0, 1) @ per_head  # (heads, length, d)
 
 
-def _reference(z, W_o):
+def reference(z, W_o):
     """Each head alone, with zeros in the components of the others, through the whole projection."""
     alone = torch.eye(z.shape[1])[:, None, :, None] * z  # (heads, length, heads, d_head)
     return alone.flatten(-2) @ W_o.T
 
 
 PER_HEAD = "W_o.T.view(heads, d_head, -1)"
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(
-    heads_write,
-    f"""
+BUGS = f"""
 {PER_HEAD} -> W_o.view(heads, d_head, -1)
     head i uses rows of W_o, but nn.Linear computes x @ W_o.T: component j of the input meets column j
-""",
-)
+"""
 WRITES = "z.transpose(0, 1) @ per_head"
 MISTAKES = rf"""
 {PER_HEAD} -> W_o.T.view(d_head, heads, -1).transpose(0, 1)
@@ -46,21 +41,12 @@ MISTAKES = rf"""
     Every head writes the whole output of the layer here. Use its own d_head components.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: what each head writes",
-    reference=_reference,
-    solution=heads_write,
-    cases=(
-        Case(z=torch.tensor([[[1.0], [2.0]]]), W_o=torch.tensor([[1.0, 2.0], [3.0, 4.0]])),
-        Case(z=random_tensor(3, 2, 2, seed=1), W_o=random_tensor(4, 4, seed=2)),
-        Case(z=random_tensor(5, 3, 2, seed=3), W_o=random_tensor(6, 6, seed=4)),
-    ),
-    mistakes=(*LEFT, *mistakes(heads_write, MISTAKES)),
-    hints=(
-        "With z = 1 in head 0 and 0 elsewhere, the layer returns a column of W_o. Which one, and what does the function "
-        "use?",
-        "nn.Linear computes x @ W_o.T. So head i meets the columns i · d_head to (i + 1) · d_head - 1.",
-    ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
+CASES = (
+    dict(z=torch.tensor([[[1.0], [2.0]]]), W_o=torch.tensor([[1.0, 2.0], [3.0, 4.0]])),
+    dict(z=random_tensor(3, 2, 2, seed=1), W_o=random_tensor(4, 4, seed=2)),
+    dict(z=random_tensor(5, 3, 2, seed=3), W_o=random_tensor(6, 6, seed=4)),
 )
+HINTS = """
+With z = 1 in head 0 and 0 elsewhere, the layer returns a column of W_o. Which one, and what does the function use?
+nn.Linear computes x @ W_o.T. So head i meets the columns i · d_head to (i + 1) · d_head - 1.
+"""

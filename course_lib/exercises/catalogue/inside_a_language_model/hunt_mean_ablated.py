@@ -1,10 +1,8 @@
-"""Bug hunt `hunt_mean_ablated` of notebook 14."""
+"""Bug hunt: mean ablation."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def mean_ablated(z, others, head):
@@ -14,7 +12,7 @@ def mean_ablated(z, others, head):
     return z
 
 
-def _reference(z, others, head):
+def reference(z, others, head):
     """Position by position, in float64."""
     rows = others[:, :, head].flatten(0, 1).double()
     mean = (rows.sum(dim=0) / len(rows)).to(z.dtype)
@@ -24,15 +22,12 @@ def _reference(z, others, head):
 
 AXES = "the mean runs over the heads: the axes of others are (batch, length, heads, d_head)"
 POSITION = "you replace all heads at one position, because the heads are the third axis of z"
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(
-    mean_ablated,
-    f"""
+BUGS = f"""
 dim=(0, 1) -> dim=(1, 2)
     {AXES}
 z[:, :, head] -> z[:, head]
     {POSITION}
-""",
-)
+"""
 MISTAKES = r"""
 dim=(0, 1) -> dim=(0, 2)
     The mean runs over the heads: the axes of others are (batch, length, heads, d_head).
@@ -52,25 +47,17 @@ z[:, :, head] = -> z[:, :, head] +=
     You add the mean. It replaces what the head gave.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: mean ablation",
-    reference=_reference,
-    solution=mean_ablated,
-    cases=(
-        Case(
-            z=torch.tensor([[[[1.0], [2.0]], [[0.0], [1.0]]]]),
-            others=torch.tensor([[[[3.0], [4.0]]], [[[5.0], [8.0]]]]),
-            head=1,
-        ),
-        Case(z=random_tensor(2, 3, 3, 4, seed=1), others=random_tensor(4, 3, 3, 4, seed=2), head=1),
-        Case(z=random_tensor(2, 3, 4, 2, seed=3), others=random_tensor(5, 6, 4, 2, seed=4), head=2),
+CASES = (
+    dict(
+        z=torch.tensor([[[[1.0], [2.0]], [[0.0], [1.0]]]]),
+        others=torch.tensor([[[[3.0], [4.0]]], [[[5.0], [8.0]]]]),
+        head=1,
     ),
-    mistakes=(*LEFT, *mistakes(mean_ablated, MISTAKES)),
-    hints=(
-        "The mean of one head is a vector of d_head numbers, the same for every text and position.",
-        "Which of the axes of z counts the heads? Look at which numbers of the smallest example have changed.",
-    ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
-    differentiable=False,
+    dict(z=random_tensor(2, 3, 3, 4, seed=1), others=random_tensor(4, 3, 3, 4, seed=2), head=1),
+    dict(z=random_tensor(2, 3, 4, 2, seed=3), others=random_tensor(5, 6, 4, 2, seed=4), head=2),
 )
+HINTS = """
+The mean of one head is a vector of d_head numbers, the same for every text and position.
+Which of the axes of z counts the heads? Look at which numbers of the smallest example have changed.
+"""
+DIFFERENTIABLE = False

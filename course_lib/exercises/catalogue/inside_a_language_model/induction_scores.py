@@ -1,10 +1,8 @@
-"""Exercise `induction_scores` of notebook 14."""
+"""Induction scores."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.topics.interpretability import induction_score
 
 
@@ -18,11 +16,10 @@ def _case(layers, heads, length, period, seed):
     weights = random_tensor(layers, heads, length, length, seed=seed)
     causal = torch.ones(length, length, dtype=torch.bool).tril()
     weights = weights.masked_fill(~causal, -torch.inf).softmax(dim=-1)
-    return Case(weights=weights, period=period)
+    return dict(weights=weights, period=period)
 
 
 _SMALL = torch.tensor([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0.25, 0.5, 0.25, 0], [0, 0.25, 0.75, 0]])
-
 
 KEY = "torch.arange(weights.shape[-1])"
 SUCCESSORS = f"(((keys[:, None] - {KEY}) % period == 0) & ({KEY} > 0) & ({KEY} <= keys[:, None]))"
@@ -104,20 +101,15 @@ queries, keys].mean(dim=-1) -> queries[:, None], keys].mean(dim=-1)
     The values are right, with one axis too many. Leave out keepdim.
 """
 
-EXERCISE = Exercise(
-    title="Induction scores",
-    reference=induction_score,
-    solution=induction_scores,
-    cases=(
-        Case(weights=_SMALL[None, None], period=2),
-        _case(2, 3, 6, 3, seed=1),
-        _case(3, 2, 9, 3, seed=2),
-        _case(2, 4, 11, 5, seed=3),
-    ),
-    mistakes=mistakes(induction_scores, MISTAKES),
-    hints=(
-        "The query at position i has the token of position i - period. What is the position of the token after that one?",
-        "For i from period to the end, average weights[:, :, i, i - period + 1].",
-        "weights.diagonal(1 - period, -2, -1) holds these numbers, and one more at its start.",
-    ),
+reference = induction_score
+CASES = (
+    dict(weights=_SMALL[None, None], period=2),
+    _case(2, 3, 6, 3, seed=1),
+    _case(3, 2, 9, 3, seed=2),
+    _case(2, 4, 11, 5, seed=3),
 )
+HINTS = """
+The query at position i has the token of position i - period. What is the position of the token after that one?
+For i from period to the end, average weights[:, :, i, i - period + 1].
+weights.diagonal(1 - period, -2, -1) holds these numbers, and one more at its start.
+"""

@@ -1,4 +1,4 @@
-"""Exercise `lens_rank` of notebook 14."""
+"""The rank of a token by depth."""
 
 import itertools
 
@@ -6,8 +6,6 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def lens_rank(stream, gain, E, token):
@@ -16,7 +14,7 @@ def lens_rank(stream, gain, E, token):
     return (logits > logits[:, token, None]).sum(dim=-1)  # (depth,)
 
 
-def _reference(stream, gain, E, token):
+def reference(stream, gain, E, token):
     """The place in the sorted logits before which all are larger, in float64."""
     logits = F.rms_norm(stream.double(), gain.shape, gain.double(), eps=1e-5) @ E.double().T
     return torch.searchsorted((-logits).sort(dim=-1).values, -logits[:, token, None])[:, 0]
@@ -34,7 +32,7 @@ def _case(depth, d, vocabulary, token, seed):
     generator = torch.Generator().manual_seed(seed + 2)
     order = torch.randperm(len(rows), generator=generator)
     sizes = 2.0 ** torch.randint(-1, 2, (vocabulary,), generator=generator)
-    return Case(
+    return dict(
         stream=2 * random_tensor(depth, d, seed=seed) + 1,
         gain=2 * random_tensor(d, seed=seed + 1).abs() + 0.1,
         E=rows[order[:vocabulary]] * sizes[:, None],
@@ -123,35 +121,27 @@ mean(dim=-1, keepdim=True) -> mean(dim=0, keepdim=True)
     This is how far the token's logit is below the largest. Count how many tokens have a larger one.
 """
 
-EXERCISE = Exercise(
-    title="The rank of a token by depth",
-    reference=_reference,
-    solution=lens_rank,
-    cases=(
-        Case(
-            stream=torch.tensor([[3.0, 1.0], [1.0, 2.0]]),
-            gain=torch.tensor([1.0, 2.0]),
-            E=torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]),
-            token=0,
-        ),
-        Case(  # three other tokens have the logit of the token
-            stream=torch.tensor([[3.0, 1.0], [1.0, 2.0]]),
-            gain=torch.tensor([1.0, 2.0]),
-            E=torch.tensor(
-                [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [2.0, 0.0], [1.0, 0.0], [1.0, 0.0]]
-            ),
-            token=2,
-        ),
-        _case(3, 4, 12, token=2, seed=1),
-        _case(6, 5, 40, token=7, seed=5),
-        _case(9, 8, 100, token=31, seed=11),
+CASES = (
+    dict(
+        stream=torch.tensor([[3.0, 1.0], [1.0, 2.0]]),
+        gain=torch.tensor([1.0, 2.0]),
+        E=torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]),
+        token=0,
     ),
-    mistakes=mistakes(lens_rank, MISTAKES),
-    hints=(
-        "Three steps: normalise each row of `stream`, multiply by E, compare with the logit of the token. A number by "
-        "which all logits of a row are divided changes no comparison.",
-        "RMSNorm divides by the square root of the mean of the squares plus eps, then multiplies by `gain`.",
-        "(logits > logits[:, token, None]).sum(dim=-1).",
+    dict(  # three other tokens have the logit of the token
+        stream=torch.tensor([[3.0, 1.0], [1.0, 2.0]]),
+        gain=torch.tensor([1.0, 2.0]),
+        E=torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [2.0, 0.0], [1.0, 0.0], [1.0, 0.0]]),
+        token=2,
     ),
-    differentiable=False,
+    _case(3, 4, 12, token=2, seed=1),
+    _case(6, 5, 40, token=7, seed=5),
+    _case(9, 8, 100, token=31, seed=11),
 )
+HINTS = """
+Three steps: normalise each row of `stream`, multiply by E, compare with the logit of the token. A number by which all
+    logits of a row are divided changes no comparison.
+RMSNorm divides by the square root of the mean of the squares plus eps, then multiplies by `gain`.
+(logits > logits[:, token, None]).sum(dim=-1).
+"""
+DIFFERENTIABLE = False

@@ -1,10 +1,8 @@
-"""Exercise `batched_regression` of notebook 01."""
+"""A batch of regressions."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import rounded_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.topics.pooling import attention_pooling
 
 
@@ -16,7 +14,7 @@ def batched_regression(queries, keys, values, bandwidth):
     return weights @ values  # (batch, query, key) @ (batch, key, d) -> (batch, query, d)
 
 
-def _reference(queries, keys, values, bandwidth):
+def reference(queries, keys, values, bandwidth):
     """One entry of the batch at a time."""
     return torch.stack(
         [
@@ -118,35 +116,29 @@ weights @ values -> (weights @ values).mean(dim=1)
     Your output has no query axis: you reduce over the queries too. Each query has an output of its own.
 """
 
-EXERCISE = Exercise(
-    title="A batch of regressions",
-    reference=_reference,
-    solution=batched_regression,
-    cases=(
-        Case(
-            queries=torch.tensor([[0.0], [1.0]]),
-            keys=torch.tensor([[0.0, 1.0, 3.0], [2.0, 0.0, 1.0]]),
-            values=torch.tensor([[[1.0], [2.0], [4.0]], [[3.0], [0.0], [5.0]]]),
-            bandwidth=1.0,
-        ),
-        Case(
-            queries=rounded_tensor(3, 4, seed=1),
-            keys=rounded_tensor(3, 5, seed=2),
-            values=rounded_tensor(3, 5, 2, seed=3),
-            bandwidth=0.6,
-        ),
-        Case(  # queries so far away that exp of every score is 0
-            queries=rounded_tensor(3, 4, seed=4) + torch.tensor([0.0, 0.0, 0.0, 20.0]),
-            keys=rounded_tensor(3, 6, seed=5),
-            values=rounded_tensor(3, 6, 2, seed=6),
-            bandwidth=0.8,
-        ),
+CASES = (
+    dict(
+        queries=torch.tensor([[0.0], [1.0]]),
+        keys=torch.tensor([[0.0, 1.0, 3.0], [2.0, 0.0, 1.0]]),
+        values=torch.tensor([[[1.0], [2.0], [4.0]], [[3.0], [0.0], [5.0]]]),
+        bandwidth=1.0,
     ),
-    mistakes=mistakes(batched_regression, MISTAKES),
-    hints=(
-        "Write down the shape of each step: the differences need the shape (batch, query, key).",
-        "queries[:, :, None] is (batch, query, 1). Which axis does keys need, and where?",
-        "@ multiplies the last two axes and treats those before them as a batch: "
-        "(batch, query, key) @ (batch, key, d) is (batch, query, d).",
+    dict(
+        queries=rounded_tensor(3, 4, seed=1),
+        keys=rounded_tensor(3, 5, seed=2),
+        values=rounded_tensor(3, 5, 2, seed=3),
+        bandwidth=0.6,
+    ),
+    dict(  # queries so far away that exp of every score is 0
+        queries=rounded_tensor(3, 4, seed=4) + torch.tensor([0.0, 0.0, 0.0, 20.0]),
+        keys=rounded_tensor(3, 6, seed=5),
+        values=rounded_tensor(3, 6, 2, seed=6),
+        bandwidth=0.8,
     ),
 )
+HINTS = """
+Write down the shape of each step: the differences need the shape (batch, query, key).
+queries[:, :, None] is (batch, query, 1). Which axis does keys need, and where?
+@ multiplies the last two axes and treats those before them as a batch: (batch, query, key) @ (batch, key, d) is
+    (batch, query, d).
+"""

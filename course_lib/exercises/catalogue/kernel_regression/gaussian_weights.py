@@ -1,10 +1,8 @@
-"""Exercise `gaussian_weights` of notebook 01."""
+"""Gaussian weights with one bandwidth per dimension."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import rounded_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def gaussian_weights(queries, keys, bandwidth):
@@ -14,7 +12,7 @@ def gaussian_weights(queries, keys, bandwidth):
     return torch.softmax(scores, dim=-1)  # each row sums to 1
 
 
-def _reference(queries, keys, bandwidth):
+def reference(queries, keys, bandwidth):
     """Kernel values in float64 relative to the largest of the row, which is exact for a far query too."""
     u = (queries[:, None, :] - keys) / bandwidth  # (query, key, d)
     logarithms = -(u.double() ** 2).sum(dim=-1) / 2
@@ -125,31 +123,25 @@ queries[:, None, :] - keys[None, :, :] -> queries - keys
     squared differences.
 """
 
-EXERCISE = Exercise(
-    title="Gaussian weights with one bandwidth per dimension",
-    reference=_reference,
-    solution=gaussian_weights,
-    cases=(
-        Case(
-            queries=torch.tensor([[0.0, 0.0], [1.0, 2.0]]),
-            keys=torch.tensor([[0.0, 1.0], [2.0, 0.0], [1.0, 3.0]]),
-            bandwidth=torch.tensor([1.0, 2.0]),
-        ),
-        Case(
-            queries=rounded_tensor(4, 3, seed=1),
-            keys=rounded_tensor(5, 3, seed=2),
-            bandwidth=torch.tensor([0.5, 1.5, 3.0]),
-        ),
-        Case(  # one query so far away that exp of every score is 0
-            queries=torch.cat([rounded_tensor(4, 3, seed=3), torch.full((1, 3), 40.0)]),
-            keys=rounded_tensor(5, 3, seed=4),
-            bandwidth=torch.tensor([1.0, 2.0, 0.5]),
-        ),
+CASES = (
+    dict(
+        queries=torch.tensor([[0.0, 0.0], [1.0, 2.0]]),
+        keys=torch.tensor([[0.0, 1.0], [2.0, 0.0], [1.0, 3.0]]),
+        bandwidth=torch.tensor([1.0, 2.0]),
     ),
-    mistakes=mistakes(gaussian_weights, MISTAKES),
-    hints=(
-        "queries[:, None, :] - keys[None, :, :] has shape (query, key, d). Which axis does the bandwidth belong to?",
-        "A tensor of shape (d,) broadcasts along the last axis, so dividing by the bandwidth scales each component.",
-        "Square, sum over the last axis, multiply by -1/2, then torch.softmax(scores, dim=-1).",
+    dict(
+        queries=rounded_tensor(4, 3, seed=1),
+        keys=rounded_tensor(5, 3, seed=2),
+        bandwidth=torch.tensor([0.5, 1.5, 3.0]),
+    ),
+    dict(  # one query so far away that exp of every score is 0
+        queries=torch.cat([rounded_tensor(4, 3, seed=3), torch.full((1, 3), 40.0)]),
+        keys=rounded_tensor(5, 3, seed=4),
+        bandwidth=torch.tensor([1.0, 2.0, 0.5]),
     ),
 )
+HINTS = """
+queries[:, None, :] - keys[None, :, :] has shape (query, key, d). Which axis does the bandwidth belong to?
+A tensor of shape (d,) broadcasts along the last axis, so dividing by the bandwidth scales each component.
+Square, sum over the last axis, multiply by -1/2, then torch.softmax(scores, dim=-1).
+"""

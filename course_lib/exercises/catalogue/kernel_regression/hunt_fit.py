@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_fit` of notebook 01."""
+"""Bug hunt: a fit that misses the data."""
 
 import torch
 
@@ -9,8 +9,6 @@ from course_lib.exercises.catalogue.kernel_regression._shared import (
     WAVE,
     gaussian_pooling,
 )
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def smooth(queries, keys, values, bandwidth):
@@ -102,19 +100,14 @@ dim=-1 -> dim=0
     Your softmax still runs over the queries, and you average the keys instead of the values.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: a fit that misses the data",
-    reference=gaussian_pooling,
-    solution=smooth,
-    given=edited(smooth, (("dim=-1", "dim=0", False),)),
-    cases=(
-        Case(queries=QUERIES, keys=KEYS, values=VALUES, bandwidth=1.0),
-        Case(queries=torch.linspace(0, 5, 7), keys=WAVE.keys, values=WAVE.values, bandwidth=0.4),
-    ),
-    mistakes=mistakes(smooth, MISTAKES),
-    hints=(
-        "Print weights.sum(dim=-1). The weights of each query must sum to 1.",
-        "In a (query, key) tensor, axis 0 is the queries. Along which axis must the weights sum to 1?",
-        "torch.softmax(scores, dim=-1).",
-    ),
+GIVEN = "dim=-1 -> dim=0"
+reference = gaussian_pooling
+CASES = (
+    dict(queries=QUERIES, keys=KEYS, values=VALUES, bandwidth=1.0),
+    dict(queries=torch.linspace(0, 5, 7), keys=WAVE.keys, values=WAVE.values, bandwidth=0.4),
 )
+HINTS = """
+Print weights.sum(dim=-1). The weights of each query must sum to 1.
+In a (query, key) tensor, axis 0 is the queries. Along which axis must the weights sum to 1?
+torch.softmax(scores, dim=-1).
+"""

@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_forecast` of notebook 01."""
+"""Bug hunt: the flow in 2026."""
 
 import torch
 
@@ -8,8 +8,6 @@ from course_lib.exercises.catalogue.kernel_regression._shared import (
     VALUES,
     gaussian_pooling,
 )
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def forecast(queries, keys, values, bandwidth):
@@ -111,27 +109,22 @@ scores = - -> scores =
     You multiply by 2. The score is -(difference / bandwidth)² / 2.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: the flow in 2026",
-    reference=gaussian_pooling,
-    solution=forecast,
-    given=edited(forecast, ((SOFTMAX, RATIO, False),)),
-    cases=(
-        Case(queries=torch.tensor([2.0, 100.0]), keys=KEYS, values=VALUES, bandwidth=1.0),
-        Case(queries=torch.tensor([-100.0, 101.0]), keys=KEYS, values=VALUES, bandwidth=1.0),
-        Case(
-            queries=torch.tensor([1970.0, 1990.0, 2026.0]),
-            keys=NILE.keys,
-            values=NILE.values,
-            bandwidth=2.0,
-        ),
-    ),
-    mistakes=mistakes(forecast, MISTAKES),
-    hints=(
-        "Print kernel.sum(dim=-1) for the far query. What is the smallest positive number in "
-        "float32? (A result below it becomes 0: underflow.)",
-        "The weights do not change if you multiply all kernel values of a row by the same number. Choose one that "
-        "makes the largest of them 1.",
-        "torch.softmax subtracts the largest score of the row before it takes exp. That has the same effect.",
+GIVEN = f"{SOFTMAX} -> {RATIO}"
+reference = gaussian_pooling
+CASES = (
+    dict(queries=torch.tensor([2.0, 100.0]), keys=KEYS, values=VALUES, bandwidth=1.0),
+    dict(queries=torch.tensor([-100.0, 101.0]), keys=KEYS, values=VALUES, bandwidth=1.0),
+    dict(
+        queries=torch.tensor([1970.0, 1990.0, 2026.0]),
+        keys=NILE.keys,
+        values=NILE.values,
+        bandwidth=2.0,
     ),
 )
+HINTS = """
+Print kernel.sum(dim=-1) for the far query. What is the smallest positive number in float32? (A result below it
+    becomes 0: underflow.)
+The weights do not change if you multiply all kernel values of a row by the same number. Choose one that makes the
+    largest of them 1.
+torch.softmax subtracts the largest score of the row before it takes exp. That has the same effect.
+"""

@@ -1,10 +1,8 @@
-"""Exercise `leave_one_out` of notebook 01."""
+"""The leave-one-out error from the ordinary fit."""
 
 import torch
 
 from course_lib.exercises.catalogue.kernel_regression._shared import KEYS, VALUES, WAVE
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.topics.pooling import attention_pooling, leave_one_out_error
 
 
@@ -13,6 +11,10 @@ def leave_one_out(keys, values, bandwidth):
     # (key,): without pair i, the other weights are divided by 1 - weights[i, i]
     residuals = (values - output) / (1 - weights.diagonal())
     return (residuals**2).mean()
+
+
+def reference(keys, values, bandwidth):
+    return leave_one_out_error(keys, values, bandwidth=bandwidth)
 
 
 OWN, CORRECTION = "weights.diagonal()", "/ (1 - weights.diagonal())"
@@ -105,23 +107,15 @@ keys, keys, values -> keys, keys, keys
     Your prediction averages the keys. It is the weighted sum of the values.
 """
 
-EXERCISE = Exercise(
-    title="The leave-one-out error from the ordinary fit",
-    reference=lambda keys, values, bandwidth: leave_one_out_error(
-        keys, values, bandwidth=bandwidth
-    ),
-    solution=leave_one_out,
-    cases=(
-        Case(keys=KEYS, values=VALUES, bandwidth=1.0),
-        Case(keys=torch.tensor([0.0, 0.0, 1.0]), values=VALUES, bandwidth=0.7),
-        Case(keys=WAVE.keys, values=WAVE.values, bandwidth=0.3),
-    ),
-    mistakes=mistakes(leave_one_out, MISTAKES),
-    hints=(
-        "Without pair i the other weights are α_ij / (1 - α_ii), so f₋ᵢ(xᵢ) = (f(xᵢ) - α_ii yᵢ) / (1 - α_ii). "
-        "Subtract this from yᵢ.",
-        "output, weights = attention_pooling(keys, keys, values, bandwidth=bandwidth) gives f(xᵢ) and all weights; "
-        "weights.diagonal() holds α_ii.",
-        "Divide values - output by 1 - weights.diagonal(), then take the mean of the squares.",
-    ),
+CASES = (
+    dict(keys=KEYS, values=VALUES, bandwidth=1.0),
+    dict(keys=torch.tensor([0.0, 0.0, 1.0]), values=VALUES, bandwidth=0.7),
+    dict(keys=WAVE.keys, values=WAVE.values, bandwidth=0.3),
 )
+HINTS = """
+Without pair i the other weights are α_ij / (1 - α_ii), so f₋ᵢ(xᵢ) = (f(xᵢ) - α_ii yᵢ) / (1 - α_ii). Subtract this
+    from yᵢ.
+output, weights = attention_pooling(keys, keys, values, bandwidth=bandwidth) gives f(xᵢ) and all weights;
+    weights.diagonal() holds α_ii.
+Divide values - output by 1 - weights.diagonal(), then take the mean of the squares.
+"""

@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_grouped` of notebook 13."""
+"""Bug hunt: grouped-query attention."""
 
 import math
 from itertools import product
@@ -6,8 +6,6 @@ from itertools import product
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.attention import scaled_dot_product_attention
 from course_lib.transformer.masks import causal_mask
 
@@ -22,7 +20,7 @@ def grouped_attention(q, k, v):
     return weights @ v  # (heads, length, d_head)
 
 
-def _reference(q, k, v):
+def reference(q, k, v):
     mask = causal_mask(q.shape[-2], k.shape[-2])
     options = {"need_weights": False, "enable_gqa": True}
     return scaled_dot_product_attention(q[None], k[None], v[None], mask, **options).output[0]
@@ -51,9 +49,7 @@ SCALES = {
 }
 AS_GIVEN = next(iter(HEADS)), next(iter(SCALES))
 SYMPTOMS = HEADS | SCALES
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(
-    grouped_attention, "".join(f"{edits}\n    {SYMPTOMS[edits]}\n" for edits in AS_GIVEN)
-)
+BUGS = "".join(f"{edits}\n    {SYMPTOMS[edits]}\n" for edits in AS_GIVEN)
 MISTAKES = "".join(
     f"{edits}\n    1 of 2 bugs repaired. Still wrong: {symptom}.\n"
     for edits, symptom in SYMPTOMS.items()
@@ -71,8 +67,7 @@ MISTAKES += f"""
 .tril() -> .triu()
     The causal mask was right, and it is inverted now: a token attends to those after it, not to those before.
 .tril() -> .tril(-1)
-.tril() -> .tril(-1)
-+ ~causal, -torch.inf -> ~causal, -1e9
+|| ~causal, -torch.inf -> ~causal, -1e9
     The causal mask was right. Yours hides a token from itself, so the first one may attend to nothing.
 .tril() -> .tril(1)
     The causal mask was right. With yours a token attends to the one after it.
@@ -111,34 +106,26 @@ return weights @ v -> return (weights @ v).transpose(0, 1).flatten(1)
 
 
 def _case(heads, kv_heads, length, d_head, seed):
-    return Case(
+    return dict(
         q=random_tensor(heads, length, d_head, seed=seed),
         k=random_tensor(kv_heads, length, d_head, seed=seed + 1),
         v=random_tensor(kv_heads, length, d_head, seed=seed + 2),
     )
 
 
-EXERCISE = Exercise(
-    title="Bug hunt: grouped-query attention",
-    reference=_reference,
-    solution=grouped_attention,
-    cases=(
-        Case(
-            q=torch.tensor([[[1.0]], [[2.0]], [[1.0]], [[0.0]]]),
-            k=torch.tensor([[[1.0]], [[2.0]]]),
-            v=torch.tensor([[[1.0]], [[5.0]]]),
-        ),
-        _case(2, 2, 3, 4, seed=10),
-        _case(4, 2, 3, 5, seed=20),
-        _case(9, 3, 4, 6, seed=30),
+CASES = (
+    dict(
+        q=torch.tensor([[[1.0]], [[2.0]], [[1.0]], [[0.0]]]),
+        k=torch.tensor([[[1.0]], [[2.0]]]),
+        v=torch.tensor([[[1.0]], [[5.0]]]),
     ),
-    mistakes=(*LEFT, *mistakes(grouped_attention, MISTAKES)),
-    hints=(
-        "Call it with q of zeros: then every weight is equal, and the output shows which values each head sees.",
-        "torch.tensor([0, 1, 2]).repeat(3) and .repeat_interleave(3) put the KV heads in different orders. Which one "
-        "makes neighbours share?",
-        "The second bug is an axis: q.shape[1] is the length of the text.",
-    ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
+    _case(2, 2, 3, 4, seed=10),
+    _case(4, 2, 3, 5, seed=20),
+    _case(9, 3, 4, 6, seed=30),
 )
+HINTS = """
+Call it with q of zeros: then every weight is equal, and the output shows which values each head sees.
+torch.tensor([0, 1, 2]).repeat(3) and .repeat_interleave(3) put the KV heads in different orders. Which one makes
+    neighbours share?
+The second bug is an axis: q.shape[1] is the length of the text.
+"""

@@ -1,10 +1,8 @@
-"""Bug hunt `hunt_layout` of notebook 13."""
+"""Bug hunt: weights for another library."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def fuse_qkv(w_q, w_k, w_v, d_head):
@@ -15,7 +13,7 @@ def fuse_qkv(w_q, w_k, w_v, d_head):
     return torch.cat([to_half(w_q), to_half(w_k), w_v])  # values are not rotated
 
 
-def _reference(w_q, w_k, w_v, d_head):
+def reference(w_q, w_k, w_v, d_head):
     def to_half(weight):
         heads = weight.split(d_head)
         return torch.cat([half for head in heads for half in (head[0::2], head[1::2])])
@@ -44,9 +42,7 @@ ORDERS = {
 VALUES = "to_half(w_k), w_v -> to_half(w_k), to_half(w_v)"
 REORDERED = "the rows of W_v are reordered as well, although values are never rotated, and W_o expects the old order"
 AS_GIVEN = next(iter(ORDERS))
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(
-    fuse_qkv, f"{AS_GIVEN}\n    {ORDERS.pop(AS_GIVEN)}\n{VALUES}\n    {REORDERED}"
-)
+BUGS = f"{AS_GIVEN}\n    {ORDERS.pop(AS_GIVEN)}\n{VALUES}\n    {REORDERED}"
 MISTAKES = "".join(
     f"{order}\n    1 of 2 bugs repaired. Still wrong: {symptom}.\n"
     f"{order}\n+ {VALUES}\n    0 of 2 bugs repaired. Still wrong: {symptom}; {REORDERED}.\n"
@@ -85,28 +81,20 @@ torch.cat([{TO_HALF}]) -> torch.cat([{TO_HALF}]).T
 def _case(heads, kv_heads, d_head, d, seed):
     sizes = (heads, kv_heads, kv_heads)
     weights = (random_tensor(n * d_head, d, seed=seed + i) for i, n in enumerate(sizes))
-    return Case(**dict(zip(("w_q", "w_k", "w_v"), weights, strict=True)), d_head=d_head)
+    return dict(**dict(zip(("w_q", "w_k", "w_v"), weights, strict=True)), d_head=d_head)
 
 
 _COLUMN = torch.arange(6.0)[:, None]
 
-EXERCISE = Exercise(
-    title="Bug hunt: weights for another library",
-    reference=_reference,
-    solution=fuse_qkv,
-    cases=(
-        Case(w_q=_COLUMN, w_k=_COLUMN + 10, w_v=_COLUMN + 20, d_head=6),
-        _case(2, 1, d_head=4, d=3, seed=1),
-        _case(3, 3, d_head=2, d=7, seed=5),
-        _case(4, 2, d_head=8, d=5, seed=9),
-    ),
-    mistakes=(*LEFT, *mistakes(fuse_qkv, MISTAKES)),
-    hints=(
-        "Call it with one head of six rows, 0 to 5, and read where they go. With d_head = 4 one of the bugs does not show.",
-        "In the file, rows 2i and 2i + 1 of a head are a pair; in the half layout, rows i and i + d_head / 2. And which of "
-        "queries, keys and values does RoPE rotate?",
-        "weight.unflatten(0, (-1, d_head // 2, 2)), and W_v as it is.",
-    ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
+CASES = (
+    dict(w_q=_COLUMN, w_k=_COLUMN + 10, w_v=_COLUMN + 20, d_head=6),
+    _case(2, 1, d_head=4, d=3, seed=1),
+    _case(3, 3, d_head=2, d=7, seed=5),
+    _case(4, 2, d_head=8, d=5, seed=9),
 )
+HINTS = """
+Call it with one head of six rows, 0 to 5, and read where they go. With d_head = 4 one of the bugs does not show.
+In the file, rows 2i and 2i + 1 of a head are a pair; in the half layout, rows i and i + d_head / 2. And which of
+    queries, keys and values does RoPE rotate?
+weight.unflatten(0, (-1, d_head // 2, 2)), and W_v as it is.
+"""

@@ -1,9 +1,6 @@
-"""Bug hunt `hunt_template` of notebook 13."""
+"""Bug hunt: a conversation as tokens."""
 
 import torch
-
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def chat_tokens(messages, ids):
@@ -35,7 +32,6 @@ BUGS = f"""
 {PROMPT} -> {START} + ids[role] + {LINE}
     the last header is the user's, so the model writes a question instead of an answer
 """
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(chat_tokens, BUGS)
 MISTAKES = f"""
 {CONTENT} -> content
     End token and newline are missing after the content.
@@ -126,31 +122,24 @@ tokens = [] -> tokens = [*{START}]
     There is a start token in front of the first header. Each header has one.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: a conversation as tokens",
-    solution=chat_tokens,
-    cases=(
-        Case(messages=[("user", [8, 9])], ids=_IDS),
-        Case(messages=[("system", [7]), ("user", [8, 9, 10])], ids=_IDS),
-        Case(
-            messages=[
-                ("system", [11, 12]),
-                ("user", [13]),
-                ("assistant", [14, 15, 16]),
-                ("user", [17, 18]),
-            ],
-            ids=_OTHERS,
-        ),
-        Case(messages=[("user", [5]), ("assistant", []), ("user", [6, 6])], ids=_OTHERS),
+CASES = (
+    dict(messages=[("user", [8, 9])], ids=_IDS),
+    dict(messages=[("system", [7]), ("user", [8, 9, 10])], ids=_IDS),
+    dict(
+        messages=[
+            ("system", [11, 12]),
+            ("user", [13]),
+            ("assistant", [14, 15, 16]),
+            ("user", [17, 18]),
+        ],
+        ids=_OTHERS,
     ),
-    mistakes=(*LEFT, *mistakes(chat_tokens, MISTAKES)),
-    hints=(
-        "Write down the tokens of one question by hand, and compare them with what the function returns.",
-        "Where does a message end? And whose turn is it when the model begins to write?",
-        'After the content: ids["end"] + ids["newline"]. After the last message: ids["start"] + ids["assistant"] + '
-        'ids["newline"].',
-    ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
-    differentiable=False,
+    dict(messages=[("user", [5]), ("assistant", []), ("user", [6, 6])], ids=_OTHERS),
 )
+HINTS = """
+Write down the tokens of one question by hand, and compare them with what the function returns.
+Where does a message end? And whose turn is it when the model begins to write?
+After the content: ids["end"] + ids["newline"]. After the last message: ids["start"] + ids["assistant"] +
+    ids["newline"].
+"""
+DIFFERENTIABLE = False

@@ -1,10 +1,8 @@
-"""Exercise `low_rank_update` of notebook 13."""
+"""What of a full fine-tuning fits into LoRA."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def low_rank_update(W, tuned, rank):
@@ -12,7 +10,7 @@ def low_rank_update(W, tuned, rank):
     return U[:, :rank] * S[:rank] @ V[:rank]  # (out, in)
 
 
-def _reference(W, tuned, rank):
+def reference(W, tuned, rank):
     change = tuned - W  # (out, in)
     _, directions = torch.linalg.eigh(change.T @ change)  # (in, in), the strongest last
     kept = directions[:, -rank:]  # (in, rank)
@@ -57,29 +55,23 @@ tuned - W -> tuned
 
 
 def _case(*shape, rank, seed):
-    return Case(
+    return dict(
         W=random_tensor(*shape, seed=seed), tuned=random_tensor(*shape, seed=seed + 1), rank=rank
     )
 
 
-EXERCISE = Exercise(
-    title="What of a full fine-tuning fits into LoRA",
-    reference=_reference,
-    solution=low_rank_update,
-    cases=(
-        Case(
-            W=torch.tensor([[1.0, 1.0], [1.0, 1.0]]),
-            tuned=torch.tensor([[1.0, 2.0], [4.0, 1.0]]),
-            rank=1,
-        ),
-        _case(4, 3, rank=2, seed=3),
-        _case(5, 6, rank=3, seed=6),
+CASES = (
+    dict(
+        W=torch.tensor([[1.0, 1.0], [1.0, 1.0]]),
+        tuned=torch.tensor([[1.0, 2.0], [4.0, 1.0]]),
+        rank=1,
     ),
-    mistakes=mistakes(low_rank_update, MISTAKES),
-    hints=(
-        "Which matrices can B A be, if A has `rank` rows? And which of them is nearest to a given matrix?",
-        "A sum of pairs of singular vectors: the first `rank` columns of U, singular values, and rows of V. "
-        "(`torch.linalg.svd` returns V transposed already.)",
-        "U[:, :rank] * S[:rank] @ V[:rank], from the SVD of tuned - W with full_matrices=False.",
-    ),
+    _case(4, 3, rank=2, seed=3),
+    _case(5, 6, rank=3, seed=6),
 )
+HINTS = """
+Which matrices can B A be, if A has `rank` rows? And which of them is nearest to a given matrix?
+A sum of pairs of singular vectors: the first `rank` columns of U, singular values, and rows of V. (`torch.linalg.svd`
+    returns V transposed already.)
+U[:, :rank] * S[:rank] @ V[:rank], from the SVD of tuned - W with full_matrices=False.
+"""

@@ -1,12 +1,10 @@
-"""Exercise `surprisal_in_bits` of notebook 13."""
+"""Surprisal in bits."""
 
 import math
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor, token_losses
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def surprisal_in_bits(logits, tokens):
@@ -15,7 +13,7 @@ def surprisal_in_bits(logits, tokens):
     return -log_p[rows, tokens[1:]] / math.log(2)  # (length - 1,)
 
 
-def _reference(logits, tokens):
+def reference(logits, tokens):
     return token_losses(logits[None, :-1], tokens[None, 1:])[0] / math.log(2)
 
 
@@ -100,29 +98,23 @@ logits[:-1].log_softmax(dim=-1) -> (logits[:-1].exp() / logits[:-1].exp().sum(di
     The values are right, with one axis too many. Take [:, 0] after gather.
 """
 
-EXERCISE = Exercise(
-    title="Surprisal in bits",
-    reference=_reference,
-    solution=surprisal_in_bits,
-    cases=(
-        Case(
-            logits=torch.tensor([[0.0, 0.0], [0.0, 2.0], [1.0, 0.0]]),
-            tokens=torch.tensor([0, 1, 0]),
-        ),
-        # the probability of the last token underflows
-        Case(
-            logits=torch.tensor([[0.0, 1.0, 2.0], [110.0, 0.0, 50.0], [0.0, 0.0, 0.0]]),
-            tokens=torch.tensor([0, 2, 1]),
-        ),
-        Case(logits=random_tensor(5, 4, seed=1), tokens=torch.tensor([3, 0, 2, 2, 1])),
-        # the exponential of such a logit overflows
-        Case(logits=90 + 10 * random_tensor(4, 6, seed=3), tokens=torch.tensor([5, 0, 3, 1])),
-        Case(logits=3 * random_tensor(7, 9, seed=2), tokens=torch.tensor([8, 3, 0, 5, 5, 1, 7])),
+CASES = (
+    dict(
+        logits=torch.tensor([[0.0, 0.0], [0.0, 2.0], [1.0, 0.0]]),
+        tokens=torch.tensor([0, 1, 0]),
     ),
-    mistakes=mistakes(surprisal_in_bits, MISTAKES),
-    hints=(
-        "How many predictions are there for a text of n tokens, and which logits predict token 1?",
-        "logits[:-1].log_softmax(-1) is (length - 1, vocabulary); pick column tokens[1:] in each row.",
-        "Divide the negative natural logarithm by math.log(2).",
+    # the probability of the last token underflows
+    dict(
+        logits=torch.tensor([[0.0, 1.0, 2.0], [110.0, 0.0, 50.0], [0.0, 0.0, 0.0]]),
+        tokens=torch.tensor([0, 2, 1]),
     ),
+    dict(logits=random_tensor(5, 4, seed=1), tokens=torch.tensor([3, 0, 2, 2, 1])),
+    # the exponential of such a logit overflows
+    dict(logits=90 + 10 * random_tensor(4, 6, seed=3), tokens=torch.tensor([5, 0, 3, 1])),
+    dict(logits=3 * random_tensor(7, 9, seed=2), tokens=torch.tensor([8, 3, 0, 5, 5, 1, 7])),
 )
+HINTS = """
+How many predictions are there for a text of n tokens, and which logits predict token 1?
+logits[:-1].log_softmax(-1) is (length - 1, vocabulary); pick column tokens[1:] in each row.
+Divide the negative natural logarithm by math.log(2).
+"""

@@ -1,11 +1,9 @@
-"""Exercise `yarn` of study 06b."""
+"""YaRN's frequencies."""
 
 import math
 
 import torch
 
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.positions.sinusoidal import frequencies
 
 
@@ -15,7 +13,7 @@ def yarn(omega, scale, trained):
     return kept * omega + (1 - kept) * omega / scale
 
 
-def _reference(omega, scale, trained):
+def reference(omega, scale, trained):
     """One pair at a time, from its wavelength."""
     extended = []
     for speed in omega.tolist():
@@ -113,21 +111,15 @@ kept * omega + -> omega +
     alone.
 """
 
-EXERCISE = Exercise(
-    title="YaRN's frequencies",
-    reference=_reference,
-    solution=yarn,
-    cases=(
-        Case(omega=torch.tensor([1.0, 0.1, 0.01]), scale=4.0, trained=128),
-        Case(omega=frequencies(16, 10000.0).float(), scale=8.0, trained=4096),
-        Case(omega=frequencies(32, 500000.0).float(), scale=2.0, trained=512),
-    ),
-    mistakes=mistakes(yarn, MISTAKES),
-    hints=(
-        "How many rotations does a pair with frequency ω, in radians per position, complete within `trained` positions?",
-        "rotations = trained * omega / (2 * math.pi). A linear function of it is 0 at 1 and 1 at 32; clamp it to "
-        "0 … 1 for the pairs outside.",
-        "kept = ((rotations - 1) / 31).clamp(0, 1), then kept * omega + (1 - kept) * omega / scale.",
-    ),
-    differentiable=False,
+CASES = (
+    dict(omega=torch.tensor([1.0, 0.1, 0.01]), scale=4.0, trained=128),
+    dict(omega=frequencies(16, 10000.0).float(), scale=8.0, trained=4096),
+    dict(omega=frequencies(32, 500000.0).float(), scale=2.0, trained=512),
 )
+HINTS = """
+How many rotations does a pair with frequency ω, in radians per position, complete within `trained` positions?
+rotations = trained * omega / (2 * math.pi). A linear function of it is 0 at 1 and 1 at 32; clamp it to 0 … 1 for the
+    pairs outside.
+kept = ((rotations - 1) / 31).clamp(0, 1), then kept * omega + (1 - kept) * omega / scale.
+"""
+DIFFERENTIABLE = False

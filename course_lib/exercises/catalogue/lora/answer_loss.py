@@ -1,11 +1,9 @@
-"""Exercise `answer_loss` of study 13c."""
+"""The loss of the answers alone."""
 
 import torch
 import torch.nn.functional as F
 
 from course_lib.exercises.catalogue._shared import random_tensor, token_losses
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def answer_loss(logits, tokens, begin, end):
@@ -14,7 +12,7 @@ def answer_loss(logits, tokens, begin, end):
     return F.cross_entropy(logits[:, :-1][labelled], tokens[:, 1:][labelled])
 
 
-def _reference(logits, tokens, begin, end):
+def reference(logits, tokens, begin, end):
     losses = token_losses(logits[:, :-1], tokens[:, 1:])  # (batch, length - 1)
     rows = zip(losses, (begin - 1).tolist(), (end - 1).tolist(), strict=True)
     return torch.cat([row[first:last] for row, first, last in rows]).mean()
@@ -51,7 +49,7 @@ logits[:, :-1][labelled], tokens[:, 1:][labelled] -> logits[:, 1:][labelled], to
 
 def _case(batch, length, begin, end, seed):
     generator = torch.Generator().manual_seed(seed)
-    return Case(
+    return dict(
         logits=random_tensor(batch, length, 5, seed=seed),
         tokens=torch.randint(5, (batch, length), generator=generator),
         begin=torch.tensor(begin),
@@ -59,19 +57,13 @@ def _case(batch, length, begin, end, seed):
     )
 
 
-EXERCISE = Exercise(
-    title="The loss of the answers alone",
-    reference=_reference,
-    solution=answer_loss,
-    cases=(
-        _case(1, 5, [2], [4], seed=0),
-        _case(2, 6, [2, 3], [4, 5], seed=1),
-        _case(3, 9, [2, 5, 3], [8, 7, 4], seed=2),
-    ),
-    mistakes=mistakes(answer_loss, MISTAKES),
-    hints=(
-        "Which logits predict the token at position begin, and which the one at end - 1?",
-        "Make a mask (batch, length - 1) of the tokens 1, 2, … that are labels, and shift logits and tokens by one.",
-        "Index logits[:, :-1] and tokens[:, 1:] by the mask: cross_entropy of the two is the mean over all labels.",
-    ),
+CASES = (
+    _case(1, 5, [2], [4], seed=0),
+    _case(2, 6, [2, 3], [4, 5], seed=1),
+    _case(3, 9, [2, 5, 3], [8, 7, 4], seed=2),
 )
+HINTS = """
+Which logits predict the token at position begin, and which the one at end - 1?
+Make a mask (batch, length - 1) of the tokens 1, 2, … that are labels, and shift logits and tokens by one.
+Index logits[:, :-1] and tokens[:, 1:] by the mask: cross_entropy of the two is the mean over all labels.
+"""

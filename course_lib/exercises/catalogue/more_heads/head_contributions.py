@@ -1,10 +1,8 @@
-"""Exercise `head_contributions` of study 05a."""
+"""What each head adds to the output."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.multihead import merge_heads
 
 
@@ -14,7 +12,7 @@ def head_contributions(heads, W_o):
     return heads @ columns.permute(1, 2, 0)  # (heads, d_head, d_model) broadcasts over the batch
 
 
-def _masked_concatenation(heads, W_o):
+def reference(heads, W_o):
     """Each head alone, with zeros in the components of the others, through the whole output projection."""
     alone = []
     for i in range(heads.shape[1]):
@@ -74,20 +72,13 @@ W_o.view(-1, num_heads, d_head) -> W_o.view(num_heads, d_head, -1)
     You use the rows of W_o, transposed. Component j of the concatenation meets column j: heads @ W_o[:, columns].T.
 """
 
-
-EXERCISE = Exercise(
-    title="What each head adds to the output",
-    reference=_masked_concatenation,
-    solution=head_contributions,
-    cases=(
-        Case(heads=torch.tensor([[[[1.0, 0.0]], [[0.0, 2.0]]]]), W_o=torch.arange(16.0).view(4, 4)),
-        Case(heads=random_tensor(2, 3, 5, 4, seed=1), W_o=random_tensor(12, 12, seed=2)),
-    ),
-    mistakes=mistakes(head_contributions, MISTAKES),
-    hints=(
-        "The concatenation of a position has d_model components. Which of them come from head 0, and which columns "
-        "of W_o do they meet in x @ W_o.T?",
-        "W_o.view(d_model, num_heads, d_head) splits the columns by head.",
-        "heads[:, i] @ W_o[:, i * d_head : (i + 1) * d_head].T is the term of head i.",
-    ),
+CASES = (
+    dict(heads=torch.tensor([[[[1.0, 0.0]], [[0.0, 2.0]]]]), W_o=torch.arange(16.0).view(4, 4)),
+    dict(heads=random_tensor(2, 3, 5, 4, seed=1), W_o=random_tensor(12, 12, seed=2)),
 )
+HINTS = """
+The concatenation of a position has d_model components. Which of them come from head 0, and which columns of W_o do
+    they meet in x @ W_o.T?
+W_o.view(d_model, num_heads, d_head) splits the columns by head.
+heads[:, i] @ W_o[:, i * d_head : (i + 1) * d_head].T is the term of head i.
+"""

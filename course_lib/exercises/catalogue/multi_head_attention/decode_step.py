@@ -1,12 +1,10 @@
-"""Exercise `decode_step` of notebook 05."""
+"""A decode step of grouped-query attention."""
 
 import math
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.attention import scaled_dot_product_attention
 from course_lib.transformer.multihead import merge_heads, split_heads
 
@@ -27,7 +25,7 @@ def _append(cached, new):
     return torch.cat([cached, new], dim=-2)
 
 
-def _reference(x, key, value, W_q, W_k, W_v, W_o):
+def reference(x, key, value, W_q, W_k, W_v, W_o):
     kv_heads, d_head = key.shape[1], key.shape[-1]
     k = _append(key, split_heads(x @ W_k.mT, kv_heads))
     v = _append(value, split_heads(x @ W_v.mT, kv_heads))
@@ -42,7 +40,7 @@ def _case(batch, num_heads, kv_heads, past, d_head, seed):
     def matrix(rows, columns, number):
         return random_tensor(rows, columns, seed=seed + number) / math.sqrt(columns)
 
-    return Case(
+    return dict(
         x=random_tensor(batch, 1, d_model, seed=seed),
         key=random_tensor(batch, kv_heads, past, d_head, seed=seed + 1),
         value=random_tensor(batch, kv_heads, past, d_head, seed=seed + 2),
@@ -135,30 +133,23 @@ math.sqrt(d_head) -> math.sqrt(num_heads)
     You scale by the root of the number of heads. A score is a sum over the components of one head: √d_head.
 """
 
-
-EXERCISE = Exercise(
-    title="A decode step of grouped-query attention",
-    reference=_reference,
-    solution=decode_step,
-    cases=(
-        Case(  # two query heads, one KV head
-            x=torch.tensor([[[1.0, 2.0]]]),
-            key=torch.tensor([[[[1.0], [-1.0]]]]),
-            value=torch.tensor([[[[3.0], [5.0]]]]),
-            W_q=torch.tensor([[1.0, 0.0], [0.0, 1.0]]),
-            W_k=torch.tensor([[2.0, -1.0]]),
-            W_v=torch.tensor([[1.0, 3.0]]),
-            W_o=torch.tensor([[1.0, 1.0], [0.0, 2.0]]),
-        ),
-        _case(3, 6, 3, 7, 2, seed=60),
-        _case(2, 4, 2, 3, 5, seed=50),
+CASES = (
+    dict(  # two query heads, one KV head
+        x=torch.tensor([[[1.0, 2.0]]]),
+        key=torch.tensor([[[[1.0], [-1.0]]]]),
+        value=torch.tensor([[[[3.0], [5.0]]]]),
+        W_q=torch.tensor([[1.0, 0.0], [0.0, 1.0]]),
+        W_k=torch.tensor([[2.0, -1.0]]),
+        W_v=torch.tensor([[1.0, 3.0]]),
+        W_o=torch.tensor([[1.0, 1.0], [0.0, 2.0]]),
     ),
-    mistakes=mistakes(decode_step, MISTAKES),
-    hints=(
-        "Which of the four projections must be computed for the new token, and which results are cached already?",
-        "d_head is the last axis of the cache, and the number of query heads is W_q.shape[0] // d_head. Append the "
-        "new key and value along the axis of the positions.",
-        "Repeat the keys and values with repeat_interleave(group, dim=1), or view the queries as "
-        "(batch, kv_heads, group, d_head). No mask is needed.",
-    ),
+    _case(3, 6, 3, 7, 2, seed=60),
+    _case(2, 4, 2, 3, 5, seed=50),
 )
+HINTS = """
+Which of the four projections must be computed for the new token, and which results are cached already?
+d_head is the last axis of the cache, and the number of query heads is W_q.shape[0] // d_head. Append the new key and
+    value along the axis of the positions.
+Repeat the keys and values with repeat_interleave(group, dim=1), or view the queries as (batch, kv_heads, group,
+    d_head). No mask is needed.
+"""

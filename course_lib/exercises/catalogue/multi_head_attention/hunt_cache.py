@@ -1,12 +1,10 @@
-"""Bug hunt `hunt_cache` of notebook 05."""
+"""Bug hunt: decoding with a cache."""
 
 import math
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.attention import scaled_dot_product_attention
 from course_lib.transformer.masks import causal_mask
 
@@ -17,6 +15,10 @@ def newest(query, key, value):
     mask = torch.ones(new, total, dtype=torch.bool).tril(total - new)  # the queries are the last
     scores = scores.masked_fill(~mask, -torch.inf)
     return torch.softmax(scores, dim=-1) @ value  # (batch, heads, new, d)
+
+
+def reference(q, k, v):
+    return scaled_dot_product_attention(q, k, v, causal_mask(q.shape[-2], k.shape[-2])).output
 
 
 OFFSET = ".tril(total - new)"
@@ -35,8 +37,7 @@ MISTAKES = f"""
     Nothing is masked: with several new tokens, none may attend to those after it. Keep the mask, and shift it by the
     number of cached keys.
 {OFFSET} -> .tril(new - total)
-{OFFSET} -> .tril(new - total)
-+ -torch.inf -> -1e9
+|| -torch.inf -> -1e9
     Your offset has the wrong sign: the queries come after the cached keys, not before them.
 torch.ones(new, total, dtype=torch.bool){OFFSET} -> torch.ones(new, new, dtype=torch.bool).tril()
     Your mask is (new, new). There are more keys than new tokens: it must be (new, total).
@@ -85,41 +86,32 @@ torch.ones(new, total, dtype=torch.bool){OFFSET} -> torch.arange(total) <= total
     Every new token attends to what the first one may attend to. Each row of the mask allows one key more.
 """
 
-
-EXERCISE = Exercise(
-    title="Bug hunt: decoding with a cache",
-    reference=lambda q, k, v: (
-        scaled_dot_product_attention(q, k, v, causal_mask(q.shape[-2], k.shape[-2])).output
+GIVEN = ".tril(total - new) -> .tril()"
+CASES = (
+    dict(
+        query=torch.tensor([[[[1.0], [2.0]]]]),
+        key=torch.tensor([[[[1.0], [0.0], [2.0], [-1.0], [1.0]]]]),
+        value=torch.tensor([[[[1.0], [2.0], [4.0], [8.0], [16.0]]]]),
     ),
-    solution=newest,
-    cases=(
-        Case(
-            query=torch.tensor([[[[1.0], [2.0]]]]),
-            key=torch.tensor([[[[1.0], [0.0], [2.0], [-1.0], [1.0]]]]),
-            value=torch.tensor([[[[1.0], [2.0], [4.0], [8.0], [16.0]]]]),
-        ),
-        Case(
-            query=random_tensor(2, 3, 1, 4, seed=38),
-            key=random_tensor(2, 3, 5, 4, seed=39),
-            value=random_tensor(2, 3, 5, 4, seed=40),
-        ),
-        Case(  # an empty cache
-            query=random_tensor(2, 4, 3, 5, seed=41),
-            key=random_tensor(2, 4, 3, 5, seed=42),
-            value=random_tensor(2, 4, 3, 5, seed=43),
-        ),
-        Case(
-            query=random_tensor(2, 3, 4, 5, seed=44),
-            key=random_tensor(2, 3, 7, 5, seed=45),
-            value=random_tensor(2, 3, 7, 5, seed=46),
-        ),
+    dict(
+        query=random_tensor(2, 3, 1, 4, seed=38),
+        key=random_tensor(2, 3, 5, 4, seed=39),
+        value=random_tensor(2, 3, 5, 4, seed=40),
     ),
-    mistakes=mistakes(newest, MISTAKES),
-    hints=(
-        "With 7 keys and 2 queries, which positions do the queries have? Print the mask.",
-        "The last query may attend to every key, so its row must be all True, however many keys were cached.",
-        ".tril(diagonal=total - new) shifts the triangle to the positions of the queries. "
-        "PyTorch's scaled_dot_product_attention(…, is_causal=True) does not shift it: with a cache, pass attn_mask.",
+    dict(  # an empty cache
+        query=random_tensor(2, 4, 3, 5, seed=41),
+        key=random_tensor(2, 4, 3, 5, seed=42),
+        value=random_tensor(2, 4, 3, 5, seed=43),
     ),
-    given=edited(newest, ((".tril(total - new)", ".tril()", False),)),
+    dict(
+        query=random_tensor(2, 3, 4, 5, seed=44),
+        key=random_tensor(2, 3, 7, 5, seed=45),
+        value=random_tensor(2, 3, 7, 5, seed=46),
+    ),
 )
+HINTS = """
+With 7 keys and 2 queries, which positions do the queries have? Print the mask.
+The last query may attend to every key, so its row must be all True, however many keys were cached.
+.tril(diagonal=total - new) shifts the triangle to the positions of the queries. PyTorch's
+    scaled_dot_product_attention(…, is_causal=True) does not shift it: with a cache, pass attn_mask.
+"""

@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_five` of notebook 05."""
+"""Bug hunt: five bugs in one multi-head attention."""
 
 import math
 from dataclasses import replace
@@ -6,8 +6,7 @@ from dataclasses import replace
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
+from course_lib.exercises.edits import bugs
 from course_lib.transformer.attention import scaled_dot_product_attention
 from course_lib.transformer.multihead import merge_heads, split_heads
 
@@ -31,7 +30,7 @@ def multi_head(query, key, value, mask, W_q, W_k, W_v, W_o, num_heads):
     return merged @ W_o.T
 
 
-def _reference(query, key, value, mask, W_q, W_k, W_v, W_o, num_heads):
+def reference(query, key, value, mask, W_q, W_k, W_v, W_o, num_heads):
     inputs = (query, W_q), (key, W_k), (value, W_v)
     q, k, v = (split_heads(x @ W.mT, num_heads) for x, W in inputs)
     return merge_heads(scaled_dot_product_attention(q, k, v, mask[:, None]).output) @ W_o.mT
@@ -56,13 +55,11 @@ mask[:, None]) -> mask[:, None] | True)
 mask[:, None]) -> ~mask[:, None])
     queries attend to masked keys
 .masked_fill(fully_masked, 0.0) =>
-.masked_fill(fully_masked, 0.0) =>
-+ -torch.inf -> -1e9
+|| -torch.inf -> -1e9
     a fully masked query does not get zeros
 merged @ W_o.T -> heads @ W_o.T
     the output has four axes with one head, and with more heads an error is raised
 """
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(multi_head, BUGS)
 
 
 def _unused(edits):
@@ -73,20 +70,20 @@ def _unused(edits):
     return f"the output does not depend on {'key' if '(query @ W_k.T)' in wrong else 'value'}"
 
 
+LEFT = tuple(
+    replace(left, message=left.message.replace(KEY_OR_VALUE, _unused(left.edits)))
+    for left in bugs(multi_head, BUGS)[1]
+    if "| True" not in left.name or (".masked_fill" in left.name and "-1e9" not in left.name)
+)
 MISTAKES = """
 mask[:, None]) -> mask)
-mask[:, None]) -> mask)
-+ .reshape(batch, query_length, d_model) -> .flatten(-2)
+|| .reshape(batch, query_length, d_model) -> .flatten(-2)
     Your mask has no axis for the heads, or has it in front, so its batch axis lines up with the heads. mask[:, None]
     is (batch, 1, query, key).
 heads.transpose(1, 2).reshape -> heads.reshape
     You merge without transposing back, so a row holds several positions of one head.
 softmax(scores, dim=-1) -> softmax(scores, dim=-2)
-softmax(scores, dim=-1) -> softmax(scores, dim=-2)
-+ -torch.inf -> -1e9
-softmax(scores, dim=-1) -> softmax(scores, dim=-2)
-+ -torch.inf -> -1e9
-+ .masked_fill(fully_masked, 0.0) =>
+|| -torch.inf -> -1e9 ; -torch.inf -> -1e9 + .masked_fill(fully_masked, 0.0) =>
     Your softmax runs over the queries: each query has a distribution over the keys, dim=-1.
 / math.sqrt(query.shape[-1]) ->
     The scale is missing now: divide the scores by √d_head.
@@ -108,56 +105,39 @@ math.sqrt(query.shape[-1]) -> math.sqrt(d_model)
     A score of 0 masks nothing: exp(0) is 1. Masked scores must be -inf.
 """
 
-
-EXERCISE = Exercise(
-    title="Bug hunt: five bugs in one multi-head attention",
-    reference=_reference,
-    solution=multi_head,
-    cases=(
-        Case(  # as many sequences as queries and as keys, and one head: nothing raises
-            query=torch.tensor([[[3.0], [0.5]], [[2.0], [-1.0]]]),
-            key=torch.tensor([[[0.5], [-1.0]], [[-1.0], [3.0]]]),
-            value=torch.tensor([[[-1.0], [0.5]], [[3.0], [2.0]]]),
-            mask=torch.tensor([[[True, False], [False, False]], [[True, True], [False, True]]]),
-            W_q=torch.tensor([[1.0]]),
-            W_k=torch.tensor([[2.0]]),
-            W_v=torch.tensor([[3.0]]),
-            W_o=torch.tensor([[2.0]]),
-            num_heads=1,
-        ),
-        Case(  # more sequences than keys
-            query=rounded_tensor(3, 2, 2, seed=25),
-            key=rounded_tensor(3, 2, 2, seed=26),
-            value=rounded_tensor(3, 2, 2, seed=27),
-            mask=torch.ones(3, 2, 2, dtype=torch.bool),
-            **_matrices(2, seed=28),
-            num_heads=1,
-        ),
-        Case(
-            query=rounded_tensor(5, 3, 8, seed=29),
-            key=rounded_tensor(5, 6, 8, seed=30),
-            value=rounded_tensor(5, 6, 8, seed=31),
-            mask=(torch.arange(6) < torch.tensor([6, 2, 0, 5, 3])[:, None, None]).repeat(1, 3, 1),
-            **_matrices(8, seed=32),
-            num_heads=2,
-        ),
+CASES = (
+    dict(  # as many sequences as queries and as keys, and one head: nothing raises
+        query=torch.tensor([[[3.0], [0.5]], [[2.0], [-1.0]]]),
+        key=torch.tensor([[[0.5], [-1.0]], [[-1.0], [3.0]]]),
+        value=torch.tensor([[[-1.0], [0.5]], [[3.0], [2.0]]]),
+        mask=torch.tensor([[[True, False], [False, False]], [[True, True], [False, True]]]),
+        W_q=torch.tensor([[1.0]]),
+        W_k=torch.tensor([[2.0]]),
+        W_v=torch.tensor([[3.0]]),
+        W_o=torch.tensor([[2.0]]),
+        num_heads=1,
     ),
-    mistakes=(
-        *(  # a mask that is not used hides what a fully masked query gets
-            replace(left, message=left.message.replace(KEY_OR_VALUE, _unused(left.edits)))
-            for left in LEFT
-            if "| True" not in left.name
-            or (".masked_fill" in left.name and "-1e9" not in left.name)
-        ),
-        *mistakes(multi_head, MISTAKES),
+    dict(  # more sequences than keys
+        query=rounded_tensor(3, 2, 2, seed=25),
+        key=rounded_tensor(3, 2, 2, seed=26),
+        value=rounded_tensor(3, 2, 2, seed=27),
+        mask=torch.ones(3, 2, 2, dtype=torch.bool),
+        **_matrices(2, seed=28),
+        num_heads=1,
     ),
-    hints=(
-        "Make all axes differ: 5 sequences, 3 queries, 6 keys, 2 heads. Which line raises an error?",
-        "Change key, then value, then mask, and see whether the output changes. Print its shape. Then mask every key "
-        "for one query.",
-        "Check each line: which axis of key is its length? What is projected? Which mask is passed on? Where is the "
-        "result of the view used? What is a softmax over nothing but -inf?",
+    dict(
+        query=rounded_tensor(5, 3, 8, seed=29),
+        key=rounded_tensor(5, 6, 8, seed=30),
+        value=rounded_tensor(5, 6, 8, seed=31),
+        mask=(torch.arange(6) < torch.tensor([6, 2, 0, 5, 3])[:, None, None]).repeat(1, 3, 1),
+        **_matrices(8, seed=32),
+        num_heads=2,
     ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
 )
+HINTS = """
+Make all axes differ: 5 sequences, 3 queries, 6 keys, 2 heads. Which line raises an error?
+Change key, then value, then mask, and see whether the output changes. Print its shape. Then mask every key for one
+    query.
+Check each line: which axis of key is its length? What is projected? Which mask is passed on? Where is the result of
+    the view used? What is a softmax over nothing but -inf?
+"""

@@ -1,10 +1,8 @@
-"""Bug hunt `hunt_mask_axes` of notebook 05."""
+"""Bug hunt: padding in multi-head attention."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.masks import masked_softmax
 
 
@@ -13,6 +11,10 @@ def padded_weights(scores, allowed):
     fully_masked = ~mask.any(dim=-1, keepdim=True)  # (batch, 1, 1, 1): nothing but padding
     scores = scores.masked_fill(~mask, -torch.inf).masked_fill(fully_masked, 0.0)
     return torch.softmax(scores, dim=-1).masked_fill(fully_masked, 0.0)
+
+
+def reference(scores, allowed):
+    return masked_softmax(scores, allowed[:, None, None, :])
 
 
 MASK = "allowed[:, None, None, :]"
@@ -31,11 +33,7 @@ MISTAKES = f"""
     A score of 0 masks nothing: exp(0) is 1, so padding still gets weight where a sequence has a token. Masked scores
     must be -inf.
 {MASK} -> allowed[:, None, :, None]
-{MASK} -> allowed[:, None, :, None]
-+ .masked_fill(fully_masked, 0.0) =>
-{MASK} -> allowed[:, None, :, None]
-+ .masked_fill(fully_masked, 0.0) =>
-+ -torch.inf -> -1e9
+|| .masked_fill(fully_masked, 0.0) => ; .masked_fill(fully_masked, 0.0) => + -torch.inf -> -1e9
     Your padding mask is along the queries: (batch, 1, key, 1). It belongs to the last axis.
 {MASK} -> allowed[None, None, :, :]
     The batch lines up with the queries. Broadcasting counts axes from the right: (batch, key) needs two new ones in
@@ -48,8 +46,7 @@ MISTAKES = f"""
 {MASK} -> torch.ones_like({MASK})
     The mask is not used: padding gets weight like every other key.
 {SOFTMAX} -> torch.softmax(scores, dim=1).masked_fill(fully_masked, 0.0)
-{SOFTMAX} -> torch.softmax(scores, dim=1).masked_fill(fully_masked, 0.0)
-+ -torch.inf -> -1e9
+|| -torch.inf -> -1e9
 {SOFTMAX} -> torch.softmax(scores, dim=1)
 + -torch.inf).masked_fill(fully_masked, 0.0) -> -1e9)
     Your softmax runs over the heads. Each query has a distribution over the keys: dim=-1.
@@ -78,31 +75,24 @@ scores.masked_fill(~mask, -torch.inf) -> (scores + ~mask * -torch.inf)
     The weights are NaN, since 0 · (-inf) is NaN. Set the scores to -inf with masked_fill.
 """
 
-
-EXERCISE = Exercise(
-    title="Bug hunt: padding in multi-head attention",
-    reference=lambda scores, allowed: masked_softmax(scores, allowed[:, None, None, :]),
-    solution=padded_weights,
-    cases=(
-        Case(  # as many heads as sequences
-            scores=torch.tensor([[[[1.0, 2.0, 0.0]], [[0.0, 1.0, 2.0]]]]).repeat(2, 1, 1, 1),
-            allowed=torch.tensor([[True, True, False], [True, False, False]]),
-        ),
-        Case(  # as many queries as sequences
-            scores=random_tensor(2, 3, 2, 4, seed=33),
-            allowed=torch.tensor([[True, False, True, True], [True, True, False, False]]),
-        ),
-        Case(
-            scores=random_tensor(3, 2, 4, 5, seed=34),
-            allowed=torch.arange(5) < torch.tensor([5, 0, 2])[:, None],
-        ),
+GIVEN = "allowed[:, None, None, :] -> allowed.unsqueeze(1)"
+CASES = (
+    dict(  # as many heads as sequences
+        scores=torch.tensor([[[[1.0, 2.0, 0.0]], [[0.0, 1.0, 2.0]]]]).repeat(2, 1, 1, 1),
+        allowed=torch.tensor([[True, True, False], [True, False, False]]),
     ),
-    mistakes=mistakes(padded_weights, MISTAKES),
-    hints=(
-        "Use 3 sequences and 2 heads. Which error do you get?",
-        "Broadcasting aligns axes from the right: (batch, 1, key) against (batch, heads, query, key). Which axis is "
-        "the batch of the mask aligned with?",
-        "Two new axes: allowed[:, None, None, :] is (batch, 1, 1, key).",
+    dict(  # as many queries as sequences
+        scores=random_tensor(2, 3, 2, 4, seed=33),
+        allowed=torch.tensor([[True, False, True, True], [True, True, False, False]]),
     ),
-    given=edited(padded_weights, (("allowed[:, None, None, :]", "allowed.unsqueeze(1)", False),)),
+    dict(
+        scores=random_tensor(3, 2, 4, 5, seed=34),
+        allowed=torch.arange(5) < torch.tensor([5, 0, 2])[:, None],
+    ),
 )
+HINTS = """
+Use 3 sequences and 2 heads. Which error do you get?
+Broadcasting aligns axes from the right: (batch, 1, key) against (batch, heads, query, key). Which axis is the batch
+    of the mask aligned with?
+Two new axes: allowed[:, None, None, :] is (batch, 1, 1, key).
+"""

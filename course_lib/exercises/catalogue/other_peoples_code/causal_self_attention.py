@@ -1,12 +1,10 @@
-"""Exercise `causal_self_attention` of study 05c."""
+"""Causal multi-head self-attention with packed weights."""
 
 import math
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.attention import scaled_dot_product_attention
 from course_lib.transformer.masks import causal_mask
 from course_lib.transformer.multihead import merge_heads, split_heads
@@ -26,7 +24,7 @@ def causal_self_attention(x, W, W_o, num_heads):
     return heads.transpose(1, 2).reshape(batch, length, d_model) @ W_o.T
 
 
-def _reference(x, W, W_o, num_heads):
+def reference(x, W, W_o, num_heads):
     q, k, v = (split_heads(x @ part.mT, num_heads) for part in W.chunk(3))
     return (
         merge_heads(scaled_dot_product_attention(q, k, v, causal_mask(x.shape[1])).output) @ W_o.mT
@@ -127,39 +125,30 @@ weights @ v -> weights.mT @ v
     Your softmax runs over the heads. Each query has a distribution over the keys: dim=-1.
 """
 
-
-EXERCISE = Exercise(
-    title="Causal multi-head self-attention with packed weights",
-    reference=_reference,
-    solution=causal_self_attention,
-    cases=(
-        Case(
-            x=torch.tensor([[[1.0, 0.0, 2.0, 1.0], [0.0, 1.0, 1.0, -1.0], [2.0, 1.0, 0.0, 1.0]]]),
-            W=torch.tensor(
-                [[(3 * i + 5 * j + i * j) % 5 - 2.0 for j in range(4)] for i in range(12)]
-            ),
-            W_o=torch.tensor(
-                [
-                    [1.0, 0.0, 1.0, 0.0],
-                    [0.0, 1.0, 0.0, -1.0],
-                    [2.0, 0.0, 1.0, 1.0],
-                    [0.0, 1.0, 1.0, 0.0],
-                ]
-            ),
-            num_heads=2,
+CASES = (
+    dict(
+        x=torch.tensor([[[1.0, 0.0, 2.0, 1.0], [0.0, 1.0, 1.0, -1.0], [2.0, 1.0, 0.0, 1.0]]]),
+        W=torch.tensor([[(3 * i + 5 * j + i * j) % 5 - 2.0 for j in range(4)] for i in range(12)]),
+        W_o=torch.tensor(
+            [
+                [1.0, 0.0, 1.0, 0.0],
+                [0.0, 1.0, 0.0, -1.0],
+                [2.0, 0.0, 1.0, 1.0],
+                [0.0, 1.0, 1.0, 0.0],
+            ]
         ),
-        Case(
-            x=random_tensor(2, 5, 12, seed=17),
-            W=random_tensor(36, 12, seed=18) / math.sqrt(12),
-            W_o=random_tensor(12, 12, seed=19) / math.sqrt(12),
-            num_heads=3,
-        ),
+        num_heads=2,
     ),
-    mistakes=mistakes(causal_self_attention, MISTAKES),
-    hints=(
-        "You have all the parts: project, split, attend, merge, project. Write the shape behind each line.",
-        "q, k, v = (x @ W.T).chunk(3, dim=-1), then split each into heads.",
-        "Divide the scores by √d_head, set those above the diagonal to -inf, softmax over the keys, @ v, then "
-        "transpose(1, 2), reshape, @ W_o.T.",
+    dict(
+        x=random_tensor(2, 5, 12, seed=17),
+        W=random_tensor(36, 12, seed=18) / math.sqrt(12),
+        W_o=random_tensor(12, 12, seed=19) / math.sqrt(12),
+        num_heads=3,
     ),
 )
+HINTS = """
+You have all the parts: project, split, attend, merge, project. Write the shape behind each line.
+q, k, v = (x @ W.T).chunk(3, dim=-1), then split each into heads.
+Divide the scores by √d_head, set those above the diagonal to -inf, softmax over the keys, @ v, then transpose(1, 2),
+    reshape, @ W_o.T.
+"""

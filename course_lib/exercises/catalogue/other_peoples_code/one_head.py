@@ -1,10 +1,8 @@
-"""Exercise `one_head` of study 05c."""
+"""Read one head out of PyTorch's packed weights."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def one_head(in_proj_weight, head, num_heads):
@@ -14,7 +12,7 @@ def one_head(in_proj_weight, head, num_heads):
     return blocks[:, head]  # (3, d_head, d_model)
 
 
-def _by_chunks(in_proj_weight, head, num_heads):
+def reference(in_proj_weight, head, num_heads):
     return torch.stack([block.chunk(num_heads)[head] for block in in_proj_weight.chunk(3)])
 
 
@@ -78,20 +76,13 @@ MISTAKES = f"""
     This is the head after. Heads are counted from 0.
 """
 
-
-EXERCISE = Exercise(
-    title="Read one head out of PyTorch's packed weights",
-    reference=_by_chunks,
-    solution=one_head,
-    cases=(
-        Case(in_proj_weight=torch.arange(48.0).view(12, 4), head=1, num_heads=2),
-        Case(in_proj_weight=random_tensor(24, 8, seed=6), head=1, num_heads=4),
-        Case(in_proj_weight=random_tensor(36, 12, seed=0), head=2, num_heads=3),
-    ),
-    mistakes=mistakes(one_head, MISTAKES),
-    hints=(
-        "Which rows are the queries of head 0? How many rows does one head have in each of the three blocks?",
-        "in_proj_weight.chunk(3) gives the blocks of q, k and v, (d_model, d_model) each.",
-        "in_proj_weight.view(3, num_heads, d_head, d_model), then take one index of the second axis.",
-    ),
+CASES = (
+    dict(in_proj_weight=torch.arange(48.0).view(12, 4), head=1, num_heads=2),
+    dict(in_proj_weight=random_tensor(24, 8, seed=6), head=1, num_heads=4),
+    dict(in_proj_weight=random_tensor(36, 12, seed=0), head=2, num_heads=3),
 )
+HINTS = """
+Which rows are the queries of head 0? How many rows does one head have in each of the three blocks?
+in_proj_weight.chunk(3) gives the blocks of q, k and v, (d_model, d_model) each.
+in_proj_weight.view(3, num_heads, d_head, d_model), then take one index of the second axis.
+"""

@@ -1,14 +1,16 @@
-"""Exercise `project_heads` of study 05c."""
+"""A projection per head, for any sizes."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def project_heads(x, W):
     return x[:, None] @ W  # (batch, 1, length, d_in) @ (heads, d_in, d_head)
+
+
+def reference(x, W):
+    return torch.einsum("bli,hio->bhlo", x, W)
 
 
 HEADS = "x[:, None] @ W"
@@ -59,20 +61,13 @@ MISTAKES = f"""
     You average over the heads. Keep their axis.
 """
 
-
-EXERCISE = Exercise(
-    title="A projection per head, for any sizes",
-    reference=lambda x, W: torch.einsum("bli,hio->bhlo", x, W),
-    solution=project_heads,
-    cases=(
-        Case(x=rounded_tensor(1, 4, 2, seed=2), W=rounded_tensor(3, 2, 2, seed=3)),
-        Case(x=random_tensor(3, 5, 6, seed=4), W=random_tensor(2, 6, 3, seed=5)),  # 6 = 2 · 3
-        Case(x=random_tensor(2, 4, 5, seed=6), W=random_tensor(3, 5, 6, seed=7)),
-    ),
-    mistakes=mistakes(project_heads, MISTAKES),
-    hints=(
-        "Each head multiplies the same x by a matrix of its own. Which axis must x get, so that the two broadcast?",
-        "(batch, 1, length, d_in) @ (heads, d_in, d_head): the axes before the last two broadcast.",
-        "x[:, None] @ W. Or torch.einsum('bli,hio->bhlo', x, W): i and o need not be equal.",
-    ),
+CASES = (
+    dict(x=rounded_tensor(1, 4, 2, seed=2), W=rounded_tensor(3, 2, 2, seed=3)),
+    dict(x=random_tensor(3, 5, 6, seed=4), W=random_tensor(2, 6, 3, seed=5)),  # 6 = 2 · 3
+    dict(x=random_tensor(2, 4, 5, seed=6), W=random_tensor(3, 5, 6, seed=7)),
 )
+HINTS = """
+Each head multiplies the same x by a matrix of its own. Which axis must x get, so that the two broadcast?
+(batch, 1, length, d_in) @ (heads, d_in, d_head): the axes before the last two broadcast.
+x[:, None] @ W. Or torch.einsum('bli,hio->bhlo', x, W): i and o need not be equal.
+"""

@@ -1,10 +1,8 @@
-"""Exercise `alibi` of notebook 06."""
+"""ALiBi with a KV cache."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.positions import alibi_bias
 
 
@@ -14,6 +12,10 @@ def alibi(scores):
     i = torch.arange(keys - queries, keys)[:, None]  # (query, 1): the queries are the last
     distance = (i - torch.arange(keys)).abs()  # (query, key)
     return scores - torch.tensor(slopes)[:, None, None] * distance
+
+
+def reference(scores):
+    return scores + alibi_bias(*scores.shape[1:])
 
 
 DISTANCE = "(i - torch.arange(keys)).abs()"
@@ -98,19 +100,13 @@ return scores - ->  return
     Your slopes are powers of e. They are powers of 2: 2^(-8 (h + 1) / heads).
 """
 
-EXERCISE = Exercise(
-    title="ALiBi with a KV cache",
-    reference=lambda scores: scores + alibi_bias(*scores.shape[1:]),
-    solution=alibi,
-    cases=(
-        Case(scores=rounded_tensor(1, 2, 2, 3, seed=7)),  # as many heads as queries
-        Case(scores=random_tensor(1, 4, 2, 5, seed=8)),
-        Case(scores=random_tensor(2, 4, 3, 6, seed=9)),
-    ),
-    mistakes=mistakes(alibi, MISTAKES),
-    hints=(
-        "You need a distance for each query and key, and a slope for each head. Which axes does each need?",
-        "torch.arange(keys - queries, keys)[:, None] are the positions of the queries, the slopes 2^(-8 (h + 1) / heads).",
-        "Subtract slopes[:, None, None] * distance, with the distance |i - j| of shape (query, key).",
-    ),
+CASES = (
+    dict(scores=rounded_tensor(1, 2, 2, 3, seed=7)),  # as many heads as queries
+    dict(scores=random_tensor(1, 4, 2, 5, seed=8)),
+    dict(scores=random_tensor(2, 4, 3, 6, seed=9)),
 )
+HINTS = """
+You need a distance for each query and key, and a slope for each head. Which axes does each need?
+torch.arange(keys - queries, keys)[:, None] are the positions of the queries, the slopes 2^(-8 (h + 1) / heads).
+Subtract slopes[:, None, None] * distance, with the distance |i - j| of shape (query, key).
+"""

@@ -1,11 +1,9 @@
-"""Bug hunt `hunt_generation` of notebook 06."""
+"""Bug hunt: generation with a learned table."""
 
 import torch
 from torch.func import functional_call
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.positions import LearnedPositions
 
 
@@ -14,7 +12,7 @@ def add_positions(new, past, table):
     return new + rows
 
 
-def _reference(new, past, table):
+def reference(new, past, table):
     """The library layer with this table."""
     return functional_call(LearnedPositions(*table.shape), {"table": table}, (new, past))
 
@@ -75,26 +73,20 @@ past : past + -> 2 * past : 2 * past +
     You count `past` twice. The first new token is at position `past`.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: generation with a learned table",
-    reference=_reference,
-    solution=add_positions,
-    cases=(
-        Case(
-            new=torch.tensor([[[1.0, -1.0]]]),
-            past=2,
-            table=torch.tensor([[1.0, 2.0], [3.0, 5.0], [4.0, 8.0], [6.0, 7.0], [9.0, 0.0]]),
-        ),
-        Case(new=random_tensor(3, 2, 4, seed=17), past=1, table=random_tensor(6, 4, seed=18)),
-        # the first step
-        Case(new=random_tensor(2, 3, 5, seed=19), past=0, table=random_tensor(8, 5, seed=20)),
-        Case(new=random_tensor(2, 3, 5, seed=21), past=4, table=random_tensor(9, 5, seed=22)),
+GIVEN = "past : past + -> :"
+CASES = (
+    dict(
+        new=torch.tensor([[[1.0, -1.0]]]),
+        past=2,
+        table=torch.tensor([[1.0, 2.0], [3.0, 5.0], [4.0, 8.0], [6.0, 7.0], [9.0, 0.0]]),
     ),
-    mistakes=mistakes(add_positions, MISTAKES),
-    hints=(
-        "Call it three times with one new token each, past = 0, 1, 2. Which row is added?",
-        "With `past` tokens in the cache, what is the position of the first new token? And of the last?",
-        "table[past : past + new.shape[1]].",
-    ),
-    given=edited(add_positions, (("past : past +", ":", False),)),
+    dict(new=random_tensor(3, 2, 4, seed=17), past=1, table=random_tensor(6, 4, seed=18)),
+    # the first step
+    dict(new=random_tensor(2, 3, 5, seed=19), past=0, table=random_tensor(8, 5, seed=20)),
+    dict(new=random_tensor(2, 3, 5, seed=21), past=4, table=random_tensor(9, 5, seed=22)),
 )
+HINTS = """
+Call it three times with one new token each, past = 0, 1, 2. Which row is added?
+With `past` tokens in the cache, what is the position of the first new token? And of the last?
+table[past : past + new.shape[1]].
+"""

@@ -1,10 +1,8 @@
-"""Bug hunt `hunt_half` of notebook 06."""
+"""Bug hunt: RoPE in the half layout."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.positions import rotary
 
 
@@ -18,17 +16,20 @@ def rotate_half_layout(x, positions):
     return x * angles.cos() + rotated * angles.sin()
 
 
-BUG = ("torch.cat([angles, angles], dim=-1)", "angles.repeat_interleave(2, dim=-1)", False)
-STILL = f"{BUG[0]} -> {BUG[1]}"
+def reference(x, positions):
+    return rotary(x, positions, layout="half")
+
+
+GIVEN = "torch.cat([angles, angles], dim=-1) -> angles.repeat_interleave(2, dim=-1)"
 NEIGHBOURS = "x.chunk(2, dim=-1) -> x[..., 0::2], x[..., 1::2]"
 JOINED = "torch.cat([-b, a], dim=-1) -> torch.stack([-b, a], dim=-1).flatten(-2)"
 MISTAKES = rf"""
-{STILL}
+{GIVEN}
 + {NEIGHBOURS}
 + {JOINED}
     This is a rotation again, but of neighbouring components. Here component i is paired with component i + d / 2:
     keep the halves, and arrange the angles for them.
-{STILL}
+{GIVEN}
 + {NEIGHBOURS}
 + torch.cat([-b, a], dim=-1) -> torch.stack([b, -a], dim=-1).flatten(-2)
     This is a rotation again, but of neighbouring components, and in the other direction. Keep the halves, and arrange
@@ -38,17 +39,17 @@ MISTAKES = rf"""
     You have changed both lines, and the two layouts are still mixed. The halves were right; only the angles were not.
 {NEIGHBOURS}
     You split x into neighbours and join them as halves. The halves were right.
-{STILL}
+{GIVEN}
 + {NEIGHBOURS}
     You split x into neighbours and join them as halves. The halves were right, and the bug is still there.
 [-b, a] -> [b, -a]
     This is a rotation again, but in the other direction: the minus was right.
-{STILL}
+{GIVEN}
 + [-b, a] -> [b, -a]
     The minus was right. Components i and i + d / 2 are a pair: do they get the same angle?
 [-b, a] -> [b, a]
     The minus is missing, so norms still change: `rotated` is [-b, a].
-{STILL}
+{GIVEN}
 + [-b, a] -> [b, a]
     The minus is gone now, and the bug is still there. Components i and i + d / 2 are a pair: do they get the same
     angle?
@@ -88,7 +89,7 @@ angles.cos() -> angles.sin()
     Sine and cosine are exchanged: x · cos + rotated · sin, as before.
 x * angles.cos() + rotated * angles.sin() -> a.repeat_interleave(2, -1) * angles.cos() + rotated * angles.sin()
     The cosine is multiplied by the first half alone. It is x · cos + rotated · sin.
-{STILL}
+{GIVEN}
 + {JOINED}
     You join -b and a as neighbours, in another order than x. Joining them as halves was right, and the bug is still
     there.
@@ -96,23 +97,16 @@ x * angles.cos() + rotated * angles.sin() -> a.repeat_interleave(2, -1) * angles
     You join -b and a as neighbours, in another order than x. Joining them as halves was right.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: RoPE in the half layout",
-    reference=lambda x, positions: rotary(x, positions, layout="half"),
-    solution=rotate_half_layout,
-    cases=(
-        Case(
-            x=torch.tensor([[1.0, 2.0, 3.0, 4.0], [2.0, 0.0, -1.0, 1.0]]),
-            positions=torch.tensor([1, 3]),
-        ),
-        Case(x=random_tensor(2, 3, 5, 6, seed=16), positions=torch.arange(4, 9)),
+CASES = (
+    dict(
+        x=torch.tensor([[1.0, 2.0, 3.0, 4.0], [2.0, 0.0, -1.0, 1.0]]),
+        positions=torch.tensor([1, 3]),
     ),
-    mistakes=mistakes(rotate_half_layout, MISTAKES),
-    hints=(
-        "A rotation keeps norms. Compare x.norm(dim=-1) before and after, first with d = 2, then with d = 4.",
-        "With which component is component 0 combined in the last line? Do the two get the same angle?",
-        "Component i is paired with i + d / 2, so the angles must be those of pairs 0 1 2 0 1 2, not 0 0 1 1 2 2: "
-        "torch.cat([angles, angles], dim=-1).",
-    ),
-    given=edited(rotate_half_layout, (BUG,)),
+    dict(x=random_tensor(2, 3, 5, 6, seed=16), positions=torch.arange(4, 9)),
 )
+HINTS = """
+A rotation keeps norms. Compare x.norm(dim=-1) before and after, first with d = 2, then with d = 4.
+With which component is component 0 combined in the last line? Do the two get the same angle?
+Component i is paired with i + d / 2, so the angles must be those of pairs 0 1 2 0 1 2, not 0 0 1 1 2 2:
+    torch.cat([angles, angles], dim=-1).
+"""

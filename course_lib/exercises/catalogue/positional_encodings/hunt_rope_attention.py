@@ -1,12 +1,10 @@
-"""Bug hunt `hunt_rope_attention` of notebook 06."""
+"""Bug hunt: attention with RoPE."""
 
 import math
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.attention import scaled_dot_product_attention
 from course_lib.transformer.positions import rotary
 
@@ -25,20 +23,20 @@ def rotary_attention(query, key, value):
     return torch.softmax(scores, dim=-1) @ value  # the values are not rotated
 
 
-def _reference(query, key, value):
+def reference(query, key, value):
     positions = torch.arange(query.shape[-2])
     query, key = rotary(query, positions), rotary(key, positions)
     return scaled_dot_product_attention(query, key, value).output
 
 
-STILL = "@ value -> @ rotate(value)"
+GIVEN = "@ value -> @ rotate(value)"
 HALVES = "x[..., 0::2], x[..., 1::2] -> x.chunk(2, dim=-1)"
 DIRECTION = "rotate(x): -> rotate(x, angles=angles):"
 MISTAKES = rf"""
 rotate(query) @ rotate(key) -> query @ key
     Nothing is rotated now, so the order of the tokens has no effect. Rotate the queries and the keys.
 rotate(query) @ rotate(key) -> query @ key
-+ {STILL}
++ {GIVEN}
     Queries and keys are not rotated any more, and the values still are. Rotate queries and keys, not values.
 rotate(key) -> key
     Only the queries are rotated, so a score depends on the position of the query instead of the offset. Rotate the
@@ -47,11 +45,11 @@ rotate(query) -> query
     Only the keys are rotated, so a score depends on the position of the key instead of the offset. Rotate the queries
     too.
 rotate(key) -> key
-+ {STILL}
++ {GIVEN}
     The keys must be rotated: a score is the dot product of a rotated query and a rotated key. Another rotation is the
     bug.
 rotate(query) -> query
-+ {STILL}
++ {GIVEN}
     The queries must be rotated: a score is the dot product of a rotated query and a rotated key. Another rotation is
     the bug.
 torch.softmax(scores, dim=-1) @ value -> rotate(torch.softmax(scores, dim=-1) @ value)
@@ -93,47 +91,40 @@ dim=-1) @ value -> dim=-2) @ value
 (0, d, 2) / d -> (0, d, 2) / (2 * d)
     The exponents are half of what they were: pair i has the exponent -2 i / d.
 angles = torch -> angles = -torch
-+ {STILL}
++ {GIVEN}
     Everything is rotated in the other direction now. The function `rotate` was right, and the bug is still there: the
     output depends on absolute positions.
 {HALVES}
-+ {STILL}
++ {GIVEN}
 {HALVES}
 + torch.stack(pairs, dim=-1).flatten(-2) -> torch.cat(pairs, dim=-1)
-+ {STILL}
++ {GIVEN}
     You pair the first half of the components with the second now. The function `rotate` was right, and the bug is
     still there: the output depends on absolute positions.
 torch.arange(length) -> torch.arange(1, length + 1)
-+ {STILL}
++ {GIVEN}
     The positions begin at 1 now. That changes no offset, and the bug is still there: the output depends on absolute
     positions.
 / math.sqrt(d) ->
-+ {STILL}
++ {GIVEN}
     The scale was right: divide the scores by √d. The bug is still there: the output depends on absolute positions.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: attention with RoPE",
-    reference=_reference,
-    solution=rotary_attention,
-    cases=(
-        Case(
-            query=torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]),
-            key=torch.tensor([[[1.0, 1.0], [0.0, 3.0]]]),
-            value=torch.tensor([[[1.0, 2.0], [4.0, 0.0]]]),
-        ),
-        Case(
-            query=random_tensor(2, 5, 4, seed=12),
-            key=random_tensor(2, 5, 4, seed=13),
-            value=random_tensor(2, 5, 4, seed=14),
-        ),
+CASES = (
+    dict(
+        query=torch.tensor([[[1.0, 0.0], [0.0, 2.0]]]),
+        key=torch.tensor([[[1.0, 1.0], [0.0, 3.0]]]),
+        value=torch.tensor([[[1.0, 2.0], [4.0, 0.0]]]),
     ),
-    mistakes=mistakes(rotary_attention, MISTAKES),
-    hints=(
-        "Give all positions the same value. Whatever the weights are, what must the output be?",
-        "Offsets come from a dot product of two rotated vectors: R_m^T R_n = R_(n-m). In which of the two matrix "
-        "products are both factors rotated?",
-        "Rotate queries and keys only. The values are averaged without a rotation.",
+    dict(
+        query=random_tensor(2, 5, 4, seed=12),
+        key=random_tensor(2, 5, 4, seed=13),
+        value=random_tensor(2, 5, 4, seed=14),
     ),
-    given=edited(rotary_attention, (("@ value", "@ rotate(value)", False),)),
 )
+HINTS = """
+Give all positions the same value. Whatever the weights are, what must the output be?
+Offsets come from a dot product of two rotated vectors: R_m^T R_n = R_(n-m). In which of the two matrix products are
+    both factors rotated?
+Rotate queries and keys only. The values are averaged without a rotation.
+"""

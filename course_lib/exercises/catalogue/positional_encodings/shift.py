@@ -1,9 +1,7 @@
-"""Exercise `shift` of notebook 06."""
+"""Shift sinusoidal rows by k positions."""
 
 import torch
 
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.positions import rotary, sinusoidal_table
 
 
@@ -14,6 +12,10 @@ def shift(rows, k, base):
     s, c = rows[:, 0::2], rows[:, 1::2]  # (length, pair) each
     pairs = [s * cos + c * sin, c * cos - s * sin]  # sin(a + b), cos(a + b)
     return torch.stack(pairs, dim=-1).flatten(-2)  # (length, d_model)
+
+
+def reference(rows, k, base):
+    return rotary(rows, torch.full((len(rows),), -k), base)
 
 
 PAIRS = "[s * cos + c * sin, c * cos - s * sin]"
@@ -81,22 +83,16 @@ pairs = {PAIRS} -> angles = torch.acos(c) + k * omega\npairs = [angles.sin(), an
     encoded. No angle is needed: sin(a + b) = sin a cos b + cos a sin b.
 """
 
-EXERCISE = Exercise(
-    title="Shift sinusoidal rows by k positions",
-    reference=lambda rows, k, base: rotary(rows, torch.full((len(rows),), -k), base),
-    solution=shift,
-    cases=(
-        Case(rows=sinusoidal_table(5, 4, 100.0)[3:].clone(), k=2, base=100.0),
-        # twice the rows: pairs of norm 2
-        Case(rows=2 * sinusoidal_table(4, 4, 100.0)[2:], k=1, base=100.0),
-        Case(rows=sinusoidal_table(9, 6, 50.0)[4:].clone(), k=-3, base=50.0),
-        Case(rows=sinusoidal_table(7, 8), k=5, base=10000.0),
-    ),
-    mistakes=mistakes(shift, MISTAKES),
-    hints=(
-        "sin(a + b) = sin a cos b + cos a sin b. Where in rows are sin a and cos a, and what is b?",
-        "cos(a + b) = cos a cos b - sin a sin b, with b = k * omega: one angle per pair, the same for all rows.",
-        "s, c = rows[:, 0::2], rows[:, 1::2]. The new pairs are s cos b + c sin b and c cos b - s sin b. Stack and "
-        "flatten them.",
-    ),
+CASES = (
+    dict(rows=sinusoidal_table(5, 4, 100.0)[3:].clone(), k=2, base=100.0),
+    # twice the rows: pairs of norm 2
+    dict(rows=2 * sinusoidal_table(4, 4, 100.0)[2:], k=1, base=100.0),
+    dict(rows=sinusoidal_table(9, 6, 50.0)[4:].clone(), k=-3, base=50.0),
+    dict(rows=sinusoidal_table(7, 8), k=5, base=10000.0),
 )
+HINTS = """
+sin(a + b) = sin a cos b + cos a sin b. Where in rows are sin a and cos a, and what is b?
+cos(a + b) = cos a cos b - sin a sin b, with b = k * omega: one angle per pair, the same for all rows.
+s, c = rows[:, 0::2], rows[:, 1::2]. The new pairs are s cos b + c sin b and c cos b - s sin b. Stack and flatten
+    them.
+"""

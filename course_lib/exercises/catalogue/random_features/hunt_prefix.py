@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_prefix` of study 10b."""
+"""Bug hunt: causal linear attention."""
 
 from functools import partial
 
@@ -6,8 +6,6 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.topics.efficient import linear_attention
 
 
@@ -77,33 +75,27 @@ z = k.cumsum(dim=0) -> z = k.cumsum(dim=0) / torch.arange(1.0, len(k) + 1)[:, No
     Your z is a mean over the keys, and S is a sum. Both must be sums.
 """
 
-
-EXERCISE = Exercise(
-    title="Bug hunt: causal linear attention",
-    reference=partial(linear_attention, causal=True),
-    solution=causal_linear,
-    cases=(
-        Case(  # φ of these is 1, 2, 3
-            q=torch.tensor([[0.0], [1.0]]),
-            k=torch.tensor([[1.0], [2.0]]),
-            v=torch.tensor([[5.0], [10.0]]),
-        ),
-        Case(
-            q=random_tensor(5, 3, seed=1),
-            k=random_tensor(5, 3, seed=2),
-            v=random_tensor(5, 2, seed=3),
-        ),
-        Case(
-            q=random_tensor(4, 4, seed=4),
-            k=random_tensor(4, 4, seed=5),
-            v=random_tensor(4, 4, seed=6),
-        ),
+GIVEN = "z = k.cumsum(dim=0) -> z = k.sum(dim=0)"
+reference = partial(linear_attention, causal=True)
+CASES = (
+    dict(  # φ of these is 1, 2, 3
+        q=torch.tensor([[0.0], [1.0]]),
+        k=torch.tensor([[1.0], [2.0]]),
+        v=torch.tensor([[5.0], [10.0]]),
     ),
-    mistakes=mistakes(causal_linear, MISTAKES),
-    hints=(
-        "Let all values be 1. What should the output be, and what is it?",
-        "Which keys are in S[0], and which are in z?",
-        "z must be a prefix sum too: one vector for each position, k.cumsum(dim=0).",
+    dict(
+        q=random_tensor(5, 3, seed=1),
+        k=random_tensor(5, 3, seed=2),
+        v=random_tensor(5, 2, seed=3),
     ),
-    given=edited(causal_linear, (("z = k.cumsum(dim=0)", "z = k.sum(dim=0)", False),)),
+    dict(
+        q=random_tensor(4, 4, seed=4),
+        k=random_tensor(4, 4, seed=5),
+        v=random_tensor(4, 4, seed=6),
+    ),
 )
+HINTS = """
+Let all values be 1. What should the output be, and what is it?
+Which keys are in S[0], and which are in z?
+z must be a prefix sum too: one vector for each position, k.cumsum(dim=0).
+"""

@@ -1,12 +1,10 @@
-"""Exercise `positive_features` of study 10b."""
+"""Performer's positive features."""
 
 import math
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.topics.efficient import performer_features
 
 
@@ -14,6 +12,10 @@ def positive_features(x, omega):
     x = x / x.shape[-1] ** 0.25  # so that q · k is divided by √d
     exponents = x @ omega.mT - x.square().sum(dim=-1, keepdim=True) / 2
     return torch.exp(exponents) / math.sqrt(len(omega))
+
+
+def reference(x, omega):
+    return performer_features(x / x.shape[-1] ** 0.25, omega)
 
 
 SCALE = "x / x.shape[-1] ** 0.25"
@@ -73,23 +75,16 @@ omega.mT -> omega
     omega is (m, d), one random vector in each row: the products with x are x @ omega.mT.
 """
 
-
-EXERCISE = Exercise(
-    title="Performer's positive features",
-    reference=lambda x, omega: performer_features(x / x.shape[-1] ** 0.25, omega),
-    solution=positive_features,
-    cases=(
-        Case(
-            x=torch.tensor([[2.0, 0.0, 0.0, 2.0]]),
-            omega=torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 1.0]]),
-        ),
-        Case(x=random_tensor(5, 3, seed=1), omega=random_tensor(7, 3, seed=2)),
-        Case(x=random_tensor(4, 9, seed=3), omega=random_tensor(4, 9, seed=4)),
+CASES = (
+    dict(
+        x=torch.tensor([[2.0, 0.0, 0.0, 2.0]]),
+        omega=torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 1.0]]),
     ),
-    mistakes=mistakes(positive_features, MISTAKES),
-    hints=(
-        "The mean of exp(ω · (q + k)) is exp(|q + k|²/2). Which factors are too many?",
-        "Divide x by d^(1/4) first. Then the exponent is x @ omega.mT - |x|²/2, with the norm of the scaled x.",
-        "The product of two feature vectors must be a mean over the m samples: divide each vector by √m.",
-    ),
+    dict(x=random_tensor(5, 3, seed=1), omega=random_tensor(7, 3, seed=2)),
+    dict(x=random_tensor(4, 9, seed=3), omega=random_tensor(4, 9, seed=4)),
 )
+HINTS = """
+The mean of exp(ω · (q + k)) is exp(|q + k|²/2). Which factors are too many?
+Divide x by d^(1/4) first. Then the exponent is x @ omega.mT - |x|²/2, with the norm of the scaled x.
+The product of two feature vectors must be a mean over the m samples: divide each vector by √m.
+"""

@@ -1,11 +1,9 @@
-"""Exercise `word_weights` of study 12b."""
+"""From a map of tokens to a map of words."""
 
 import torch
 import torch.nn.functional as F
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def word_weights(weights, source_word, target_word):
@@ -15,7 +13,7 @@ def word_weights(weights, source_word, target_word):
     return rows.T @ weights @ columns
 
 
-def _reference(weights, source_word, target_word):
+def reference(weights, source_word, target_word):
     """Word by word."""
     return torch.stack(
         [
@@ -60,33 +58,27 @@ def _of(*words):
     return torch.tensor(words)
 
 
-EXERCISE = Exercise(
-    title="From a map of tokens to a map of words",
-    reference=_reference,
-    solution=word_weights,
-    cases=(
-        Case(
-            weights=torch.tensor([[0.3, 0.3, 0.4], [0.1, 0.1, 0.8]]),
-            source_word=_of(0, 0, 1),
-            target_word=_of(0, 1),
-        ),
-        Case(
-            weights=torch.tensor([[0.5, 0.1, 0.4], [0.1, 0.1, 0.8], [0.0, 0.9, 0.1]]),
-            source_word=_of(0, 1, 1),
-            target_word=_of(0, 1, 1),
-        ),
-        Case(
-            weights=random_tensor(5, 7, seed=12).softmax(dim=-1),
-            source_word=_of(0, 1, 1, 1, 2, 3, 3),
-            target_word=_of(0, 0, 0, 1, 2),
-        ),
+CASES = (
+    dict(
+        weights=torch.tensor([[0.3, 0.3, 0.4], [0.1, 0.1, 0.8]]),
+        source_word=_of(0, 0, 1),
+        target_word=_of(0, 1),
     ),
-    mistakes=mistakes(word_weights, MISTAKES),
-    hints=(
-        "A word in three pieces receives weight on each piece. How much weight does the word receive?",
-        "The weights of a target word must still sum to 1. What does that say about its rows?",
-        "F.one_hot(source_word) is (source token, source word): weights @ it adds columns. Divide F.one_hot(target_word) "
-        "by its sums over tokens, and rows.T @ weights takes means.",
+    dict(
+        weights=torch.tensor([[0.5, 0.1, 0.4], [0.1, 0.1, 0.8], [0.0, 0.9, 0.1]]),
+        source_word=_of(0, 1, 1),
+        target_word=_of(0, 1, 1),
     ),
-    differentiable=False,
+    dict(
+        weights=random_tensor(5, 7, seed=12).softmax(dim=-1),
+        source_word=_of(0, 1, 1, 1, 2, 3, 3),
+        target_word=_of(0, 0, 0, 1, 2),
+    ),
 )
+HINTS = """
+A word in three pieces receives weight on each piece. How much weight does the word receive?
+The weights of a target word must still sum to 1. What does that say about its rows?
+F.one_hot(source_word) is (source token, source word): weights @ it adds columns. Divide F.one_hot(target_word) by its
+    sums over tokens, and rows.T @ weights takes means.
+"""
+DIFFERENTIABLE = False

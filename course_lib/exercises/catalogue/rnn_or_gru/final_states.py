@@ -1,10 +1,8 @@
-"""Exercise `final_states` of study 03a."""
+"""The last hidden states of a padded batch."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def final_states(x, lengths, W, U, b):
@@ -16,7 +14,7 @@ def final_states(x, lengths, W, U, b):
     return states[torch.arange(len(x)), lengths - 1]  # each sequence at its last real token
 
 
-def _reference(x, lengths, W, U, b):
+def reference(x, lengths, W, U, b):
     h = torch.zeros(len(x), len(b), dtype=x.dtype)
     for t in range(x.shape[1]):
         new = torch.tanh(x[:, t] @ W.T + h @ U.T + b)
@@ -81,8 +79,7 @@ h = torch -> before, h = h, torch
 + {LAST} -> [:, -1]
     Your condition is inverted: the state changes at padding and stays the same at real tokens.
 x.unbind(dim=1) -> x.flip(1).unbind(dim=1)
-x.unbind(dim=1) -> x.flip(1).unbind(dim=1)
-+ {LAST} -> [:, -1]
+|| {LAST} -> [:, -1]
 x.unbind(dim=1) -> x.flip(1).unbind(dim=1)
 + states.append(h) -> h = h * (len(states) + lengths >= x.shape[1])[:, None]\nstates.append(h)
 + {LAST} -> [:, -1]
@@ -114,31 +111,25 @@ b)  # -> -b)  #
     The sign of the bias is wrong: the new state is tanh(W x + U h + b).
 """
 
-EXERCISE = Exercise(
-    title="The last hidden states of a padded batch",
-    reference=_reference,
-    solution=final_states,
-    cases=(
-        Case(
-            x=torch.tensor([[[1.0], [-1.0], [0.0]], [[2.0], [1.0], [1.0]]]),
-            lengths=torch.tensor([2, 3]),
-            W=torch.tensor([[1.0], [0.0]]),
-            U=torch.tensor([[0.0, 1.0], [1.0, 1.0]]),
-            b=torch.tensor([0.0, 1.0]),
-        ),
-        Case(
-            x=random_tensor(3, 5, 4, seed=1),
-            lengths=torch.tensor([4, 1, 5]),
-            W=rounded_tensor(2, 4, seed=2),
-            U=rounded_tensor(2, 2, seed=3),
-            b=rounded_tensor(2, seed=4),
-        ),
+CASES = (
+    dict(
+        x=torch.tensor([[[1.0], [-1.0], [0.0]], [[2.0], [1.0], [1.0]]]),
+        lengths=torch.tensor([2, 3]),
+        W=torch.tensor([[1.0], [0.0]]),
+        U=torch.tensor([[0.0, 1.0], [1.0, 1.0]]),
+        b=torch.tensor([0.0, 1.0]),
     ),
-    mistakes=mistakes(final_states, MISTAKES),
-    hints=(
-        "Keep all states and choose one per sequence, or keep the old state where a sequence has ended.",
-        "t < lengths is True for the sequences that have a real token at step t. With all states in one tensor, "
-        "states[torch.arange(len(x)), lengths - 1] pairs each sequence with its own last step.",
-        "h = torch.where((t < lengths)[:, None], torch.tanh(x[:, t] @ W.T + h @ U.T + b), h).",
+    dict(
+        x=random_tensor(3, 5, 4, seed=1),
+        lengths=torch.tensor([4, 1, 5]),
+        W=rounded_tensor(2, 4, seed=2),
+        U=rounded_tensor(2, 2, seed=3),
+        b=rounded_tensor(2, seed=4),
     ),
 )
+HINTS = """
+Keep all states and choose one per sequence, or keep the old state where a sequence has ended.
+t < lengths is True for the sequences that have a real token at step t. With all states in one tensor,
+    states[torch.arange(len(x)), lengths - 1] pairs each sequence with its own last step.
+h = torch.where((t < lengths)[:, None], torch.tanh(x[:, t] @ W.T + h @ U.T + b), h).
+"""

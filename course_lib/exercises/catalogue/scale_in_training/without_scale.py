@@ -1,9 +1,6 @@
-"""Exercise `without_scale` of study 02a."""
+"""A run without a scale that repeats a run with one."""
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def without_scale(scale, lr, optimizer):
@@ -38,20 +35,15 @@ scale**power * lr -> lr / scale**power
     The order is exchanged: return the learning rate first, then the factor of the initial matrix.
 """
 
-EXERCISE = Exercise(
-    title="A run without a scale that repeats a run with one",
-    solution=without_scale,
-    cases=(
-        Case(scale=0.5, lr=0.1, optimizer="adam"),
-        Case(scale=0.25, lr=0.2, optimizer="sgd"),
-        Case(scale=0.125, lr=0.008, optimizer="adam"),
-    ),
-    mistakes=mistakes(without_scale, MISTAKES),
-    hints=(
-        "Call M = s W. The two layers compute the same scores. Where does M start, and by how much does one step move it?",
-        "A step of W moves M by s times as much. How large is a step of W: with Adam, about lr; with SGD, lr times the "
-        "gradient of W.",
-        "The gradient of W is s times the gradient of M. Adam divides this s out again, SGD does not.",
-    ),
-    differentiable=False,
+CASES = (
+    dict(scale=0.5, lr=0.1, optimizer="adam"),
+    dict(scale=0.25, lr=0.2, optimizer="sgd"),
+    dict(scale=0.125, lr=0.008, optimizer="adam"),
 )
+HINTS = """
+Call M = s W. The two layers compute the same scores. Where does M start, and by how much does one step move it?
+A step of W moves M by s times as much. How large is a step of W: with Adam, about lr; with SGD, lr times the gradient
+    of W.
+The gradient of W is s times the gradient of M. Adam divides this s out again, SGD does not.
+"""
+DIFFERENTIABLE = False

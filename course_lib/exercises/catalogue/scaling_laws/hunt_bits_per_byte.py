@@ -1,11 +1,8 @@
-"""Bug hunt `hunt_bits_per_byte` of notebook 11."""
+"""Bug hunt: one unit for all tokenizers."""
 
 import math
 
 import torch
-
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def bits_per_byte(log_p, tokens, bytes_of):
@@ -64,30 +61,22 @@ nats / size -> nats / real.sum() / bytes_of.float().mean()
 nats / size -> nats
     You do not divide by the number of bytes.
 """
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(bits_per_byte, BUGS)
 
-EXERCISE = Exercise(
-    title="Bug hunt: one unit for all tokenizers",
-    solution=bits_per_byte,
-    cases=(
-        Case(
-            log_p=torch.tensor([[-1.0, -2.0], [-4.0, -1.0]]),
-            tokens=torch.tensor([[1, 2], [1, 0]]),
-            bytes_of=torch.tensor([5, 2, 3]),
-        ),
-        Case(
-            log_p=torch.tensor([[-0.5, -1.0, -3.0], [-2.0, -0.3, -7.0], [-1.5, -4.0, -2.0]]),
-            tokens=torch.tensor([[1, 3, 2], [2, 1, 0], [3, 0, 0]]),
-            bytes_of=torch.tensor([4, 1, 2, 6]),
-        ),
+CASES = (
+    dict(
+        log_p=torch.tensor([[-1.0, -2.0], [-4.0, -1.0]]),
+        tokens=torch.tensor([[1, 2], [1, 0]]),
+        bytes_of=torch.tensor([5, 2, 3]),
     ),
-    mistakes=(*LEFT, *mistakes(bits_per_byte, MISTAKES)),
-    hints=(
-        "Two texts, one of 1 byte with 8 bits, one of 99 bytes with 99 bits. How many bits per byte has the corpus?",
-        "107 bits over 100 bytes. And 1 nat is 1.44 bits.",
-        "Sum nats and bytes over all texts before dividing, then divide by math.log(2).",
+    dict(
+        log_p=torch.tensor([[-0.5, -1.0, -3.0], [-2.0, -0.3, -7.0], [-1.5, -4.0, -2.0]]),
+        tokens=torch.tensor([[1, 3, 2], [2, 1, 0], [3, 0, 0]]),
+        bytes_of=torch.tensor([4, 1, 2, 6]),
     ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
-    differentiable=False,
 )
+HINTS = """
+Two texts, one of 1 byte with 8 bits, one of 99 bytes with 99 bits. How many bits per byte has the corpus?
+107 bits over 100 bytes. And 1 nat is 1.44 bits.
+Sum nats and bytes over all texts before dividing, then divide by math.log(2).
+"""
+DIFFERENTIABLE = False

@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_training_flops` of notebook 11."""
+"""Bug hunt: a bill for training."""
 
 from dataclasses import replace
 from itertools import product
@@ -6,8 +6,7 @@ from itertools import product
 import torch
 
 from course_lib import messages
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
+from course_lib.exercises.edits import mistakes
 
 
 def training_flops(d_model, layers, vocabulary, length, tokens, tied):
@@ -45,13 +44,14 @@ INTEGERS = {
     "flops_per_token * tokens.double() -> flops_per_token * tokens": "GPT-3's bill is 3.2e23 FLOPs, int64 ends at "
     "9.2e18, and a larger product overflows without an error: one factor must be a float before you multiply",
 }
-BUGS = HEADS, PRODUCTS, INTEGERS
-AS_GIVEN = [next(iter(bug.items())) for bug in BUGS]
+FORMS = HEADS, PRODUCTS, INTEGERS  # of each bug, edits → symptom, the form given first
+AS_GIVEN = [next(iter(forms.items())) for forms in FORMS]
+BUGS = "".join(f"{edits}\n    {symptom}\n" for edits, symptom in AS_GIVEN)
 
 
 def _left():
     """What is left of the bugs, each in the form given or in another one, with a symptom of its own."""
-    for bugs_left in product(*(({"": ""} | bug).items() for bug in BUGS)):
+    for bugs_left in product(*(({"": ""} | forms).items() for forms in FORMS)):
         left = [(edits, symptom) for edits, symptom in bugs_left if edits]
         if left and list(bugs_left) != AS_GIVEN:
             symptoms = "; ".join(symptom for _, symptom in left)
@@ -60,6 +60,7 @@ def _left():
             yield from (replace(one, left=True) for one in mistakes(training_flops, table))
 
 
+LEFT = tuple(_left())
 MISTAKES = """
 6 * (blocks -> 4 * (blocks
     The backward pass needs two products for each one of the forward pass: 6 FLOPs for each weight and token.
@@ -77,48 +78,37 @@ layers * 4 * length -> 4 * length
 tokens.double() -> tokens.double() * length
     You multiply by `length` as well. `tokens` are all tokens, in all sequences.
 """
-GIVEN, _, GIVEN_MESSAGE = bugs(
-    training_flops, "".join(f"{edits}\n    {symptom}\n" for edits, symptom in AS_GIVEN)
-)
 
-EXERCISE = Exercise(
-    title="Bug hunt: a bill for training",
-    solution=training_flops,
-    cases=(
-        Case(
-            d_model=torch.tensor([2]),
-            layers=torch.tensor([1]),
-            vocabulary=torch.tensor([5]),
-            length=torch.tensor([3]),
-            tokens=torch.tensor([1]),
-            tied=torch.tensor([True]),
-        ),
-        Case(  # GPT-3: 3.23e23
-            d_model=torch.tensor([12_288]),
-            layers=torch.tensor([96]),
-            vocabulary=torch.tensor([50_257]),
-            length=torch.tensor([2048]),
-            tokens=torch.tensor([300_000_000_000]),
-            tied=torch.tensor([True]),
-        ),
-        Case(
-            d_model=torch.tensor([4, 8]),
-            layers=torch.tensor([2, 3]),
-            vocabulary=torch.tensor([10, 50]),
-            length=torch.tensor([7, 64]),
-            tokens=torch.tensor([100, 1000]),
-            tied=torch.tensor([False, True]),
-        ),
+CASES = (
+    dict(
+        d_model=torch.tensor([2]),
+        layers=torch.tensor([1]),
+        vocabulary=torch.tensor([5]),
+        length=torch.tensor([3]),
+        tokens=torch.tensor([1]),
+        tied=torch.tensor([True]),
     ),
-    mistakes=(*_left(), *mistakes(training_flops, MISTAKES)),
-    hints=(
-        "Compute two models by hand that differ in `tied` only. Which products does each of them call?",
-        "Tying saves parameters. Does it save FLOPs? And which of the terms have a backward pass?",
-        "How many FLOPs did GPT-3 take, and which is the largest integer of 64 bits?",
-        "The head is vocabulary * d_model for every model; attention's products count three times; multiply by "
-        "tokens.double().",
+    dict(  # GPT-3: 3.23e23
+        d_model=torch.tensor([12_288]),
+        layers=torch.tensor([96]),
+        vocabulary=torch.tensor([50_257]),
+        length=torch.tensor([2048]),
+        tokens=torch.tensor([300_000_000_000]),
+        tied=torch.tensor([True]),
     ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
-    differentiable=False,
+    dict(
+        d_model=torch.tensor([4, 8]),
+        layers=torch.tensor([2, 3]),
+        vocabulary=torch.tensor([10, 50]),
+        length=torch.tensor([7, 64]),
+        tokens=torch.tensor([100, 1000]),
+        tied=torch.tensor([False, True]),
+    ),
 )
+HINTS = """
+Compute two models by hand that differ in `tied` only. Which products does each of them call?
+Tying saves parameters. Does it save FLOPs? And which of the terms have a backward pass?
+How many FLOPs did GPT-3 take, and which is the largest integer of 64 bits?
+The head is vocabulary * d_model for every model; attention's products count three times; multiply by tokens.double().
+"""
+DIFFERENTIABLE = False

@@ -1,9 +1,6 @@
-"""Exercise `lifetime_flops` of notebook 11."""
+"""Training and inference for a given loss."""
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def lifetime_flops(N, target, E, A, B, alpha, beta, served):
@@ -92,36 +89,31 @@ left > 0 -> left < 0
     beta).
 """
 
-EXERCISE = Exercise(
-    title="Training and inference for a given loss",
-    solution=lifetime_flops,
-    cases=(
-        Case(
-            N=torch.tensor([1.0, 4.0, 16.0]),
-            target=4.0,
-            E=1.0,
-            A=4.0,
-            B=8.0,
-            alpha=0.5,
-            beta=1.0,
-            served=10.0,
-        ),
-        Case(
-            N=torch.tensor([1.0, 9.0, 25.0, 100.0, 400.0]),
-            target=2.5,
-            E=1.5,
-            A=4.0,
-            B=6.0,
-            alpha=0.5,
-            beta=0.4,
-            served=5000.0,
-        ),
+CASES = (
+    dict(
+        N=torch.tensor([1.0, 4.0, 16.0]),
+        target=4.0,
+        E=1.0,
+        A=4.0,
+        B=8.0,
+        alpha=0.5,
+        beta=1.0,
+        served=10.0,
     ),
-    mistakes=mistakes(lifetime_flops, MISTAKES),
-    hints=(
-        "Solve target = E + A / N^alpha + B / D^beta for D.",
-        "D = (B / (target - E - A / N^alpha))^(1 / beta), and infinity where the bracket is not above 0.",
-        "torch.where(left > 0, (B / left) ** (1 / beta), torch.inf), then 6 * N * D + 2 * N * served.",
+    dict(
+        N=torch.tensor([1.0, 9.0, 25.0, 100.0, 400.0]),
+        target=2.5,
+        E=1.5,
+        A=4.0,
+        B=6.0,
+        alpha=0.5,
+        beta=0.4,
+        served=5000.0,
     ),
-    differentiable=False,
 )
+HINTS = """
+Solve target = E + A / N^alpha + B / D^beta for D.
+D = (B / (target - E - A / N^alpha))^(1 / beta), and infinity where the bracket is not above 0.
+torch.where(left > 0, (B / left) ** (1 / beta), torch.inf), then 6 * N * D + 2 * N * served.
+"""
+DIFFERENTIABLE = False

@@ -1,9 +1,6 @@
-"""Exercise `llama_parameters` of notebook 11."""
+"""The parameters of a LLaMA model."""
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def llama_parameters(d_model, layers, heads, kv_heads, d_ff, vocabulary):
@@ -72,32 +69,27 @@ d_ff + 2 * d_model -> d_ff + 2 * d_model + 2 * d_model + 2 * kv + 2 * d_ff + d_m
     You count biases. The linear layers of LLaMA have none.
 """
 
-EXERCISE = Exercise(
-    title="The parameters of a LLaMA model",
-    solution=llama_parameters,
-    cases=(
-        Case(
-            d_model=torch.tensor([12]),
-            layers=torch.tensor([1]),
-            heads=torch.tensor([6]),
-            kv_heads=torch.tensor([2]),
-            d_ff=torch.tensor([5]),
-            vocabulary=torch.tensor([7]),
-        ),
-        Case(  # 6,738,415,616 and 8,030,261,248
-            d_model=torch.tensor([4096, 4096, 24]),
-            layers=torch.tensor([32, 32, 3]),
-            heads=torch.tensor([32, 32, 6]),
-            kv_heads=torch.tensor([32, 8, 2]),
-            d_ff=torch.tensor([11_008, 14_336, 100]),
-            vocabulary=torch.tensor([32_000, 128_256, 50]),
-        ),
+CASES = (
+    dict(
+        d_model=torch.tensor([12]),
+        layers=torch.tensor([1]),
+        heads=torch.tensor([6]),
+        kv_heads=torch.tensor([2]),
+        d_ff=torch.tensor([5]),
+        vocabulary=torch.tensor([7]),
     ),
-    mistakes=mistakes(llama_parameters, MISTAKES),
-    hints=(
-        "Write down the matrices of one block with their shapes. Which of them get narrower with fewer key/value heads?",
-        "Keys and values are projected to d_model * kv_heads / heads columns. The FFN has three matrices.",
-        "layers * (2·d² + 2·d·kv + 3·d·d_ff + 2·d) + d + 2·vocabulary·d, with kv = d * kv_heads // heads.",
+    dict(  # 6,738,415,616 and 8,030,261,248
+        d_model=torch.tensor([4096, 4096, 24]),
+        layers=torch.tensor([32, 32, 3]),
+        heads=torch.tensor([32, 32, 6]),
+        kv_heads=torch.tensor([32, 8, 2]),
+        d_ff=torch.tensor([11_008, 14_336, 100]),
+        vocabulary=torch.tensor([32_000, 128_256, 50]),
     ),
-    differentiable=False,
 )
+HINTS = """
+Write down the matrices of one block with their shapes. Which of them get narrower with fewer key/value heads?
+Keys and values are projected to d_model * kv_heads / heads columns. The FFN has three matrices.
+layers * (2·d² + 2·d·kv + 3·d·d_ff + 2·d) + d + 2·vocabulary·d, with kv = d * kv_heads // heads.
+"""
+DIFFERENTIABLE = False

@@ -1,10 +1,8 @@
-"""Exercise `decoder_step_scores` of notebook 02."""
+"""One step of a decoder: additive scores with keys that are projected already."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def decoder_step_scores(query, projected_keys, W, v_a):
@@ -96,27 +94,22 @@ projected_query[:, None, :] + projected_keys -> projected_query[:, None, :].expa
     The keys are not used, so all keys have the same score. Add them inside the tanh.
 """
 
-EXERCISE = Exercise(
-    title="One step of a decoder: additive scores with keys that are projected already",
-    solution=decoder_step_scores,
-    cases=(
-        Case(  # as many keys as sequences: a wrong axis for the query raises no error
-            query=torch.tensor([[1.0, 0.0], [0.0, 2.0]]),
-            projected_keys=torch.tensor([[[1.0, 0.0], [0.0, -1.0]], [[2.0, 1.0], [0.0, 1.0]]]),
-            W=torch.tensor([[1.0, 0.0], [1.0, -1.0]]),
-            v_a=torch.tensor([2.0, -1.0]),
-        ),
-        Case(
-            query=random_tensor(3, 4, seed=5),
-            projected_keys=random_tensor(3, 3, 5, seed=6),
-            W=random_tensor(5, 4, seed=7),
-            v_a=random_tensor(5, seed=9),
-        ),
+CASES = (
+    dict(  # as many keys as sequences: a wrong axis for the query raises no error
+        query=torch.tensor([[1.0, 0.0], [0.0, 2.0]]),
+        projected_keys=torch.tensor([[[1.0, 0.0], [0.0, -1.0]], [[2.0, 1.0], [0.0, 1.0]]]),
+        W=torch.tensor([[1.0, 0.0], [1.0, -1.0]]),
+        v_a=torch.tensor([2.0, -1.0]),
     ),
-    mistakes=mistakes(decoder_step_scores, MISTAKES),
-    hints=(
-        "Project the query: query @ W.T is (batch, hidden). The keys are (batch, key, hidden).",
-        "Which axis is missing in the projected query? Indexing with None adds one.",
-        "torch.tanh(… + projected_keys) @ v_a turns the hidden units into one score.",
+    dict(
+        query=random_tensor(3, 4, seed=5),
+        projected_keys=random_tensor(3, 3, 5, seed=6),
+        W=random_tensor(5, 4, seed=7),
+        v_a=random_tensor(5, seed=9),
     ),
 )
+HINTS = """
+Project the query: query @ W.T is (batch, hidden). The keys are (batch, key, hidden).
+Which axis is missing in the projected query? Indexing with None adds one.
+torch.tanh(… + projected_keys) @ v_a turns the hidden units into one score.
+"""

@@ -1,11 +1,9 @@
-"""Bug hunt `hunt_alike` of notebook 02."""
+"""Bug hunt: three queries, one row of weights."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.catalogue.scoring_functions._shared import KEY, QUERY
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def align(query, key, W, U, v_a):
@@ -91,30 +89,25 @@ torch.tanh( -> (
     The tanh comes after the product with v_a: apply it to the hidden units. And the softmax is gone.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: three queries, one row of weights",
-    solution=align,
-    cases=(
-        Case(
-            query=QUERY,
-            key=KEY,
-            W=torch.tensor([[1.0, 0.0], [1.0, -1.0], [0.0, 1.0]]),
-            U=torch.tensor([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0]]),
-            v_a=torch.tensor([2.0, -1.0, 1.0]),
-        ),
-        Case(
-            query=random_tensor(4, 3, seed=5),
-            key=random_tensor(6, 5, seed=6),
-            W=random_tensor(7, 3, seed=7),
-            U=random_tensor(7, 5, seed=8),
-            v_a=random_tensor(7, seed=9),
-        ),
+GIVEN = f"{HIDDEN} -> {TANHS}"
+CASES = (
+    dict(
+        query=QUERY,
+        key=KEY,
+        W=torch.tensor([[1.0, 0.0], [1.0, -1.0], [0.0, 1.0]]),
+        U=torch.tensor([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0]]),
+        v_a=torch.tensor([2.0, -1.0, 1.0]),
     ),
-    mistakes=mistakes(align, MISTAKES),
-    hints=(
-        "Write the score of this code as a sum: v_a·tanh(W q) + v_a·tanh(U k). Which term changes along a row?",
-        "Adding one number to a whole row of scores does not change its softmax. So the term of the query cancels.",
-        "Compare the code with the formula of the additive score. What is the tanh applied to?",
+    dict(
+        query=random_tensor(4, 3, seed=5),
+        key=random_tensor(6, 5, seed=6),
+        W=random_tensor(7, 3, seed=7),
+        U=random_tensor(7, 5, seed=8),
+        v_a=random_tensor(7, seed=9),
     ),
-    given=edited(align, ((HIDDEN, TANHS, False),)),
 )
+HINTS = """
+Write the score of this code as a sum: v_a·tanh(W q) + v_a·tanh(U k). Which term changes along a row?
+Adding one number to a whole row of scores does not change its softmax. So the term of the query cancels.
+Compare the code with the formula of the additive score. What is the tanh applied to?
+"""

@@ -1,4 +1,4 @@
-"""Bug hunt `hunt_width` of notebook 02."""
+"""Bug hunt: zeros that should change nothing."""
 
 import math
 
@@ -6,8 +6,6 @@ import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.catalogue.scoring_functions._shared import KEY, QUERY
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.attention import attend
 from course_lib.transformer.scoring import ScaledDotScore
 
@@ -16,6 +14,10 @@ def look_up(query, key, value):
     scores = query @ key.mT / math.sqrt(key.shape[-1])  # (…, query, key)
     weights = torch.softmax(scores, dim=-1)  # (…, query, key)
     return weights @ value  # (…, query, value_size)
+
+
+def reference(q, k, v):
+    return attend(ScaledDotScore()(q, k), v).output
 
 
 ROOT = "math.sqrt(key.shape[-1])"
@@ -86,27 +88,21 @@ key.mT -> key.T
     With batch axes in front, .T reverses all axes. key.mT exchanges the last two only.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: zeros that should change nothing",
-    reference=lambda q, k, v: attend(ScaledDotScore()(q, k), v).output,
-    solution=look_up,
-    cases=(
-        Case(
-            query=QUERY,
-            key=KEY,
-            value=torch.tensor([[3.0, 0.0, 0.0, 1.0], [0.0, 3.0, 0.0, 1.0], [0.0, 0.0, 3.0, 1.0]]),
-        ),
-        Case(
-            query=random_tensor(3, 4, 6, seed=19),
-            key=random_tensor(3, 7, 6, seed=20),
-            value=random_tensor(3, 7, 5, seed=21),
-        ),
+GIVEN = "key.shape[-1] -> value.shape[-1]"
+CASES = (
+    dict(
+        query=QUERY,
+        key=KEY,
+        value=torch.tensor([[3.0, 0.0, 0.0, 1.0], [0.0, 3.0, 0.0, 1.0], [0.0, 0.0, 3.0, 1.0]]),
     ),
-    mistakes=mistakes(look_up, MISTAKES),
-    hints=(
-        "Print the weights for the narrow and for the wide values. Do they change? Should they?",
-        "The scale keeps the variance of q·k at 1. Which dimension does that variance depend on?",
-        "Divide by math.sqrt(key.shape[-1]).",
+    dict(
+        query=random_tensor(3, 4, 6, seed=19),
+        key=random_tensor(3, 7, 6, seed=20),
+        value=random_tensor(3, 7, 5, seed=21),
     ),
-    given=edited(look_up, (("key.shape[-1]", "value.shape[-1]", False),)),
 )
+HINTS = """
+Print the weights for the narrow and for the wide values. Do they change? Should they?
+The scale keeps the variance of q·k at 1. Which dimension does that variance depend on?
+Divide by math.sqrt(key.shape[-1]).
+"""

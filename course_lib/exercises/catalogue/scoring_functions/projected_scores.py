@@ -1,4 +1,4 @@
-"""Exercise `projected_scores` of notebook 02."""
+"""The score of the Transformer: two projections, one dot product."""
 
 import math
 
@@ -6,8 +6,6 @@ import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.catalogue.scoring_functions._shared import QUERY
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.scoring import ScaledDotScore
 
 
@@ -16,6 +14,10 @@ def projected_scores(query, key, W_q, W_k):
     k = key @ W_k.T  # (key, d_k)
     scores = q @ k.T / math.sqrt(W_q.shape[0])  # (query, key)
     return scores
+
+
+def reference(q, k, W_q, W_k):
+    return ScaledDotScore()(q @ W_q.mT, k @ W_k.mT)
 
 
 SCALE = "/ math.sqrt(W_q.shape[0])"
@@ -91,34 +93,28 @@ q @ k.T {SCALE} -> (q[:, None] + k[None]).sum(dim=-1)
     You divide by the norms, so these are cosine similarities. Divide the dot products by √d_k.
 """
 
-EXERCISE = Exercise(
-    title="The score of the Transformer: two projections, one dot product",
-    reference=lambda q, k, W_q, W_k: ScaledDotScore()(q @ W_q.mT, k @ W_k.mT),
-    solution=projected_scores,
-    cases=(
-        Case(  # all dimensions are equal: no mistake raises an error
-            query=QUERY,
-            key=torch.tensor([[1.0, -1.0], [0.0, 1.0]]),
-            W_q=torch.tensor([[1.0, 2.0], [0.0, 1.0]]),
-            W_k=torch.tensor([[1.0, 0.0], [3.0, -1.0]]),
-        ),
-        Case(
-            query=QUERY,
-            key=torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, -1.0], [2.0, 1.0, 0.0]]),
-            W_q=torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 0.0]]),
-            W_k=torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 2.0, 0.0]]),
-        ),
-        Case(
-            query=random_tensor(5, 6, seed=14),
-            key=random_tensor(4, 3, seed=15),
-            W_q=random_tensor(2, 6, seed=16),
-            W_k=random_tensor(2, 3, seed=17),
-        ),
+CASES = (
+    dict(  # all dimensions are equal: no mistake raises an error
+        query=QUERY,
+        key=torch.tensor([[1.0, -1.0], [0.0, 1.0]]),
+        W_q=torch.tensor([[1.0, 2.0], [0.0, 1.0]]),
+        W_k=torch.tensor([[1.0, 0.0], [3.0, -1.0]]),
     ),
-    mistakes=mistakes(projected_scores, MISTAKES),
-    hints=(
-        "query @ W_q.T is (query, d_k), key @ W_k.T is (key, d_k). Now they have the same dimension.",
-        "A dot product of every pair: q @ k.T. How many terms does each sum have?",
-        "Each sum has d_k = W_q.shape[0] terms. Divide by its square root.",
+    dict(
+        query=QUERY,
+        key=torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, -1.0], [2.0, 1.0, 0.0]]),
+        W_q=torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 0.0]]),
+        W_k=torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [0.0, 2.0, 0.0]]),
+    ),
+    dict(
+        query=random_tensor(5, 6, seed=14),
+        key=random_tensor(4, 3, seed=15),
+        W_q=random_tensor(2, 6, seed=16),
+        W_k=random_tensor(2, 3, seed=17),
     ),
 )
+HINTS = """
+query @ W_q.T is (query, d_k), key @ W_k.T is (key, d_k). Now they have the same dimension.
+A dot product of every pair: q @ k.T. How many terms does each sum have?
+Each sum has d_k = W_q.shape[0] terms. Divide by its square root.
+"""

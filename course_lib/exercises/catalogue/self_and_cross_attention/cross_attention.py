@@ -1,12 +1,10 @@
-"""Exercise `cross_attention` of notebook 04."""
+"""Cross-attention between two sequences."""
 
 import math
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.attention import scaled_dot_product_attention
 
 
@@ -16,6 +14,10 @@ def cross_attention(x, memory, W_q, W_k, W_v):
     v = memory @ W_v.T  # (batch, key, d_head)
     scores = q @ k.mT / math.sqrt(q.shape[-1])  # (batch, query, key)
     return torch.softmax(scores, dim=-1) @ v  # (batch, query, d_head)
+
+
+def reference(x, m, W_q, W_k, W_v):
+    return scaled_dot_product_attention(x @ W_q.mT, m @ W_k.mT, m @ W_v.mT).output
 
 
 SCALE = "/ math.sqrt(q.shape[-1])"
@@ -154,46 +156,38 @@ q @ k.mT {SCALE} -> q / q.norm(dim=-1, keepdim=True) @ (k / k.norm(dim=-1, keepd
     You divide by the norms, so your scores are cosine similarities. Divide the dot products by √d_head.
 """
 
-EXERCISE = Exercise(
-    title="Cross-attention between two sequences",
-    reference=lambda x, m, W_q, W_k, W_v: (
-        scaled_dot_product_attention(x @ W_q.mT, m @ W_k.mT, m @ W_v.mT).output
+CASES = (
+    dict(
+        x=rounded_tensor(1, 2, 2, seed=6),
+        memory=rounded_tensor(1, 3, 2, seed=7),
+        W_q=rounded_tensor(2, 2, seed=8),
+        W_k=rounded_tensor(2, 2, seed=9),
+        W_v=rounded_tensor(2, 2, seed=10),
     ),
-    solution=cross_attention,
-    cases=(
-        Case(
-            x=rounded_tensor(1, 2, 2, seed=6),
-            memory=rounded_tensor(1, 3, 2, seed=7),
-            W_q=rounded_tensor(2, 2, seed=8),
-            W_k=rounded_tensor(2, 2, seed=9),
-            W_v=rounded_tensor(2, 2, seed=10),
-        ),
-        Case(  # all dimensions are equal
-            x=rounded_tensor(1, 3, 3, seed=31),
-            memory=rounded_tensor(1, 3, 3, seed=32),
-            W_q=rounded_tensor(3, 3, seed=33),
-            W_k=rounded_tensor(3, 3, seed=34),
-            W_v=rounded_tensor(3, 3, seed=35),
-        ),
-        Case(  # as many queries as keys, and one dimension: no mistake raises an error
-            x=random_tensor(2, 3, 4, seed=11),
-            memory=random_tensor(2, 3, 4, seed=12),
-            W_q=random_tensor(5, 4, seed=13),
-            W_k=random_tensor(5, 4, seed=14),
-            W_v=random_tensor(5, 4, seed=15),
-        ),
-        Case(
-            x=random_tensor(2, 4, 3, seed=16),
-            memory=random_tensor(2, 6, 5, seed=17),
-            W_q=random_tensor(7, 3, seed=18),
-            W_k=random_tensor(7, 5, seed=19),
-            W_v=random_tensor(7, 5, seed=20),
-        ),
+    dict(  # all dimensions are equal
+        x=rounded_tensor(1, 3, 3, seed=31),
+        memory=rounded_tensor(1, 3, 3, seed=32),
+        W_q=rounded_tensor(3, 3, seed=33),
+        W_k=rounded_tensor(3, 3, seed=34),
+        W_v=rounded_tensor(3, 3, seed=35),
     ),
-    mistakes=mistakes(cross_attention, MISTAKES),
-    hints=(
-        "Which sequence attends? Project the queries from it. Which is attended to? Project keys and values from it.",
-        "W is (d_head, d_in), as nn.Linear stores it: x @ W.T is (batch, length, d_head).",
-        "q from x, k and v from memory, then softmax(q @ k.mT / math.sqrt(d_head)) @ v.",
+    dict(  # as many queries as keys, and one dimension: no mistake raises an error
+        x=random_tensor(2, 3, 4, seed=11),
+        memory=random_tensor(2, 3, 4, seed=12),
+        W_q=random_tensor(5, 4, seed=13),
+        W_k=random_tensor(5, 4, seed=14),
+        W_v=random_tensor(5, 4, seed=15),
+    ),
+    dict(
+        x=random_tensor(2, 4, 3, seed=16),
+        memory=random_tensor(2, 6, 5, seed=17),
+        W_q=random_tensor(7, 3, seed=18),
+        W_k=random_tensor(7, 5, seed=19),
+        W_v=random_tensor(7, 5, seed=20),
     ),
 )
+HINTS = """
+Which sequence attends? Project the queries from it. Which is attended to? Project keys and values from it.
+W is (d_head, d_in), as nn.Linear stores it: x @ W.T is (batch, length, d_head).
+q from x, k and v from memory, then softmax(q @ k.mT / math.sqrt(d_head)) @ v.
+"""

@@ -1,9 +1,7 @@
-"""Exercise `decoder_mask` of notebook 04."""
+"""The mask of a decoder: causal and without padding."""
 
 import torch
 
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.masks import causal_mask, combine_masks, padding_mask
 
 
@@ -12,6 +10,10 @@ def decoder_mask(lengths, max_length):
     causal = positions[None, :] <= positions[:, None]  # (query, key): its own position and earlier
     real = positions[None, :] < lengths[:, None]  # (batch, key): not padding
     return causal & real[:, None, :]  # (batch, query, key)
+
+
+def reference(lengths, n):
+    return combine_masks(causal_mask(n), padding_mask(lengths, n))
 
 
 BOTH = "causal & real[:, None, :]"
@@ -86,21 +88,15 @@ positions[None, :] < lengths[:, None] -> positions[None, :] >= max_length - leng
     The axes are exchanged: yours is (batch, key, query). Return (batch, query, key).
 """
 
-EXERCISE = Exercise(
-    title="The mask of a decoder: causal and without padding",
-    reference=lambda lengths, n: combine_masks(causal_mask(n), padding_mask(lengths, n)),
-    solution=decoder_mask,
-    cases=(
-        Case(lengths=torch.tensor([2]), max_length=3),
-        Case(lengths=torch.tensor([1, 3]), max_length=4),
-        Case(lengths=torch.tensor([5, 0, 2]), max_length=5),
-    ),
-    mistakes=mistakes(decoder_mask, MISTAKES),
-    hints=(
-        "Combine two masks: a causal one, (query, key), and one that is True at real tokens, (batch, key).",
-        "positions = torch.arange(max_length). Compare positions with positions for the first mask, and with "
-        "lengths[:, None] for the second.",
-        "causal & real[:, None, :]: (query, key) and (batch, 1, key) broadcast to (batch, query, key).",
-    ),
-    differentiable=False,
+CASES = (
+    dict(lengths=torch.tensor([2]), max_length=3),
+    dict(lengths=torch.tensor([1, 3]), max_length=4),
+    dict(lengths=torch.tensor([5, 0, 2]), max_length=5),
 )
+HINTS = """
+Combine two masks: a causal one, (query, key), and one that is True at real tokens, (batch, key).
+positions = torch.arange(max_length). Compare positions with positions for the first mask, and with lengths[:, None]
+    for the second.
+causal & real[:, None, :]: (query, key) and (batch, 1, key) broadcast to (batch, query, key).
+"""
+DIFFERENTIABLE = False

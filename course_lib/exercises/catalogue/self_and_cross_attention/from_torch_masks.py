@@ -1,16 +1,18 @@
-"""Exercise `from_torch_masks` of notebook 04."""
+"""From the two masks of nn.MultiheadAttention to one."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.masks import combine_masks, padding_mask
 
 
 def from_torch_masks(attn_mask, key_padding_mask):
     masked = attn_mask | key_padding_mask[:, None, :]  # (batch, query, key): by one or the other
     return ~masked
+
+
+def reference(a, p):
+    return combine_masks(~a, ~p[:, None, :])
 
 
 MASKED = "attn_mask | key_padding_mask[:, None, :]"
@@ -80,26 +82,20 @@ attn_mask | -> attn_mask.T |
 _RING = torch.tensor([[False, True, False], [False, False, True], [True, False, False]])
 _FUTURE = torch.tensor([[False, True, True], [False, False, True]])  # (query, key)
 
-EXERCISE = Exercise(
-    title="From the two masks of nn.MultiheadAttention to one",
-    reference=lambda a, p: combine_masks(~a, ~p[:, None, :]),
-    solution=from_torch_masks,
-    cases=(
-        Case(attn_mask=_FUTURE, key_padding_mask=torch.tensor([[True, False, False]])),
-        Case(
-            attn_mask=_RING,
-            key_padding_mask=torch.tensor([[False, False, True], [False, True, True]]),
-        ),
-        Case(
-            attn_mask=random_tensor(4, 5, seed=5) > 0.3,
-            key_padding_mask=~padding_mask(torch.tensor([5, 2, 4]))[:, 0],
-        ),
+CASES = (
+    dict(attn_mask=_FUTURE, key_padding_mask=torch.tensor([[True, False, False]])),
+    dict(
+        attn_mask=_RING,
+        key_padding_mask=torch.tensor([[False, False, True], [False, True, True]]),
     ),
-    mistakes=mistakes(from_torch_masks, MISTAKES),
-    hints=(
-        "Which keys are masked for a query? Those that one mask or the other masks.",
-        "key_padding_mask[:, None, :] is (batch, 1, key). With (query, key) it broadcasts to (batch, query, key).",
-        "Combine them with | while True still means masked, then invert the result with ~.",
+    dict(
+        attn_mask=random_tensor(4, 5, seed=5) > 0.3,
+        key_padding_mask=~padding_mask(torch.tensor([5, 2, 4]))[:, 0],
     ),
-    differentiable=False,
 )
+HINTS = """
+Which keys are masked for a query? Those that one mask or the other masks.
+key_padding_mask[:, None, :] is (batch, 1, key). With (query, key) it broadcasts to (batch, query, key).
+Combine them with | while True still means masked, then invert the result with ~.
+"""
+DIFFERENTIABLE = False

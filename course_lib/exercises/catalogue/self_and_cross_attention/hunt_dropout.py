@@ -1,10 +1,8 @@
-"""Bug hunt `hunt_dropout` of notebook 04."""
+"""Bug hunt: attention with dropout."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.masks import masked_softmax
 
 
@@ -14,11 +12,15 @@ def dropped(scores, value, keep, dropout):
     return weights @ value  # (query, d_value)
 
 
+def reference(a, v, keep, p):
+    return masked_softmax(a) * keep / (1 - p) @ v
+
+
 DROP = "weights * keep / (1 - dropout)"
-GIVEN = (
-    ("softmax(scores", "softmax(scores * keep / (1 - dropout)", False),
-    (DROP, "weights", False),
-)
+GIVEN = f"""
+softmax(scores -> softmax(scores * keep / (1 - dropout)
++ {DROP} -> weights
+"""
 MISTAKES = rf"""
 softmax(scores -> softmax(scores * keep
 + {DROP} -> weights
@@ -83,10 +85,7 @@ softmax(scores -> softmax(scores.masked_fill(~keep, -1e9)
 * keep -> * keep[0]
     All queries lose the same values, because you use one row of keep for all. Each weight is dropped independently.
 softmax(scores -> softmax(scores / (1 - dropout)
-softmax(scores -> softmax(scores / (1 - dropout)
-+ {DROP} -> weights * keep
-softmax(scores -> softmax(scores / (1 - dropout)
-+ {DROP} -> weights
+|| {DROP} -> weights * keep ; {DROP} -> weights
     Your scores are still divided by 1 - dropout, before the softmax. Leave the scores as they are, and divide the
     kept weights.
 softmax(scores -> softmax(scores * keep / (1 - dropout)
@@ -104,37 +103,30 @@ torch.softmax(scores, dim=-1) -> scores
     The softmax is gone: these are scores, not weights.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: attention with dropout",
-    reference=lambda a, v, keep, p: masked_softmax(a) * keep / (1 - p) @ v,
-    solution=dropped,
-    cases=(
-        Case(
-            scores=torch.tensor([[0.0, 2.0, 0.0], [1.0, 0.0, -1.0]]),
-            value=torch.tensor([[1.0], [2.0], [4.0]]),
-            keep=torch.tensor([[False, True, True], [True, True, False]]),
-            dropout=0.5,
-        ),
-        Case(
-            scores=random_tensor(4, 5, seed=21),
-            value=random_tensor(5, 3, seed=22),
-            keep=torch.tensor(
-                [
-                    [True, True, False, True, False],
-                    [True, True, True, True, True],
-                    [False, False, False, False, False],
-                    [False, True, False, True, True],
-                ]
-            ),
-            dropout=0.4,
-        ),
+CASES = (
+    dict(
+        scores=torch.tensor([[0.0, 2.0, 0.0], [1.0, 0.0, -1.0]]),
+        value=torch.tensor([[1.0], [2.0], [4.0]]),
+        keep=torch.tensor([[False, True, True], [True, True, False]]),
+        dropout=0.5,
     ),
-    mistakes=mistakes(dropped, MISTAKES),
-    hints=(
-        "Print the weights. Are the dropped ones zero?",
-        "A score of 0 is a score like any other: exp(0) is 1. The weight should be 0.",
-        "First the softmax, then weights * keep / (1 - dropout), then @ value.",
+    dict(
+        scores=random_tensor(4, 5, seed=21),
+        value=random_tensor(5, 3, seed=22),
+        keep=torch.tensor(
+            [
+                [True, True, False, True, False],
+                [True, True, True, True, True],
+                [False, False, False, False, False],
+                [False, True, False, True, True],
+            ]
+        ),
+        dropout=0.4,
     ),
-    given=edited(dropped, GIVEN),
-    differentiable=False,
 )
+HINTS = """
+Print the weights. Are the dropped ones zero?
+A score of 0 is a score like any other: exp(0) is 1. The weight should be 0.
+First the softmax, then weights * keep / (1 - dropout), then @ value.
+"""
+DIFFERENTIABLE = False

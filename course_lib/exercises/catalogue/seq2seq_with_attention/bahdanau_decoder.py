@@ -1,10 +1,8 @@
-"""Exercise `bahdanau_decoder` of notebook 03."""
+"""Bahdanau's decoder: attend with the previous state, then update it."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.masks import masked_softmax, padding_mask
 
 
@@ -149,35 +147,30 @@ states.append(state) -> states.append(weights)
     These are the attention weights. Return the states.
 """
 
-EXERCISE = Exercise(
-    title="Bahdanau's decoder: attend with the previous state, then update it",
-    solution=bahdanau_decoder,
-    cases=(
-        Case(
-            inputs=torch.tensor([[[1.0], [-1.0]]]),
-            state=torch.tensor([[1.0, 0.0]]),
-            memory=torch.tensor([[[1.0, 2.0], [-1.0, 0.0], [3.0, 1.0]]]),
-            mask=torch.tensor([[True, True, False]]),
-            W=torch.tensor([[1.0, 0.0], [1.0, -1.0]]),
-            U=torch.tensor([[1.0, 1.0], [0.0, 2.0]]),
-            v=torch.tensor([2.0, -1.0]),
-            A=torch.tensor([[1.0, 0.0, 1.0, 0.0, -1.0], [0.0, 1.0, -1.0, 1.0, 0.0]]),
-        ),
-        Case(
-            inputs=random_tensor(3, 4, 2, seed=31),
-            state=random_tensor(3, 4, seed=30),
-            memory=random_tensor(3, 6, 5, seed=32),
-            mask=padding_mask(torch.tensor([6, 2, 4]))[:, 0],
-            W=rounded_tensor(5, 4, seed=33),
-            U=rounded_tensor(5, 5, seed=34),
-            v=rounded_tensor(5, seed=35),
-            A=rounded_tensor(4, 11, seed=36),
-        ),
+CASES = (
+    dict(
+        inputs=torch.tensor([[[1.0], [-1.0]]]),
+        state=torch.tensor([[1.0, 0.0]]),
+        memory=torch.tensor([[[1.0, 2.0], [-1.0, 0.0], [3.0, 1.0]]]),
+        mask=torch.tensor([[True, True, False]]),
+        W=torch.tensor([[1.0, 0.0], [1.0, -1.0]]),
+        U=torch.tensor([[1.0, 1.0], [0.0, 2.0]]),
+        v=torch.tensor([2.0, -1.0]),
+        A=torch.tensor([[1.0, 0.0, 1.0, 0.0, -1.0], [0.0, 1.0, -1.0, 1.0, 0.0]]),
     ),
-    mistakes=mistakes(bahdanau_decoder, MISTAKES),
-    hints=(
-        "Loop over inputs.unbind(dim=1). In each step: scores, weights, context vector, new state.",
-        "The score is vᵀ tanh(W s + U h_j): (state @ W.T)[:, None, :] + memory @ U.T is (batch, source, score).",
-        "state = torch.tanh(torch.cat([state, y, context], dim=-1) @ A.T); stack the states along dim=1.",
+    dict(
+        inputs=random_tensor(3, 4, 2, seed=31),
+        state=random_tensor(3, 4, seed=30),
+        memory=random_tensor(3, 6, 5, seed=32),
+        mask=padding_mask(torch.tensor([6, 2, 4]))[:, 0],
+        W=rounded_tensor(5, 4, seed=33),
+        U=rounded_tensor(5, 5, seed=34),
+        v=rounded_tensor(5, seed=35),
+        A=rounded_tensor(4, 11, seed=36),
     ),
 )
+HINTS = """
+Loop over inputs.unbind(dim=1). In each step: scores, weights, context vector, new state.
+The score is vᵀ tanh(W s + U h_j): (state @ W.T)[:, None, :] + memory @ U.T is (batch, source, score).
+state = torch.tanh(torch.cat([state, y, context], dim=-1) @ A.T); stack the states along dim=1.
+"""

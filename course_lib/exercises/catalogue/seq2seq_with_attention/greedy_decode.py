@@ -1,10 +1,8 @@
-"""Exercise `greedy_decode` of notebook 03."""
+"""Greedy autoregressive decoding."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def greedy_decode(state, E, U, V, bos, eos, max_length):
@@ -112,52 +110,47 @@ _STEPS = torch.zeros(6, 6)
 for _token, _following in ((1, 3), (3, 4), (4, 5), (5, 2), (2, 2)):
     _STEPS[_token, _following] = 2.0
 
-EXERCISE = Exercise(
-    title="Greedy autoregressive decoding",
-    solution=greedy_decode,
-    cases=(
-        Case(
-            state=torch.zeros(6),
-            E=_STEPS,
-            U=torch.zeros(6, 6),
-            V=torch.eye(6),
-            bos=1,
-            eos=2,
-            max_length=6,
-        ),
-        Case(
-            state=torch.zeros(6),
-            E=_STEPS,
-            U=torch.zeros(6, 6),
-            V=torch.eye(6),
-            bos=1,
-            eos=2,
-            max_length=3,
-        ),
-        Case(
-            state=random_tensor(8, seed=5),
-            E=random_tensor(7, 8, seed=6),
-            U=random_tensor(8, 8, seed=7),
-            V=random_tensor(7, 8, seed=8),
-            bos=1,
-            eos=2,
-            max_length=9,
-        ),
-        Case(  # eos would be token 6: a loop that ignores max_length ends all the same
-            state=random_tensor(8, seed=273),
-            E=random_tensor(9, 8, seed=274),
-            U=random_tensor(8, 8, seed=275),
-            V=random_tensor(9, 8, seed=276),
-            bos=1,
-            eos=2,
-            max_length=4,
-        ),
+CASES = (
+    dict(
+        state=torch.zeros(6),
+        E=_STEPS,
+        U=torch.zeros(6, 6),
+        V=torch.eye(6),
+        bos=1,
+        eos=2,
+        max_length=6,
     ),
-    mistakes=mistakes(greedy_decode, MISTAKES),
-    hints=(
-        "Three variables change in each step: the token that is read, the hidden state, and the list of tokens.",
-        "state = torch.tanh(E[token] + U @ state), then token = (V @ state).argmax().item().",
-        "while len(tokens) < max_length and token != eos: …; return torch.tensor(tokens).",
+    dict(
+        state=torch.zeros(6),
+        E=_STEPS,
+        U=torch.zeros(6, 6),
+        V=torch.eye(6),
+        bos=1,
+        eos=2,
+        max_length=3,
     ),
-    differentiable=False,
+    dict(
+        state=random_tensor(8, seed=5),
+        E=random_tensor(7, 8, seed=6),
+        U=random_tensor(8, 8, seed=7),
+        V=random_tensor(7, 8, seed=8),
+        bos=1,
+        eos=2,
+        max_length=9,
+    ),
+    dict(  # eos would be token 6: a loop that ignores max_length ends all the same
+        state=random_tensor(8, seed=273),
+        E=random_tensor(9, 8, seed=274),
+        U=random_tensor(8, 8, seed=275),
+        V=random_tensor(9, 8, seed=276),
+        bos=1,
+        eos=2,
+        max_length=4,
+    ),
 )
+HINTS = """
+Three variables change in each step: the token that is read, the hidden state, and the list of tokens.
+state = torch.tanh(E[token] + U @ state), then token = (V @ state).argmax().item().
+while len(tokens) < max_length and token != eos: …; return torch.tensor(tokens).
+"""
+DIFFERENTIABLE = False

@@ -1,10 +1,8 @@
-"""Bug hunt `hunt_context` of notebook 03."""
+"""Bug hunt: a context vector whose norm is too large."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def context_of(state, memory, W, U, v):
@@ -86,37 +84,32 @@ torch.softmax(scores, dim=-1) -> scores
     The softmax is gone, so the weights are scores: they can be negative and do not sum to 1.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: a context vector whose norm is too large",
-    solution=context_of,
-    cases=(
-        Case(
-            state=torch.tensor([[1.0, 0.0]]),
-            memory=torch.tensor([[[1.0, 2.0], [-1.0, 0.0], [3.0, 1.0]]]),
-            W=torch.tensor([[1.0, 0.0], [0.0, 1.0]]),
-            U=torch.tensor([[2.0, 0.0], [0.0, 2.0]]),
-            v=torch.tensor([1.0, -1.0]),
-        ),
-        Case(  # all dimensions are equal: no matrix product fails
-            state=random_tensor(2, 3, seed=36),
-            memory=random_tensor(2, 4, 3, seed=37),
-            W=random_tensor(3, 3, seed=38),
-            U=random_tensor(3, 3, seed=39),
-            v=random_tensor(3, seed=40),
-        ),
-        Case(
-            state=random_tensor(2, 3, seed=41),
-            memory=random_tensor(2, 4, 5, seed=42),
-            W=random_tensor(5, 3, seed=43),
-            U=random_tensor(5, 5, seed=44),
-            v=random_tensor(5, seed=45),
-        ),
+GIVEN = "keys => memory"
+CASES = (
+    dict(
+        state=torch.tensor([[1.0, 0.0]]),
+        memory=torch.tensor([[[1.0, 2.0], [-1.0, 0.0], [3.0, 1.0]]]),
+        W=torch.tensor([[1.0, 0.0], [0.0, 1.0]]),
+        U=torch.tensor([[2.0, 0.0], [0.0, 2.0]]),
+        v=torch.tensor([1.0, -1.0]),
     ),
-    mistakes=mistakes(context_of, MISTAKES),
-    hints=(
-        "Which tensors may a context vector average? Print its norm with U = I and with U = 3 I.",
-        "Look at the name memory: what does it stand for in the first line, and what in the last?",
-        "Call the projected states keys, and leave memory as it was.",
+    dict(  # all dimensions are equal: no matrix product fails
+        state=random_tensor(2, 3, seed=36),
+        memory=random_tensor(2, 4, 3, seed=37),
+        W=random_tensor(3, 3, seed=38),
+        U=random_tensor(3, 3, seed=39),
+        v=random_tensor(3, seed=40),
     ),
-    given=edited(context_of, (("keys", "memory", True),)),
+    dict(
+        state=random_tensor(2, 3, seed=41),
+        memory=random_tensor(2, 4, 5, seed=42),
+        W=random_tensor(5, 3, seed=43),
+        U=random_tensor(5, 5, seed=44),
+        v=random_tensor(5, seed=45),
+    ),
 )
+HINTS = """
+Which tensors may a context vector average? Print its norm with U = I and with U = 3 I.
+Look at the name memory: what does it stand for in the first line, and what in the last?
+Call the projected states keys, and leave memory as it was.
+"""

@@ -1,10 +1,8 @@
-"""Bug hunt `hunt_padding` of notebook 03."""
+"""Bug hunt: a result that depends on the rest of the batch."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.masks import masked_softmax, padding_mask
 
 
@@ -16,7 +14,7 @@ def read_source(state, memory, lengths):
     return (weights[:, :, None] * memory).sum(dim=1)
 
 
-def _reference(state, memory, lengths):
+def reference(state, memory, lengths):
     weights = masked_softmax(state[:, None, :] @ memory.mT, padding_mask(lengths, memory.shape[1]))
     return (weights @ memory)[:, 0]
 
@@ -100,37 +98,31 @@ lengths[:, None] -> lengths.min()
     ones.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: a result that depends on the rest of the batch",
-    reference=_reference,
-    solution=read_source,
-    cases=(
-        Case(
-            state=torch.tensor([[1.0, -1.0]]),
-            memory=torch.tensor([[[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]]]),
-            lengths=torch.tensor([2]),
-        ),
-        Case(  # padding is zero, as in the notebook
-            state=torch.tensor([[1.0, -1.0]]),
-            memory=torch.tensor([[[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]]),
-            lengths=torch.tensor([2]),
-        ),
-        Case(
-            state=random_tensor(3, 4, seed=48),
-            memory=random_tensor(3, 5, 4, seed=49),
-            lengths=torch.tensor([5, 1, 3]),
-        ),
-        Case(  # every sequence has padding
-            state=random_tensor(3, 4, seed=50),
-            memory=random_tensor(3, 6, 4, seed=51),
-            lengths=torch.tensor([3, 1, 5]),
-        ),
+GIVEN = f"{MASKED} ->"
+CASES = (
+    dict(
+        state=torch.tensor([[1.0, -1.0]]),
+        memory=torch.tensor([[[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]]]),
+        lengths=torch.tensor([2]),
     ),
-    mistakes=mistakes(read_source, MISTAKES),
-    hints=(
-        "Which argument is never used?",
-        "torch.arange(memory.shape[1]) >= lengths[:, None] is True at padding, shape (batch, source).",
-        "scores.masked_fill(that, -torch.inf), before the softmax.",
+    dict(  # padding is zero, as in the notebook
+        state=torch.tensor([[1.0, -1.0]]),
+        memory=torch.tensor([[[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]]),
+        lengths=torch.tensor([2]),
     ),
-    given=edited(read_source, ((MASKED, "", False),)),
+    dict(
+        state=random_tensor(3, 4, seed=48),
+        memory=random_tensor(3, 5, 4, seed=49),
+        lengths=torch.tensor([5, 1, 3]),
+    ),
+    dict(  # every sequence has padding
+        state=random_tensor(3, 4, seed=50),
+        memory=random_tensor(3, 6, 4, seed=51),
+        lengths=torch.tensor([3, 1, 5]),
+    ),
 )
+HINTS = """
+Which argument is never used?
+torch.arange(memory.shape[1]) >= lengths[:, None] is True at padding, shape (batch, source).
+scores.masked_fill(that, -torch.inf), before the softmax.
+"""

@@ -1,11 +1,9 @@
-"""Exercise `log_probability` of notebook 03."""
+"""The log probability of whole targets."""
 
 import torch
 import torch.nn.functional as F
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def log_probability(logits, target):
@@ -13,6 +11,10 @@ def log_probability(logits, target):
     log_p = torch.log_softmax(logits, dim=-1)  # (batch, length, vocabulary)
     chosen = log_p.gather(-1, labels[:, :, None])[:, :, 0]  # (batch, length)
     return (chosen * (labels != 0)).sum(dim=1)  # (batch,)
+
+
+def reference(logits, target):
+    return -F.cross_entropy(logits.mT, target[:, 1:], ignore_index=0, reduction="none").sum(dim=1)
 
 
 SOFTMAX = "torch.softmax(logits, dim=-1)"
@@ -98,31 +100,23 @@ return {MASKED} -> return -{MASKED}
     These are the log probabilities of the tokens. Add them over each target.
 """
 
-EXERCISE = Exercise(
-    title="The log probability of whole targets",
-    reference=lambda logits, target: (
-        -F.cross_entropy(logits.mT, target[:, 1:], ignore_index=0, reduction="none").sum(dim=1)
+CASES = (
+    dict(logits=random_tensor(1, 2, 5, seed=13), target=torch.tensor([[1, 4, 2]])),
+    dict(  # in float32 exp(200) is infinite, and the first label has the probability 0
+        logits=torch.tensor([[[0.0, 1.0, 200.0, -1.0, 0.0], [1.0, 0.0, 3.0, 0.0, -1.0]]]),
+        target=torch.tensor([[1, 4, 2]]),
     ),
-    solution=log_probability,
-    cases=(
-        Case(logits=random_tensor(1, 2, 5, seed=13), target=torch.tensor([[1, 4, 2]])),
-        Case(  # in float32 exp(200) is infinite, and the first label has the probability 0
-            logits=torch.tensor([[[0.0, 1.0, 200.0, -1.0, 0.0], [1.0, 0.0, 3.0, 0.0, -1.0]]]),
-            target=torch.tensor([[1, 4, 2]]),
-        ),
-        Case(
-            logits=random_tensor(2, 3, 5, seed=14),
-            target=torch.tensor([[1, 3, 4, 2], [1, 4, 2, 0]]),
-        ),
-        Case(
-            logits=random_tensor(2, 4, 6, seed=15),
-            target=torch.tensor([[1, 3, 5, 4, 2], [1, 2, 0, 0, 0]]),
-        ),
+    dict(
+        logits=random_tensor(2, 3, 5, seed=14),
+        target=torch.tensor([[1, 3, 4, 2], [1, 4, 2, 0]]),
     ),
-    mistakes=mistakes(log_probability, MISTAKES),
-    hints=(
-        "The input was target[:, :-1]. Which token is the label of each input token?",
-        "A log_softmax gives log p of every token; gather picks that of the label: (batch, length).",
-        "Multiply by labels != 0, and add over the positions: one number per target.",
+    dict(
+        logits=random_tensor(2, 4, 6, seed=15),
+        target=torch.tensor([[1, 3, 5, 4, 2], [1, 2, 0, 0, 0]]),
     ),
 )
+HINTS = """
+The input was target[:, :-1]. Which token is the label of each input token?
+A log_softmax gives log p of every token; gather picks that of the label: (batch, length).
+Multiply by labels != 0, and add over the positions: one number per target.
+"""

@@ -1,10 +1,8 @@
-"""Exercise `luong_decoder` of notebook 03."""
+"""Luong's decoder: update the state, then attend with it."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.masks import masked_softmax, padding_mask
 
 
@@ -135,33 +133,28 @@ return torch.tanh( -> return torch.sigmoid(
     The axes of your result are (target, batch, …). Stack the steps along dim=1.
 """
 
-EXERCISE = Exercise(
-    title="Luong's decoder: update the state, then attend with it",
-    solution=luong_decoder,
-    cases=(
-        Case(
-            inputs=torch.tensor([[[1.0], [-1.0]]]),
-            state=torch.tensor([[1.0, 0.0]]),
-            memory=torch.tensor([[[1.0, 2.0], [-1.0, 0.0], [3.0, 1.0]]]),
-            mask=torch.tensor([[True, True, False]]),
-            A=torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]]),
-            W=torch.tensor([[1.0, 2.0], [0.0, -1.0]]),
-            W_c=torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 2.0]]),
-        ),
-        Case(
-            inputs=random_tensor(3, 4, 2, seed=16),
-            state=random_tensor(3, 5, seed=20),
-            memory=random_tensor(3, 6, 5, seed=21),
-            mask=padding_mask(torch.tensor([6, 2, 3]))[:, 0],
-            A=rounded_tensor(5, 7, seed=24),
-            W=rounded_tensor(5, 5, seed=22),
-            W_c=rounded_tensor(8, 10, seed=23),
-        ),
+CASES = (
+    dict(
+        inputs=torch.tensor([[[1.0], [-1.0]]]),
+        state=torch.tensor([[1.0, 0.0]]),
+        memory=torch.tensor([[[1.0, 2.0], [-1.0, 0.0], [3.0, 1.0]]]),
+        mask=torch.tensor([[True, True, False]]),
+        A=torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]]),
+        W=torch.tensor([[1.0, 2.0], [0.0, -1.0]]),
+        W_c=torch.tensor([[1.0, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 2.0]]),
     ),
-    mistakes=mistakes(luong_decoder, MISTAKES),
-    hints=(
-        "First the loop over the inputs, which collects the states: (batch, target, hidden) after stacking.",
-        "All scores at once: states @ W @ memory.mT is (batch, target, source). mask[:, None] fits it.",
-        "contexts = weights @ memory; then torch.tanh(torch.cat([contexts, states], dim=-1) @ W_c.T).",
+    dict(
+        inputs=random_tensor(3, 4, 2, seed=16),
+        state=random_tensor(3, 5, seed=20),
+        memory=random_tensor(3, 6, 5, seed=21),
+        mask=padding_mask(torch.tensor([6, 2, 3]))[:, 0],
+        A=rounded_tensor(5, 7, seed=24),
+        W=rounded_tensor(5, 5, seed=22),
+        W_c=rounded_tensor(8, 10, seed=23),
     ),
 )
+HINTS = """
+First the loop over the inputs, which collects the states: (batch, target, hidden) after stacking.
+All scores at once: states @ W @ memory.mT is (batch, target, source). mask[:, None] fits it.
+contexts = weights @ memory; then torch.tanh(torch.cat([contexts, states], dim=-1) @ W_c.T).
+"""

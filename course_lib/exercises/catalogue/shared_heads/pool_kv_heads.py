@@ -1,10 +1,8 @@
-"""Exercise `pool_kv_heads` of study 05b."""
+"""From MHA to GQA: pool the heads of each group."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def pool_kv_heads(W, num_heads, num_kv_heads):
@@ -13,7 +11,7 @@ def pool_kv_heads(W, num_heads, num_kv_heads):
     return heads.mean(dim=1).flatten(0, 1)  # (kv_heads * d_head, d_model)
 
 
-def _by_loop(W, num_heads, num_kv_heads):
+def reference(W, num_heads, num_kv_heads):
     heads = W.chunk(num_heads)
     group = num_heads // num_kv_heads
     means = [
@@ -52,20 +50,13 @@ MISTAKES = f"""
     This is the median of each group. Take the mean.
 """
 
-
-EXERCISE = Exercise(
-    title="From MHA to GQA: pool the heads of each group",
-    reference=_by_loop,
-    solution=pool_kv_heads,
-    cases=(
-        Case(W=torch.arange(16.0).view(8, 2) ** 2, num_heads=4, num_kv_heads=2),  # heads of 2 rows
-        Case(W=random_tensor(24, 4, seed=2), num_heads=8, num_kv_heads=1),
-        Case(W=random_tensor(24, 5, seed=1), num_heads=6, num_kv_heads=2),
-    ),
-    mistakes=mistakes(pool_kv_heads, MISTAKES),
-    hints=(
-        "Which rows of W belong to head 0, and which heads belong to the first group?",
-        "View W as (num_kv_heads, group, d_head, d_model), where group = num_heads // num_kv_heads.",
-        "Take the mean over the axis of the group, then flatten the first two axes.",
-    ),
+CASES = (
+    dict(W=torch.arange(16.0).view(8, 2) ** 2, num_heads=4, num_kv_heads=2),  # heads of 2 rows
+    dict(W=random_tensor(24, 4, seed=2), num_heads=8, num_kv_heads=1),
+    dict(W=random_tensor(24, 5, seed=1), num_heads=6, num_kv_heads=2),
 )
+HINTS = """
+Which rows of W belong to head 0, and which heads belong to the first group?
+View W as (num_kv_heads, group, d_head, d_model), where group = num_heads // num_kv_heads.
+Take the mean over the axis of the group, then flatten the first two axes.
+"""

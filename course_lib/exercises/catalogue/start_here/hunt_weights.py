@@ -1,15 +1,17 @@
-"""Bug hunt `hunt_weights` of notebook 00."""
+"""Bug hunt: from scores to weights."""
 
 import torch
 
 from course_lib.exercises.catalogue.start_here._shared import SCORES
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def attention_weights(scores):
     exponentials = torch.exp(scores)  # (n,)
     return exponentials / exponentials.sum()  # (n,)
+
+
+def reference(scores):
+    return torch.softmax(scores, dim=-1)
 
 
 MISTAKES = r"""
@@ -84,20 +86,14 @@ torch.exp(scores) -> 10**scores
     You use powers of 10. The softmax uses powers of e: torch.exp.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: from scores to weights",
-    reference=lambda scores: torch.softmax(scores, dim=-1),
-    solution=attention_weights,
-    given=edited(attention_weights, ((".sum()", ".max()", False),)),
-    cases=(
-        Case(scores=SCORES),
-        Case(scores=torch.tensor([0.1, 0.2, 0.3, 0.4])),
-        Case(scores=torch.tensor([-3.0, 1.0, 1.0, 0.0, 2.5])),
-    ),
-    mistakes=mistakes(attention_weights, MISTAKES),
-    hints=(
-        "Which property of attention weights is missing? Print attention_weights(scores).sum().",
-        "The numerator of the formula is right. Compare the denominator with the code.",
-        "exponentials / exponentials.sum()",
-    ),
+GIVEN = ".sum() -> .max()"
+CASES = (
+    dict(scores=SCORES),
+    dict(scores=torch.tensor([0.1, 0.2, 0.3, 0.4])),
+    dict(scores=torch.tensor([-3.0, 1.0, 1.0, 0.0, 2.5])),
 )
+HINTS = """
+Which property of attention weights is missing? Print attention_weights(scores).sum().
+The numerator of the formula is right. Compare the denominator with the code.
+exponentials / exponentials.sum()
+"""

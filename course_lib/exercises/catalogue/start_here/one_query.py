@@ -1,9 +1,7 @@
-"""Exercise `one_query` of notebook 00."""
+"""Attention of one query."""
 
 import torch
 
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.attention import scaled_dot_product_attention
 
 
@@ -11,6 +9,10 @@ def attention(query, keys, values):
     scores = keys @ query  # (n,)
     weights = torch.softmax(scores, dim=0)  # (n,)
     return weights @ values  # (d_v,)
+
+
+def reference(query, keys, values):
+    return scaled_dot_product_attention(query[None], keys, values, scale=1.0).output[0]
 
 
 SOFTMAX, EXP = "torch.softmax(scores, dim=0)", "torch.exp(scores)"
@@ -119,25 +121,17 @@ keys @ query -> (keys * query).mean(dim=1)
 _KEYS = torch.tensor([[2.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
 _VALUES = torch.tensor([[10.0, 0.0], [0.0, 10.0], [5.0, 5.0]])
 
-EXERCISE = Exercise(
-    title="Attention of one query",
-    reference=lambda query, keys, values: scaled_dot_product_attention(
-        query[None], keys, values, scale=1.0
-    ).output[0],
-    solution=attention,
-    cases=(
-        Case(query=torch.tensor([1.0, 0.0]), keys=_KEYS, values=_VALUES),
-        Case(query=torch.tensor([1.0, 2.0]), keys=_KEYS, values=_VALUES.roll(1, dims=0)),
-        Case(
-            query=torch.tensor([1.0, -1.0, 0.5]),
-            keys=torch.tensor([[1.0, 0, 0], [0, 1, 1], [2, 0, 1], [0, -1, 2]]),
-            values=torch.tensor([[1.0, 0.0], [0.0, 2.0], [4.0, 4.0], [-1.0, 3.0]]),
-        ),
-    ),
-    mistakes=mistakes(attention, MISTAKES),
-    hints=(
-        "There are three steps: scores, weights, weighted sum. All three are in the section “Build it”.",
-        "The scores of all keys are one matrix product, keys @ query. torch.softmax(scores, dim=0) gives the weights.",
-        "return torch.softmax(keys @ query, dim=0) @ values",
+CASES = (
+    dict(query=torch.tensor([1.0, 0.0]), keys=_KEYS, values=_VALUES),
+    dict(query=torch.tensor([1.0, 2.0]), keys=_KEYS, values=_VALUES.roll(1, dims=0)),
+    dict(
+        query=torch.tensor([1.0, -1.0, 0.5]),
+        keys=torch.tensor([[1.0, 0, 0], [0, 1, 1], [2, 0, 1], [0, -1, 2]]),
+        values=torch.tensor([[1.0, 0.0], [0.0, 2.0], [4.0, 4.0], [-1.0, 3.0]]),
     ),
 )
+HINTS = """
+There are three steps: scores, weights, weighted sum. All three are in the section “Build it”.
+The scores of all keys are one matrix product, keys @ query. torch.softmax(scores, dim=0) gives the weights.
+return torch.softmax(keys @ query, dim=0) @ values
+"""

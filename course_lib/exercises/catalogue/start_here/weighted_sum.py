@@ -1,15 +1,17 @@
-"""Exercise `weighted_sum` of notebook 00."""
+"""The weighted sum of the values."""
 
 import torch
 
 from course_lib.exercises.catalogue.start_here._shared import SCORES
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.attention import attend
 
 
 def weighted_sum(weights, values):
     return weights @ values  # (d_v,)
+
+
+def reference(weights, values):
+    return attend(weights.log()[None, None], values[None]).output[0, 0] * weights.sum()
 
 
 MISTAKES = r"""
@@ -95,26 +97,18 @@ weights @ values -> weights.flip(0) @ values
 _VALUES = torch.tensor([[1.0, 0.0], [0.0, 2.0], [4.0, 4.0]])
 _FOUR_VALUES = torch.tensor([[1.0, 0.0], [0.0, 2.0], [4.0, 4.0], [-2.0, 3.0]])
 
-EXERCISE = Exercise(
-    title="The weighted sum of the values",
-    reference=lambda weights, values: (
-        attend(weights.log()[None, None], values[None]).output[0, 0] * weights.sum()
+CASES = (
+    # as many weights as columns: nothing raises
+    dict(weights=torch.tensor([0.75, 0.25]), values=torch.tensor([[4.0, 0.0], [2.0, 8.0]])),
+    dict(
+        weights=torch.tensor([0.125, 0.5, 0.25, 0.125]),
+        values=torch.tensor([[1.0], [2.0], [-3.0], [0.5]]),
     ),
-    solution=weighted_sum,
-    cases=(
-        # as many weights as columns: nothing raises
-        Case(weights=torch.tensor([0.75, 0.25]), values=torch.tensor([[4.0, 0.0], [2.0, 8.0]])),
-        Case(
-            weights=torch.tensor([0.125, 0.5, 0.25, 0.125]),
-            values=torch.tensor([[1.0], [2.0], [-3.0], [0.5]]),
-        ),
-        Case(weights=torch.softmax(SCORES, dim=-1), values=_VALUES),
-        Case(weights=torch.tensor([0.5, 2.0, 1.0, 0.25]), values=_FOUR_VALUES),  # sums to 3.75
-    ),
-    mistakes=mistakes(weighted_sum, MISTAKES),
-    hints=(
-        "In the smallest example, add 0.75 times the first value to 0.25 times the second.",
-        "Multiply each row of values by its weight, and sum over the rows.",
-        "The matrix product weights @ values does both.",
-    ),
+    dict(weights=torch.softmax(SCORES, dim=-1), values=_VALUES),
+    dict(weights=torch.tensor([0.5, 2.0, 1.0, 0.25]), values=_FOUR_VALUES),  # sums to 3.75
 )
+HINTS = """
+In the smallest example, add 0.75 times the first value to 0.25 times the second.
+Multiply each row of values by its weight, and sum over the rows.
+The matrix product weights @ values does both.
+"""

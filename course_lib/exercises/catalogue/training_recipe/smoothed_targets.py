@@ -1,10 +1,7 @@
-"""Exercise `smoothed_targets` of study 08b."""
+"""Label smoothing as a target distribution."""
 
 import torch
 import torch.nn.functional as F
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def smoothed_targets(target, num_classes, smoothing, pad_id):
@@ -13,7 +10,7 @@ def smoothed_targets(target, num_classes, smoothing, pad_id):
     return smooth * (target != pad_id)[..., None]  # no target at padding
 
 
-def _reference(target, num_classes, smoothing, pad_id):
+def reference(target, num_classes, smoothing, pad_id):
     """From PyTorch's loss: its gradient with respect to the logits is softmax - q."""
     logits = torch.zeros(target.numel(), num_classes, requires_grad=True)
     options = {"ignore_index": pad_id, "label_smoothing": smoothing, "reduction": "sum"}
@@ -103,25 +100,19 @@ smooth * {REAL} -> smooth * {REAL} / (target != pad_id).sum()
     The label has its share ε / C, but the other classes have none. Spread ε over all: ε / C each.
 """
 
-EXERCISE = Exercise(
-    title="Label smoothing as a target distribution",
-    reference=_reference,
-    solution=smoothed_targets,
-    cases=(
-        Case(target=torch.tensor([2, 0]), num_classes=4, smoothing=0.2, pad_id=0),
-        Case(target=torch.tensor([[4, 1, 3], [2, 1, 1]]), num_classes=5, smoothing=0.1, pad_id=1),
-        Case(
-            target=torch.tensor([[5, 3, 2, 0], [1, 2, 0, 0], [4, 4, 6, 2]]),
-            num_classes=7,
-            smoothing=0.3,
-            pad_id=0,
-        ),
+CASES = (
+    dict(target=torch.tensor([2, 0]), num_classes=4, smoothing=0.2, pad_id=0),
+    dict(target=torch.tensor([[4, 1, 3], [2, 1, 1]]), num_classes=5, smoothing=0.1, pad_id=1),
+    dict(
+        target=torch.tensor([[5, 3, 2, 0], [1, 2, 0, 0], [4, 4, 6, 2]]),
+        num_classes=7,
+        smoothing=0.3,
+        pad_id=0,
     ),
-    mistakes=mistakes(smoothed_targets, MISTAKES),
-    hints=(
-        "A mixture of two rows: one-hot with weight 1 - ε, and uniform (1/C everywhere) with weight ε.",
-        "F.one_hot(target, num_classes).float() is the first row. For the second a number is enough.",
-        "(1 - smoothing) * true + smoothing / num_classes, and * (target != pad_id)[..., None] at the end.",
-    ),
-    differentiable=False,
 )
+HINTS = """
+A mixture of two rows: one-hot with weight 1 - ε, and uniform (1/C everywhere) with weight ε.
+F.one_hot(target, num_classes).float() is the first row. For the second a number is enough.
+(1 - smoothing) * true + smoothing / num_classes, and * (target != pad_id)[..., None] at the end.
+"""
+DIFFERENTIABLE = False

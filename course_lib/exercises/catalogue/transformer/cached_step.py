@@ -1,10 +1,8 @@
-"""Exercise `cached_step` of notebook 08."""
+"""One step with a KV cache."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor, rounded_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def cached_step(x, kept, key_of, value_of):
@@ -57,7 +55,7 @@ def _decoding_case(x, past, d_head, seed):
     """A case: all vectors so far, with the keys and values of the first `past` of them."""
     W_k, W_v = rounded_tensor(2, x.shape[-1], d_head, seed=seed)
     new = x.shape[1] - past
-    return Case(
+    return dict(
         x=x,
         kept=torch.stack([x[:, :past] @ W_k, x[:, :past] @ W_v]),
         key_of=_Projection("key_of", W_k, new, len(x)),
@@ -137,20 +135,15 @@ torch.stack([{BOTH}]) -> torch.stack([{BOTH}], dim=1)
     You return the keys alone. Keys and values are stacked: (2, batch, length, d_head).
 """
 
-EXERCISE = Exercise(
-    title="One step with a KV cache",
-    solution=cached_step,
-    cases=(
-        _decoding_case(rounded_tensor(1, 2, 2, seed=9), past=1, d_head=2, seed=10),
-        # nothing is kept yet
-        _decoding_case(random_tensor(2, 3, 4, seed=11), past=0, d_head=3, seed=12),
-        _decoding_case(random_tensor(2, 5, 4, seed=13), past=2, d_head=3, seed=14),
-        _decoding_case(random_tensor(3, 6, 4, seed=15), past=5, d_head=3, seed=16),
-    ),
-    mistakes=mistakes(cached_step, MISTAKES),
-    hints=(
-        "kept.shape[2] says how many tokens are done. Which are not?",
-        "Project x[:, kept.shape[2]:], once with each projection, and stack the two: (2, batch, new, d_head).",
-        "torch.cat([kept, fresh], dim=2).",
-    ),
+CASES = (
+    _decoding_case(rounded_tensor(1, 2, 2, seed=9), past=1, d_head=2, seed=10),
+    # nothing is kept yet
+    _decoding_case(random_tensor(2, 3, 4, seed=11), past=0, d_head=3, seed=12),
+    _decoding_case(random_tensor(2, 5, 4, seed=13), past=2, d_head=3, seed=14),
+    _decoding_case(random_tensor(3, 6, 4, seed=15), past=5, d_head=3, seed=16),
 )
+HINTS = """
+kept.shape[2] says how many tokens are done. Which are not?
+Project x[:, kept.shape[2]:], once with each projection, and stack the two: (2, batch, new, d_head).
+torch.cat([kept, fresh], dim=2).
+"""

@@ -1,9 +1,7 @@
-"""Exercise `decode_mask` of notebook 08."""
+"""The mask of a decoder, with and without a cache."""
 
 import torch
 
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.masks import causal_mask, combine_masks, padding_mask_from_tokens
 
 
@@ -14,6 +12,12 @@ def decode_mask(tokens, new, pad_id):
     causal = positions <= queries[:, None]  # (new, length)
     real = tokens != pad_id  # (batch, length)
     return causal & real[:, None, :]  # (batch, new, length)
+
+
+def reference(tokens, new, pad_id):
+    return combine_masks(
+        causal_mask(new, tokens.shape[1]), padding_mask_from_tokens(tokens, pad_id)
+    )
 
 
 BOTH = "return causal & real[:, None, :]"
@@ -94,31 +98,23 @@ positions <= queries -> positions == queries
     Your mask holds 0 and -inf, to be added to the scores. Return booleans: True means 'may attend'.
 """
 
-EXERCISE = Exercise(
-    title="The mask of a decoder, with and without a cache",
-    reference=lambda tokens, new, pad_id: combine_masks(
-        causal_mask(new, tokens.shape[1]), padding_mask_from_tokens(tokens, pad_id)
+CASES = (
+    dict(tokens=torch.tensor([[1, 5, 7]]), new=2, pad_id=0),
+    dict(  # no cache: all tokens are new
+        tokens=torch.tensor([[1, 5, 2, 0], [1, 6, 8, 2]]), new=4, pad_id=0
     ),
-    solution=decode_mask,
-    cases=(
-        Case(tokens=torch.tensor([[1, 5, 7]]), new=2, pad_id=0),
-        Case(  # no cache: all tokens are new
-            tokens=torch.tensor([[1, 5, 2, 0], [1, 6, 8, 2]]), new=4, pad_id=0
-        ),
-        Case(  # padding on the left, and another padding token
-            tokens=torch.tensor([[3, 3, 1, 5], [1, 0, 7, 4], [3, 1, 4, 0]]), new=2, pad_id=3
-        ),
-        Case(
-            tokens=torch.tensor([[1, 5, 7, 4, 9], [1, 6, 8, 2, 0], [0, 1, 6, 8, 2]]),
-            new=1,
-            pad_id=0,
-        ),
+    dict(  # padding on the left, and another padding token
+        tokens=torch.tensor([[3, 3, 1, 5], [1, 0, 7, 4], [3, 1, 4, 0]]), new=2, pad_id=3
     ),
-    mistakes=mistakes(decode_mask, MISTAKES),
-    hints=(
-        "The new tokens are the last ones. At which positions are they?",
-        "queries = torch.arange(length)[length - new:]. A key is allowed if its position is not after the query's.",
-        "(positions <= queries[:, None]) & (tokens != pad_id)[:, None, :].",
+    dict(
+        tokens=torch.tensor([[1, 5, 7, 4, 9], [1, 6, 8, 2, 0], [0, 1, 6, 8, 2]]),
+        new=1,
+        pad_id=0,
     ),
-    differentiable=False,
 )
+HINTS = """
+The new tokens are the last ones. At which positions are they?
+queries = torch.arange(length)[length - new:]. A key is allowed if its position is not after the query's.
+(positions <= queries[:, None]) & (tokens != pad_id)[:, None, :].
+"""
+DIFFERENTIABLE = False

@@ -1,12 +1,10 @@
-"""Bug hunt `hunt_validation` of notebook 08."""
+"""Bug hunt: a validation loss that is too good."""
 
 import math
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.attention import scaled_dot_product_attention
 from course_lib.transformer.masks import causal_mask
 
@@ -19,11 +17,15 @@ def causal_attention(query, key, value, training):
     return torch.softmax(scores, dim=-1) @ value
 
 
+def reference(q, k, v, training):
+    return scaled_dot_product_attention(q, k, v, causal_mask(q.shape[1], k.shape[1])).output
+
+
 MASK = "scores = scores.masked_fill(~mask, -torch.inf)"
 ONES = "torch.ones(new, seen, dtype=torch.bool).tril(seen - new)"
 RETURN = "return torch.softmax(scores, dim=-1) @ value"
 WEIGHTS = "torch.softmax(scores, dim=-1)"
-GIVEN = edited(causal_attention, ((MASK, f"if training: {MASK}", False),))
+GIVEN = f"{MASK} -> if training: {MASK}"
 MISTAKES = f"""
 {MASK} -> pass
     Now nothing is masked, not even in training. The mask is needed in both modes.
@@ -38,8 +40,7 @@ MISTAKES = f"""
 .tril(seen - new) -> .tril(seen - new + 1)
     The offset of the mask was right. With yours each query attends to the token after it.
 .tril(seen - new) -> .tril(seen - new - 1)
-.tril(seen - new) -> .tril(seen - new - 1)
-+ ~mask, -torch.inf -> ~mask, -1e9
+|| ~mask, -torch.inf -> ~mask, -1e9
     The offset of the mask was right. With yours a query does not attend to its own position.
 .tril(seen - new) -> .tril(seen - new - 1) | (torch.arange(seen) == 0)
     The offset of the mask was right. With yours a query does not attend to its own position, unless that is the first.
@@ -98,44 +99,34 @@ new, seen = -> query = query if training else query[:, -1:]; new, seen =
     training.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: a validation loss that is too good",
-    reference=lambda q, k, v, training: (
-        scaled_dot_product_attention(q, k, v, causal_mask(q.shape[1], k.shape[1])).output
+CASES = (
+    dict(
+        query=torch.zeros(1, 2, 1),
+        key=torch.zeros(1, 2, 1),
+        value=torch.tensor([[[2.0], [6.0]]]),
+        training=False,
     ),
-    solution=causal_attention,
-    cases=(
-        Case(
-            query=torch.zeros(1, 2, 1),
-            key=torch.zeros(1, 2, 1),
-            value=torch.tensor([[[2.0], [6.0]]]),
-            training=False,
-        ),
-        Case(  # one new token, which attends to all
-            query=random_tensor(2, 1, 3, seed=20),
-            key=random_tensor(2, 5, 3, seed=21),
-            value=random_tensor(2, 5, 3, seed=22),
-            training=False,
-        ),
-        Case(
-            query=random_tensor(2, 4, 3, seed=23),
-            key=random_tensor(2, 4, 3, seed=24),
-            value=random_tensor(2, 4, 3, seed=25),
-            training=True,
-        ),
-        Case(  # several new tokens on a cache
-            query=random_tensor(2, 3, 4, seed=26),
-            key=random_tensor(2, 7, 4, seed=27),
-            value=random_tensor(2, 7, 4, seed=28),
-            training=False,
-        ),
+    dict(  # one new token, which attends to all
+        query=random_tensor(2, 1, 3, seed=20),
+        key=random_tensor(2, 5, 3, seed=21),
+        value=random_tensor(2, 5, 3, seed=22),
+        training=False,
     ),
-    mistakes=mistakes(causal_attention, MISTAKES),
-    hints=(
-        "Change the last value. Which outputs change, with training=True and with training=False?",
-        "A validation loss is computed with several new tokens at once, like a training loss. Which keys may each "
-        "attend to?",
-        "The mask does not depend on the mode: take the two lines out of the if.",
+    dict(
+        query=random_tensor(2, 4, 3, seed=23),
+        key=random_tensor(2, 4, 3, seed=24),
+        value=random_tensor(2, 4, 3, seed=25),
+        training=True,
     ),
-    given=GIVEN,
+    dict(  # several new tokens on a cache
+        query=random_tensor(2, 3, 4, seed=26),
+        key=random_tensor(2, 7, 4, seed=27),
+        value=random_tensor(2, 7, 4, seed=28),
+        training=False,
+    ),
 )
+HINTS = """
+Change the last value. Which outputs change, with training=True and with training=False?
+A validation loss is computed with several new tokens at once, like a training loss. Which keys may each attend to?
+The mask does not depend on the mode: take the two lines out of the if.
+"""

@@ -1,9 +1,6 @@
-"""Exercise `teacher_forcing` of notebook 08."""
+"""The target, shifted right."""
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def teacher_forcing(target):
@@ -95,19 +92,14 @@ target[:, :-1] -> target[:, 1:-1]
     You remove the first and the last column from both. The input lacks the last, the labels lack the first.
 """
 
-EXERCISE = Exercise(
-    title="The target, shifted right",
-    solution=teacher_forcing,
-    cases=(
-        Case(target=torch.tensor([[1, 5, 7, 2]])),
-        Case(target=torch.tensor([[1, 4, 6, 3, 2], [1, 8, 2, 0, 0]])),
-        Case(target=torch.tensor([[1, 4, 4, 2], [1, 2, 0, 0], [1, 9, 2, 0]])),
-    ),
-    mistakes=mistakes(teacher_forcing, MISTAKES),
-    hints=(
-        "At each position the decoder has read the tokens up to it. The label is the token that comes next.",
-        "Both have one token less than target: one lacks the last, the other the first.",
-        "torch.stack([target[:, :-1], target[:, 1:]]).",
-    ),
-    differentiable=False,
+CASES = (
+    dict(target=torch.tensor([[1, 5, 7, 2]])),
+    dict(target=torch.tensor([[1, 4, 6, 3, 2], [1, 8, 2, 0, 0]])),
+    dict(target=torch.tensor([[1, 4, 4, 2], [1, 2, 0, 0], [1, 9, 2, 0]])),
 )
+HINTS = """
+At each position the decoder has read the tokens up to it. The label is the token that comes next.
+Both have one token less than target: one lacks the last, the other the first.
+torch.stack([target[:, :-1], target[:, 1:]]).
+"""
+DIFFERENTIABLE = False

@@ -1,12 +1,10 @@
-"""Exercise `training_steps` of notebook 08."""
+"""Training steps."""
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from course_lib.exercises.catalogue.transformer_blocks._shared import NamedFunction
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.train import next_token_loss
 
 
@@ -80,7 +78,7 @@ def _optimizer(lr):
     return NamedFunction(f"SGD with lr={lr}", lambda params: _SGD(params, lr))
 
 
-def _reference(model, new_optimizer, batches):
+def reference(model, new_optimizer, batches):
     optimizer = new_optimizer([model.weight])
     for source, target in batches:
         loss = next_token_loss(model(source, target[:, :-1]), target)
@@ -122,13 +120,11 @@ target[:, :-1] -> target[:, 1:]
 + target[:, 1:] -> target[:, :-1]
     Input and labels are exchanged: the model learns the token before each input.
 target[:, :-1] -> target
-target[:, :-1] -> target
-+ {LOSS} -> F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
+|| {LOSS} -> F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
     Your input is the whole target, so there is one position more than there are labels. Leave out the last token:
     target[:, :-1].
 target[:, 1:] -> target
-target[:, 1:] -> target
-+ {LOSS} -> F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
+|| {LOSS} -> F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
     Your labels are the whole target, so there is one more than there are positions. Leave out the first token:
     target[:, 1:].
 {LOGITS} -> model(target[:, :-1], source)
@@ -196,48 +192,42 @@ return model.weight -> return loss
     This is the weight before the last step. Return model.weight at the end, after all steps.
 """
 
-EXERCISE = Exercise(
-    title="Training steps",
-    reference=_reference,
-    solution=training_steps,
-    cases=(
-        Case(
-            model=_Model(4),
-            new_optimizer=_optimizer(1.0),
-            batches=_Batches(
-                [
-                    (torch.tensor([[3]]), torch.tensor([[1, 3, 2]])),
-                    (torch.tensor([[3]]), torch.tensor([[1, 3, 2]])),
-                ]
-            ),
-        ),
-        Case(
-            model=_Model(7),
-            new_optimizer=_optimizer(0.5),
-            batches=_Batches(
-                [
-                    (torch.tensor([[4, 5], [6, 3]]), torch.tensor([[1, 4, 5, 2], [1, 6, 2, 0]])),
-                    (torch.tensor([[3, 3], [5, 4]]), torch.tensor([[1, 3, 2, 0], [1, 5, 4, 2]])),
-                    (torch.tensor([[6, 4], [4, 4]]), torch.tensor([[1, 2, 0, 0], [1, 4, 6, 2]])),
-                ]
-            ),
-        ),
-        Case(  # gradients longer than 1, with components beyond 1
-            model=_Model(5),
-            new_optimizer=_optimizer(0.25),
-            batches=_Batches(
-                [
-                    (torch.tensor([[3]]), torch.tensor([[1, 3, 3, 3, 3]])),
-                    (torch.tensor([[4]]), torch.tensor([[1, 4, 4, 2, 0]])),
-                ]
-            ),
+CASES = (
+    dict(
+        model=_Model(4),
+        new_optimizer=_optimizer(1.0),
+        batches=_Batches(
+            [
+                (torch.tensor([[3]]), torch.tensor([[1, 3, 2]])),
+                (torch.tensor([[3]]), torch.tensor([[1, 3, 2]])),
+            ]
         ),
     ),
-    mistakes=mistakes(training_steps, MISTAKES),
-    hints=(
-        "For each batch: the forward pass, the loss, then three calls on optimizer and loss. In which order?",
-        "The input of the decoder is target[:, :-1], the labels are target[:, 1:]; ignore_index=0 leaves padding out.",
-        "optimizer.zero_grad(), loss.backward(), optimizer.step(); at the end return model.weight.",
+    dict(
+        model=_Model(7),
+        new_optimizer=_optimizer(0.5),
+        batches=_Batches(
+            [
+                (torch.tensor([[4, 5], [6, 3]]), torch.tensor([[1, 4, 5, 2], [1, 6, 2, 0]])),
+                (torch.tensor([[3, 3], [5, 4]]), torch.tensor([[1, 3, 2, 0], [1, 5, 4, 2]])),
+                (torch.tensor([[6, 4], [4, 4]]), torch.tensor([[1, 2, 0, 0], [1, 4, 6, 2]])),
+            ]
+        ),
     ),
-    differentiable=False,
+    dict(  # gradients longer than 1, with components beyond 1
+        model=_Model(5),
+        new_optimizer=_optimizer(0.25),
+        batches=_Batches(
+            [
+                (torch.tensor([[3]]), torch.tensor([[1, 3, 3, 3, 3]])),
+                (torch.tensor([[4]]), torch.tensor([[1, 4, 4, 2, 0]])),
+            ]
+        ),
+    ),
 )
+HINTS = """
+For each batch: the forward pass, the loss, then three calls on optimizer and loss. In which order?
+The input of the decoder is target[:, :-1], the labels are target[:, 1:]; ignore_index=0 leaves padding out.
+optimizer.zero_grad(), loss.backward(), optimizer.step(); at the end return model.weight.
+"""
+DIFFERENTIABLE = False

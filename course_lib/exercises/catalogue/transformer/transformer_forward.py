@@ -1,11 +1,9 @@
-"""Exercise `transformer_forward` of notebook 08."""
+"""The forward pass of a Transformer."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.catalogue.transformer_blocks._shared import NamedFunction, trained_norm
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.attention import scaled_dot_product_attention
 from course_lib.transformer.masks import causal_mask
 
@@ -74,7 +72,7 @@ def _parts(size, layers, seed, vocabulary=7):
     }
 
 
-def _reference(source, target, embed_source, encoder_layers, embed_target, decoder_layers, lm_head):
+def reference(source, target, embed_source, encoder_layers, embed_target, decoder_layers, lm_head):
     padding = (source != 0).unsqueeze(1)
     memory, x = embed_source(source), embed_target(target)
     for layer in encoder_layers:
@@ -182,32 +180,26 @@ length = target.shape[1] -> target = target[:, 1:]; length = target.shape[1]
     You divide the logits by √d_model. What lm_head returns are the logits.
 """
 
-EXERCISE = Exercise(
-    title="The forward pass of a Transformer",
-    reference=_reference,
-    solution=transformer_forward,
-    cases=(
-        Case(  # as many tokens in the target as in the source: no error is raised
-            source=torch.tensor([[4, 0]]), target=torch.tensor([[1, 5]]), **_parts(2, 2, seed=140)
-        ),
-        Case(
-            source=torch.tensor([[5, 3, 2], [6, 0, 0]]),
-            target=torch.tensor([[1, 5, 3], [1, 4, 4]]),
-            **_parts(4, 3, seed=1160),
-        ),
-        Case(
-            source=torch.tensor([[5, 3, 2, 6, 4], [6, 3, 0, 0, 0]]),
-            target=torch.tensor([[1, 5, 3], [1, 6, 6]]),
-            **_parts(4, 2, seed=2180),
-        ),
+CASES = (
+    dict(  # as many tokens in the target as in the source: no error is raised
+        source=torch.tensor([[4, 0]]), target=torch.tensor([[1, 5]]), **_parts(2, 2, seed=140)
     ),
-    mistakes=mistakes(transformer_forward, MISTAKES),
-    hints=(
-        "Read figure 1 from the bottom to the top, first the left half, then the right: what does each box get?",
-        "memory_mask = (source != 0)[:, None, :] goes to every encoder layer and to every decoder layer; the causal "
-        "mask, torch.ones(length, length, dtype=torch.bool).tril(), to every decoder layer.",
-        "After the encoder: x = embed_target(target); for layer in decoder_layers: x = layer(x, memory, mask, "
-        "memory_mask); return lm_head(x).",
+    dict(
+        source=torch.tensor([[5, 3, 2], [6, 0, 0]]),
+        target=torch.tensor([[1, 5, 3], [1, 4, 4]]),
+        **_parts(4, 3, seed=1160),
     ),
-    differentiable=False,
+    dict(
+        source=torch.tensor([[5, 3, 2, 6, 4], [6, 3, 0, 0, 0]]),
+        target=torch.tensor([[1, 5, 3], [1, 6, 6]]),
+        **_parts(4, 2, seed=2180),
+    ),
 )
+HINTS = """
+Read figure 1 from the bottom to the top, first the left half, then the right: what does each box get?
+memory_mask = (source != 0)[:, None, :] goes to every encoder layer and to every decoder layer; the causal mask,
+    torch.ones(length, length, dtype=torch.bool).tril(), to every decoder layer.
+After the encoder: x = embed_target(target); for layer in decoder_layers: x = layer(x, memory, mask, memory_mask);
+    return lm_head(x).
+"""
+DIFFERENTIABLE = False

@@ -1,4 +1,4 @@
-"""Exercise `encoder_stack` of notebook 07."""
+"""A stack of encoder blocks, pre-norm or post-norm."""
 
 import torch
 
@@ -8,8 +8,6 @@ from course_lib.exercises.catalogue.transformer_blocks._shared import (
     random_network,
     trained_norm,
 )
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.masks import padding_mask
 
 
@@ -168,7 +166,7 @@ norm2(x) -> x
 
 
 def _small(placement):
-    return Case(  # a vector of two components would be 1 and -1 after any norm
+    return dict(  # a vector of two components would be 1 and -1 after any norm
         x=torch.tensor([[[1.0, 2.0, -1.0], [0.0, 3.0, 1.0]]]),
         mask=torch.tensor([[[True, False]]]),
         **_parts(2, 3, seed=80),
@@ -177,7 +175,7 @@ def _small(placement):
 
 
 def _large(placement):
-    return Case(
+    return dict(
         x=random_tensor(2, 3, 4, seed=90),
         mask=padding_mask(torch.tensor([3, 2])),
         **_parts(3, 4, seed=91),
@@ -185,17 +183,12 @@ def _large(placement):
     )
 
 
-EXERCISE = Exercise(
-    title="A stack of encoder blocks, pre-norm or post-norm",
-    solution=encoder_stack,
-    cases=(_small("pre"), _small("post"), _large("pre"), _large("post")),
-    mistakes=mistakes(encoder_stack, MISTAKES),
-    hints=(
-        "Each block continues with the output of the one before, and has two sublayers of the same form; the form "
-        "depends on placement. In which placement does the last block return a sum that is not normalised?",
-        'The form is x + sublayer(norm(x)) for "pre" and norm(x + sublayer(x)) for "post". The sublayers are '
-        "self_attend(…, mask) with norm1 and feed_forward(…) with norm2.",
-        'For "pre": x = x + self_attend(norm1(x), mask), then x = x + feed_forward(norm2(x)) in every block, and '
-        "norm(x) at the end.",
-    ),
-)
+CASES = (_small("pre"), _small("post"), _large("pre"), _large("post"))
+HINTS = """
+Each block continues with the output of the one before, and has two sublayers of the same form; the form depends on
+    placement. In which placement does the last block return a sum that is not normalised?
+The form is x + sublayer(norm(x)) for "pre" and norm(x + sublayer(x)) for "post". The sublayers are self_attend(…,
+    mask) with norm1 and feed_forward(…) with norm2.
+For "pre": x = x + self_attend(norm1(x), mask), then x = x + feed_forward(norm2(x)) in every block, and norm(x) at the
+    end.
+"""

@@ -1,12 +1,10 @@
-"""Bug hunt `hunt_add_norm` of notebook 07."""
+"""Bug hunt: Add & Norm."""
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.blocks import LayerNorm
 
 
@@ -28,7 +26,7 @@ def after_one_step(x, change, target):
         return layer(x, change)
 
 
-def _reference(x, change, target):
+def reference(x, change, target):
     norm = LayerNorm(x.shape[-1])
     loss = F.mse_loss(norm(x + change), target)
     with torch.no_grad():
@@ -42,13 +40,12 @@ def _reference(x, change, target):
 NORM = "nn.LayerNorm(d_model)"
 FORWARD = "self.norm(x + change)"
 NEW = "nn.LayerNorm(x.shape[-1])"  # in every forward
-(GIVEN,) = mistakes(
-    after_one_step,
-    rf"""
+GIVEN = rf"""
 self.norm = {NORM} -> self.d_model = d_model
 + return {FORWARD} -> norm = nn.LayerNorm(self.d_model)\nreturn norm(x + change)
-    After a step of training the layer returns the same output as before: the bug is still there.
-""",
+"""
+GIVEN_MESSAGE = (
+    "After a step of training the layer returns the same output as before: the bug is still there."
 )
 MISTAKES = rf"""
 self.norm = {NORM} -> self.norm = nn.LayerNorm(d_model); self.norm.weight.requires_grad_(False)
@@ -96,30 +93,21 @@ parameter -= 0.5 * parameter.grad -> parameter -= parameter.grad
     returns the same output as before.
 """
 
-
-EXERCISE = Exercise(
-    title="Bug hunt: Add & Norm",
-    reference=_reference,
-    solution=after_one_step,
-    cases=(
-        Case(
-            x=torch.tensor([[[1.0, 2.0, 0.0]]]),
-            change=torch.tensor([[[1.0, -1.0, 3.0]]]),
-            target=torch.tensor([[[3.0, 0.0, -2.0]]]),
-        ),
-        Case(
-            x=random_tensor(2, 4, 5, seed=72),
-            change=random_tensor(2, 4, 5, seed=73),
-            target=3 * random_tensor(2, 4, 5, seed=74) + 2,
-        ),
+CASES = (
+    dict(
+        x=torch.tensor([[[1.0, 2.0, 0.0]]]),
+        change=torch.tensor([[[1.0, -1.0, 3.0]]]),
+        target=torch.tensor([[[3.0, 0.0, -2.0]]]),
     ),
-    mistakes=mistakes(after_one_step, MISTAKES),
-    hints=(
-        "Print len(list(AddNorm(3).parameters())). How many should there be?",
-        "How often does the line that makes the LayerNorm run, and which weight and bias does a new one have?",
-        "Make the norm once, in __init__: self.norm = nn.LayerNorm(d_model). In forward, use self.norm.",
+    dict(
+        x=random_tensor(2, 4, 5, seed=72),
+        change=random_tensor(2, 4, 5, seed=73),
+        target=3 * random_tensor(2, 4, 5, seed=74) + 2,
     ),
-    given=GIVEN.implementation,
-    given_message=GIVEN.message,
-    differentiable=False,
 )
+HINTS = """
+Print len(list(AddNorm(3).parameters())). How many should there be?
+How often does the line that makes the LayerNorm run, and which weight and bias does a new one have?
+Make the norm once, in __init__: self.norm = nn.LayerNorm(d_model). In forward, use self.norm.
+"""
+DIFFERENTIABLE = False

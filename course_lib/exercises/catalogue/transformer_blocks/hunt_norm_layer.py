@@ -1,11 +1,9 @@
-"""Bug hunt `hunt_norm_layer` of notebook 07."""
+"""Bug hunt: a layer normalisation."""
 
 import torch
 import torch.nn.functional as F
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def layer_norm(x, weight, bias, eps=1e-5):
@@ -15,7 +13,7 @@ def layer_norm(x, weight, bias, eps=1e-5):
     return weight * ((x - mean) / spread) + bias  # 3: the bias comes last
 
 
-def _reference(x, weight, bias):
+def reference(x, weight, bias):
     return F.layer_norm(x, x.shape[-1:], weight, bias)
 
 
@@ -23,17 +21,14 @@ FORMULA = "weight * ((x - mean) / spread) + bias"
 BIAS = f"{FORMULA} -> weight * ((x - mean) / spread + bias)"
 DIVISOR = ", correction=0) -> )"
 EPS = "torch.sqrt(variance + eps) -> (torch.sqrt(variance) + eps)"
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(
-    layer_norm,
-    f"""
+BUGS = f"""
 {BIAS}
     the weight multiplies the bias too
 {DIVISOR}
     the variance of the output is below 1, most of all for small d
 {EPS}
     a vector of nearly equal components is scaled up too much
-""",
-)
+"""
 
 ROOT = "torch.sqrt(variance + eps) -> torch.sqrt(torch.sqrt(variance) + eps)"
 TWO_ROOTS = (
@@ -88,34 +83,26 @@ dim=-1 => dim=tuple(range(x.dim()))
     You add the weight. It multiplies; the bias is added.
 """
 
-
-EXERCISE = Exercise(
-    title="Bug hunt: a layer normalisation",
-    reference=_reference,
-    solution=layer_norm,
-    cases=(
-        Case(
-            x=torch.tensor([[1.0, 2.0, 6.0], [0.003, -0.001, 0.004]]),
-            weight=torch.tensor([2.0, 1.0, 3.0]),
-            bias=torch.tensor([1.0, 0.0, -1.0]),
-        ),
-        Case(
-            x=random_tensor(2, 3, 4, seed=70) + 2,
-            weight=random_tensor(4, seed=75) + 2,
-            bias=random_tensor(4, seed=76),
-        ),
-        Case(
-            x=random_tensor(3, 2, 7, seed=71) / 200,
-            weight=random_tensor(7, seed=77) + 2,
-            bias=random_tensor(7, seed=78),
-        ),
+CASES = (
+    dict(
+        x=torch.tensor([[1.0, 2.0, 6.0], [0.003, -0.001, 0.004]]),
+        weight=torch.tensor([2.0, 1.0, 3.0]),
+        bias=torch.tensor([1.0, 0.0, -1.0]),
     ),
-    mistakes=(*LEFT, *mistakes(layer_norm, MISTAKES)),
-    hints=(
-        "With weight 1 and bias 0, which mean and which variance should the output have?",
-        "What does x.std divide by? In which order do weight and bias act? And what is the output for torch.tensor([0.003, -0.001, 0.004])?",
-        "Multiply by the weight, then add the bias; x.var(dim=-1, keepdim=True, correction=0); torch.sqrt(variance + eps).",
+    dict(
+        x=random_tensor(2, 3, 4, seed=70) + 2,
+        weight=random_tensor(4, seed=75) + 2,
+        bias=random_tensor(4, seed=76),
     ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
+    dict(
+        x=random_tensor(3, 2, 7, seed=71) / 200,
+        weight=random_tensor(7, seed=77) + 2,
+        bias=random_tensor(7, seed=78),
+    ),
 )
+HINTS = """
+With weight 1 and bias 0, which mean and which variance should the output have?
+What does x.std divide by? In which order do weight and bias act? And what is the output for torch.tensor([0.003,
+    -0.001, 0.004])?
+Multiply by the weight, then add the bias; x.var(dim=-1, keepdim=True, correction=0); torch.sqrt(variance + eps).
+"""

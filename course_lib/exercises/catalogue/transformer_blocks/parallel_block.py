@@ -1,4 +1,4 @@
-"""Exercise `parallel_block` of notebook 07."""
+"""A parallel block: attention and FFN side by side."""
 
 import torch
 
@@ -8,8 +8,6 @@ from course_lib.exercises.catalogue.transformer_blocks._shared import (
     random_network,
     trained_norm,
 )
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def parallel_block(x, self_attend, feed_forward, norm):
@@ -95,7 +93,7 @@ normal = norm(x) -> normal = x
 
 def _case(*shape, seed):
     size = shape[-1]
-    return Case(
+    return dict(
         x=random_tensor(*shape, seed=seed),
         self_attend=random_attention(size, seed + 1),
         feed_forward=random_network(size, seed + 2),
@@ -103,23 +101,18 @@ def _case(*shape, seed):
     )
 
 
-EXERCISE = Exercise(
-    title="A parallel block: attention and FFN side by side",
-    solution=parallel_block,
-    cases=(
-        Case(  # a vector of two components would be 1 and -1 after any norm
-            x=torch.tensor([[[1.0, 2.0, -1.0], [0.0, 3.0, 1.0]]]),
-            self_attend=random_attention(3, 101),
-            feed_forward=random_network(3, 102),
-            norm=trained_norm(3, 103),
-        ),
-        _case(2, 3, 4, seed=110),
-        _case(3, 5, 2, seed=120),
+CASES = (
+    dict(  # a vector of two components would be 1 and -1 after any norm
+        x=torch.tensor([[[1.0, 2.0, -1.0], [0.0, 3.0, 1.0]]]),
+        self_attend=random_attention(3, 101),
+        feed_forward=random_network(3, 102),
+        norm=trained_norm(3, 103),
     ),
-    mistakes=mistakes(parallel_block, MISTAKES),
-    hints=(
-        "How many residual connections and how many norms has the formula? What do both sublayers read?",
-        "Compute norm(x) once. The mask is a lower triangle of True: torch.ones(…, dtype=torch.bool).tril().",
-        "x + self_attend(normal, mask) + feed_forward(normal), with normal = norm(x).",
-    ),
+    _case(2, 3, 4, seed=110),
+    _case(3, 5, 2, seed=120),
 )
+HINTS = """
+How many residual connections and how many norms has the formula? What do both sublayers read?
+Compute norm(x) once. The mask is a lower triangle of True: torch.ones(…, dtype=torch.bool).tril().
+x + self_attend(normal, mask) + feed_forward(normal), with normal = norm(x).
+"""

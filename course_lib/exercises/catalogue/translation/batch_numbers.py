@@ -1,9 +1,6 @@
-"""Exercise `batch_numbers` of notebook 12."""
+"""Batches by tokens."""
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def batch_numbers(lengths, budget):
@@ -48,20 +45,15 @@ numbers.append(batch) -> numbers.append(size)
     You return the place within the batch. Return the number of the batch.
 """
 
-EXERCISE = Exercise(
-    title="Batches by tokens",
-    solution=batch_numbers,
-    cases=(
-        Case(lengths=torch.tensor([2, 3, 3]), budget=6),
-        Case(lengths=torch.tensor([1, 1, 2, 2, 3, 4, 4, 8]), budget=8),
-        Case(lengths=torch.tensor([1, 2, 2, 2, 2, 2, 2, 2, 8]), budget=8),
-        Case(lengths=torch.tensor([3, 3, 4, 5, 5, 7, 9, 9, 10, 16]), budget=20),
-    ),
-    mistakes=mistakes(batch_numbers, MISTAKES),
-    hints=(
-        "The lengths ascend. How many tokens, padding included, has the batch if the next sentence joins?",
-        "It would have size + 1 rows, each as long as the newest sentence.",
-        "If (size + 1) * length > budget: batch, size = batch + 1, 0. Then size += 1, and note the batch.",
-    ),
-    differentiable=False,
+CASES = (
+    dict(lengths=torch.tensor([2, 3, 3]), budget=6),
+    dict(lengths=torch.tensor([1, 1, 2, 2, 3, 4, 4, 8]), budget=8),
+    dict(lengths=torch.tensor([1, 2, 2, 2, 2, 2, 2, 2, 8]), budget=8),
+    dict(lengths=torch.tensor([3, 3, 4, 5, 5, 7, 9, 9, 10, 16]), budget=20),
 )
+HINTS = """
+The lengths ascend. How many tokens, padding included, has the batch if the next sentence joins?
+It would have size + 1 rows, each as long as the newest sentence.
+If (size + 1) * length > budget: batch, size = batch + 1, 0. Then size += 1, and note the batch.
+"""
+DIFFERENTIABLE = False

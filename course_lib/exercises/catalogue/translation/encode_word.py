@@ -1,9 +1,6 @@
-"""Exercise `encode_word` of notebook 12."""
+"""Encoding a word by merges."""
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def encode_word(tokens, merges):
@@ -59,25 +56,20 @@ in merges -> in merges[:1]
     of `merges`.
 """
 
-EXERCISE = Exercise(
-    title="Encoding a word by merges",
-    solution=encode_word,
-    cases=(
-        Case(tokens=[5, 6, 7], merges=[((5, 6), 10)]),
-        Case(tokens=[7, 5, 6, 8], merges=[((5, 6), 10), ((7, 10), 11)]),
-        Case(tokens=[4, 4, 4, 3], merges=[((4, 4), 10), ((4, 3), 11)]),  # overlapping
-        Case(  # a pair in both orders
-            tokens=[5, 5, 6, 6, 5, 7, 5, 6, 5, 6, 6], merges=[((6, 5), 10), ((5, 6), 11), ((5, 10), 12)]
-        ),
-        Case(tokens=[3, 8, 6, 8], merges=[((8, 8), 10)]),
-        Case(tokens=[5, 6, 7], merges=[((5, 6), 10), ((6, 7), 11)]),
+CASES = (
+    dict(tokens=[5, 6, 7], merges=[((5, 6), 10)]),
+    dict(tokens=[7, 5, 6, 8], merges=[((5, 6), 10), ((7, 10), 11)]),
+    dict(tokens=[4, 4, 4, 3], merges=[((4, 4), 10), ((4, 3), 11)]),  # overlapping
+    dict(  # a pair in both orders
+        tokens=[5, 5, 6, 6, 5, 7, 5, 6, 5, 6, 6], merges=[((6, 5), 10), ((5, 6), 11), ((5, 10), 12)]
     ),
-    mistakes=mistakes(encode_word, MISTAKES),
-    hints=(
-        "For each merge walk through the tokens with an index. Where its pair begins, how far do you go on?",
-        "In 4 4 4, the first two are merged; the third has no partner left.",
-        "for pair, new in merges: a new list; while i < len(tokens): if tuple(tokens[i : i + 2]) == pair, append new and "
-        "add 2 to i; else append tokens[i] and add 1. Then go on with the new list.",
-    ),
-    differentiable=False,
-)  # fmt: skip
+    dict(tokens=[3, 8, 6, 8], merges=[((8, 8), 10)]),
+    dict(tokens=[5, 6, 7], merges=[((5, 6), 10), ((6, 7), 11)]),
+)
+HINTS = """
+For each merge walk through the tokens with an index. Where its pair begins, how far do you go on?
+In 4 4 4, the first two are merged; the third has no partner left.
+for pair, new in merges: a new list; while i < len(tokens): if tuple(tokens[i : i + 2]) == pair, append new and add 2
+    to i; else append tokens[i] and add 1. Then go on with the new list.
+"""
+DIFFERENTIABLE = False  # fmt: skip

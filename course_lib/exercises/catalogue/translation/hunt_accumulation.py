@@ -1,11 +1,9 @@
-"""Bug hunt `hunt_accumulation` of notebook 12."""
+"""Bug hunt: accumulated gradients."""
 
 import torch
 import torch.nn.functional as F
 
 from course_lib.exercises.catalogue._shared import rounded_tensor
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def accumulated_loss(logits, labels):
@@ -16,13 +14,16 @@ def accumulated_loss(logits, labels):
     return loss
 
 
+def reference(logits, labels):
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
+
+
 SUM = 'reduction="sum"'
 BUGS = f"""
 {SUM} -> reduction="mean"
 + part / total -> part / len(labels)
     every part counts the same, however few tokens it has
 """
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(accumulated_loss, BUGS)
 MISTAKES = f"""
 part / total -> part / len(labels)
     The sums are divided by the number of parts. Divide by the number of tokens of all parts together.
@@ -43,32 +44,22 @@ loss + part / total -> part / total
     Only the last part counts: add it to those before.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: accumulated gradients",
-    reference=lambda logits, labels: F.cross_entropy(
-        logits.flatten(0, 1), labels.flatten(), ignore_index=0
+CASES = (
+    dict(
+        logits=torch.tensor([[[0.0, 0.0, 0.0], [0.0, 0.0, 2.0]], [[0.0, 3.0, 0.0]] * 2]),
+        labels=torch.tensor([[1, 2], [1, 0]]),
     ),
-    solution=accumulated_loss,
-    cases=(
-        Case(
-            logits=torch.tensor([[[0.0, 0.0, 0.0], [0.0, 0.0, 2.0]], [[0.0, 3.0, 0.0]] * 2]),
-            labels=torch.tensor([[1, 2], [1, 0]]),
-        ),
-        Case(
-            logits=rounded_tensor(3, 4, 5, seed=1),
-            labels=torch.tensor([[1, 2, 3, 4], [4, 0, 0, 0], [2, 2, 1, 0]]),
-        ),
-        Case(
-            logits=rounded_tensor(2, 5, 7, seed=2),
-            labels=torch.tensor([[6, 0, 0, 0, 0], [1, 3, 5, 2, 4]]),
-        ),
+    dict(
+        logits=rounded_tensor(3, 4, 5, seed=1),
+        labels=torch.tensor([[1, 2, 3, 4], [4, 0, 0, 0], [2, 2, 1, 0]]),
     ),
-    mistakes=(*LEFT, *mistakes(accumulated_loss, MISTAKES)),
-    hints=(
-        "One part has a single token with a large loss, the other nine with small ones. What is the mean over ten tokens?",
-        "Use sums over tokens, and divide by one number at the end. Which?",
-        'reduction="sum" in each part, divided by (labels != 0).sum(), the tokens of all parts.',
+    dict(
+        logits=rounded_tensor(2, 5, 7, seed=2),
+        labels=torch.tensor([[6, 0, 0, 0, 0], [1, 3, 5, 2, 4]]),
     ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
 )
+HINTS = """
+One part has a single token with a large loss, the other nine with small ones. What is the mean over ten tokens?
+Use sums over tokens, and divide by one number at the end. Which?
+reduction="sum" in each part, divided by (labels != 0).sum(), the tokens of all parts.
+"""

@@ -1,9 +1,6 @@
-"""Bug hunt `hunt_resume` of notebook 12."""
+"""Bug hunt: a resumed run."""
 
 import torch
-
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def steps_taken(start, end, pairs, warmup):
@@ -23,7 +20,6 @@ divmod(step, pairs) -> divmod(step - start, pairs)
 (step + 1) / warmup -> (step - start + 1) / warmup
     after resuming, the warm-up starts again
 """
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(steps_taken, BUGS)
 MISTAKES = """
 divmod(step, pairs) -> step // pairs, (step - start) % pairs
 + (step + 1) / warmup -> (step - start + 1) / warmup
@@ -51,22 +47,15 @@ range(start, end) -> range(start, end + 1)
     One step too many: `end` is not taken.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: a resumed run",
-    solution=steps_taken,
-    cases=(
-        Case(start=1, end=2, pairs=3, warmup=2),
-        Case(start=0, end=7, pairs=3, warmup=4),
-        Case(start=5, end=12, pairs=4, warmup=8),
-        Case(start=9, end=14, pairs=5, warmup=3),
-    ),
-    mistakes=(*LEFT, *mistakes(steps_taken, MISTAKES)),
-    hints=(
-        "Compare steps_taken(0, 6, …) with steps_taken(0, 3, …) followed by steps_taken(3, 6, …).",
-        "A step must depend on its number alone, not on where the run was resumed.",
-        "Replace step - start by step in both places.",
-    ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
-    differentiable=False,
+CASES = (
+    dict(start=1, end=2, pairs=3, warmup=2),
+    dict(start=0, end=7, pairs=3, warmup=4),
+    dict(start=5, end=12, pairs=4, warmup=8),
+    dict(start=9, end=14, pairs=5, warmup=3),
 )
+HINTS = """
+Compare steps_taken(0, 6, …) with steps_taken(0, 3, …) followed by steps_taken(3, 6, …).
+A step must depend on its number alone, not on where the run was resumed.
+Replace step - start by step in both places.
+"""
+DIFFERENTIABLE = False

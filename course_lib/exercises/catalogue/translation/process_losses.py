@@ -1,9 +1,6 @@
-"""Exercise `process_losses` of notebook 12."""
+"""The loss of each process."""
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def process_losses(sums, counts):
@@ -37,18 +34,13 @@ MISTAKES = f"""
     This is the loss of the whole batch. A process can only differentiate its own sum: return one number for each.
 """
 
-EXERCISE = Exercise(
-    title="The loss of each process",
-    solution=process_losses,
-    cases=(
-        Case(sums=torch.tensor([6.0, 1.0]), counts=torch.tensor([3, 1])),
-        Case(sums=torch.tensor([4.0, 9.0, 2.0]), counts=torch.tensor([5, 3, 2])),
-        Case(sums=torch.tensor([30.0, 12.5, 8.0, 41.0]), counts=torch.tensor([12, 5, 4, 19])),
-    ),
-    mistakes=mistakes(process_losses, MISTAKES),
-    hints=(
-        "Which single number do you want the gradient of? Write it with sums and counts.",
-        "It is sums.sum() / counts.sum(). The mean over the processes of what you return must be that.",
-        "len(sums) * sums / counts.sum()",
-    ),
+CASES = (
+    dict(sums=torch.tensor([6.0, 1.0]), counts=torch.tensor([3, 1])),
+    dict(sums=torch.tensor([4.0, 9.0, 2.0]), counts=torch.tensor([5, 3, 2])),
+    dict(sums=torch.tensor([30.0, 12.5, 8.0, 41.0]), counts=torch.tensor([12, 5, 4, 19])),
 )
+HINTS = """
+Which single number do you want the gradient of? Write it with sums and counts.
+It is sums.sum() / counts.sum(). The mean over the processes of what you return must be that.
+len(sums) * sums / counts.sum()
+"""

@@ -1,11 +1,8 @@
-"""Exercise `clipped_matches` of study 09b."""
+"""Clipped n-gram matches with several references."""
 
 from collections import Counter
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def clipped_matches(candidate, references, n):
@@ -20,7 +17,7 @@ def clipped_matches(candidate, references, n):
     return torch.tensor([(mine & allowed).total(), mine.total()])  # & takes the smaller count
 
 
-def _reference(candidate, references, n):
+def reference(candidate, references, n):
     """By counting in lists."""
     mine, *theirs = (
         [tuple(text[i : i + n].tolist()) for i in range(len(text) - n + 1)]
@@ -133,40 +130,32 @@ len(text) - n + 1) -> len(text) - n + 1) if 0 not in text[i : i + n]
     You leave out n-grams with token 0. Every token counts here; nothing is padding.
 """
 
-EXERCISE = Exercise(
-    title="Clipped n-gram matches with several references",
-    reference=_reference,
-    solution=clipped_matches,
-    cases=(
-        Case(candidate=_text(4, 4, 4), references=_text([4, 7], [8, 4]), n=1),
-        Case(candidate=_text(5, 3), references=_text([5, 3, 8, 6, 2]), n=3),  # too short for any
-        Case(candidate=_text(5), references=_text([8, 5, 3, 5, 6, 2]), n=3),  # by more than a token
-        # tokens of two digits
-        Case(
-            candidate=_text(1, 12, 0, 3), references=_text([11, 2, 0, 3, 1], [2, 0, 3, 11, 2]), n=2
+CASES = (
+    dict(candidate=_text(4, 4, 4), references=_text([4, 7], [8, 4]), n=1),
+    dict(candidate=_text(5, 3), references=_text([5, 3, 8, 6, 2]), n=3),  # too short for any
+    dict(candidate=_text(5), references=_text([8, 5, 3, 5, 6, 2]), n=3),  # by more than a token
+    # tokens of two digits
+    dict(candidate=_text(1, 12, 0, 3), references=_text([11, 2, 0, 3, 1], [2, 0, 3, 11, 2]), n=2),
+    dict(
+        candidate=_text(4, 6, 4, 6, 5, 4, 6),
+        references=_text(
+            [9, 4, 6, 5, 6, 5, 6, 4, 3, 4, 7, 8], [6, 4, 3, 9, 4, 5, 2, 4, 6, 8, 7, 3]
         ),
-        Case(
-            candidate=_text(4, 6, 4, 6, 5, 4, 6),
-            references=_text(
-                [9, 4, 6, 5, 6, 5, 6, 4, 3, 4, 7, 8], [6, 4, 3, 9, 4, 5, 2, 4, 6, 8, 7, 3]
-            ),
-            n=2,
-        ),
-        Case(
-            candidate=_text(7, 3, 5, 7, 3, 5, 8, 7, 3, 5, 5),
-            references=_text(
-                [7, 3, 5, 8, 5, 3, 7, 3, 5, 3, 5, 9, 5], [8, 7, 3, 5, 5, 1, 3, 5, 7, 2, 3, 5, 5]
-            ),
-            n=3,
-        ),
+        n=2,
     ),
-    mistakes=mistakes(clipped_matches, MISTAKES),
-    hints=(
-        "Count the n-grams of each text. How often may one match that occurs 3 times in the candidate, once in the "
-        "first reference and twice in the second?",
-        "text = text.tolist(); Counter(tuple(text[i : i + n]) for i in range(len(text) - n + 1)). Counters have | "
-        "(the larger count of each key) and & (the smaller one).",
-        "Join the references with |, then (mine & allowed).total() matches of mine.total().",
+    dict(
+        candidate=_text(7, 3, 5, 7, 3, 5, 8, 7, 3, 5, 5),
+        references=_text(
+            [7, 3, 5, 8, 5, 3, 7, 3, 5, 3, 5, 9, 5], [8, 7, 3, 5, 5, 1, 3, 5, 7, 2, 3, 5, 5]
+        ),
+        n=3,
     ),
-    differentiable=False,
 )
+HINTS = """
+Count the n-grams of each text. How often may one match that occurs 3 times in the candidate, once in the first
+    reference and twice in the second?
+text = text.tolist(); Counter(tuple(text[i : i + n]) for i in range(len(text) - n + 1)). Counters have | (the larger
+    count of each key) and & (the smaller one).
+Join the references with |, then (mine & allowed).total() matches of mine.total().
+"""
+DIFFERENTIABLE = False

@@ -1,11 +1,9 @@
-"""Exercise `corpus_bleu` of study 09b."""
+"""BLEU of a corpus, from counts."""
 
 import math
 
 import torch
 
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.topics.bleu import brevity_penalty
 
 
@@ -16,7 +14,7 @@ def corpus_bleu(matched, total, candidate_length, reference_length):
     return mean * torch.exp(1 - shortness).clamp(max=1.0)
 
 
-def _reference(matched, total, c, r):
+def reference(matched, total, c, r):
     pairs = list(zip(matched.sum(0).tolist(), total.sum(0).tolist(), strict=True))
     if not all(right for right, _ in pairs):
         return torch.tensor(0.0)
@@ -30,7 +28,7 @@ def _corpus_case(matched, candidate_length, reference_length):
     """The totals follow from the lengths: a text of c tokens has c - n + 1 n-grams."""
     matched, c = torch.tensor(matched), torch.tensor(candidate_length)
     total = (c[:, None] - torch.arange(matched.shape[1])).clamp(min=0)
-    return Case(
+    return dict(
         matched=matched,
         total=total,
         candidate_length=c,
@@ -163,27 +161,21 @@ return mean -> return 100 * mean
     Right, but in a tensor of one element. Return a number: a float, or a tensor of shape ().
 """
 
-EXERCISE = Exercise(
-    title="BLEU of a corpus, from counts",
-    reference=_reference,
-    solution=corpus_bleu,
-    cases=(
-        _corpus_case([[4, 2], [5, 4]], [5, 9], [8, 8]),
-        _corpus_case([[3, 0], [2, 0]], [4, 3], [4, 4]),  # not one pair is right
-        _corpus_case([[2, 1, 0], [2, 1, 0]], [2, 2], [3, 2]),  # and not one triple exists
-        _corpus_case(
-            [[4, 3], [0, 0], [0, 0]], [4, 1, 1], [9, 2, 2]
-        ),  # the precision of pairs is larger
-        _corpus_case([[6, 4, 2], [9, 7, 5], [1, 0, 0]], [7, 12, 2], [7, 9, 3]),
-        _corpus_case(
-            [[9, 7, 5, 3], [5, 3, 1, 0], [4, 2, 1, 1], [8, 6, 5, 4]], [10, 7, 4, 9], [12, 8, 9, 8]
-        ),
+CASES = (
+    _corpus_case([[4, 2], [5, 4]], [5, 9], [8, 8]),
+    _corpus_case([[3, 0], [2, 0]], [4, 3], [4, 4]),  # not one pair is right
+    _corpus_case([[2, 1, 0], [2, 1, 0]], [2, 2], [3, 2]),  # and not one triple exists
+    _corpus_case(
+        [[4, 3], [0, 0], [0, 0]], [4, 1, 1], [9, 2, 2]
+    ),  # the precision of pairs is larger
+    _corpus_case([[6, 4, 2], [9, 7, 5], [1, 0, 0]], [7, 12, 2], [7, 9, 3]),
+    _corpus_case(
+        [[9, 7, 5, 3], [5, 3, 1, 0], [4, 2, 1, 1], [8, 6, 5, 4]], [10, 7, 4, 9], [12, 8, 9, 8]
     ),
-    mistakes=mistakes(corpus_bleu, MISTAKES),
-    hints=(
-        "What is added up before anything is divided?",
-        "matched.sum(dim=0) / total.sum(dim=0).clamp(min=1): a precision for each n. Then exp of the mean of logs.",
-        "Times torch.exp(1 - reference_length.sum() / candidate_length.sum()).clamp(max=1.0).",
-    ),
-    differentiable=False,
 )
+HINTS = """
+What is added up before anything is divided?
+matched.sum(dim=0) / total.sum(dim=0).clamp(min=1): a precision for each n. Then exp of the mean of logs.
+Times torch.exp(1 - reference_length.sum() / candidate_length.sum()).clamp(max=1.0).
+"""
+DIFFERENTIABLE = False

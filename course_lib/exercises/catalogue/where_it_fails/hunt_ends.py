@@ -1,9 +1,6 @@
-"""Bug hunt `hunt_ends` of study 12a."""
+"""Bug hunt: the longest sentences."""
 
 import torch
-
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def text_lengths(tokens, eos_id):
@@ -12,14 +9,14 @@ def text_lengths(tokens, eos_id):
     return torch.where(ended.any(dim=-1), first, tokens.shape[1])
 
 
-def _reference(tokens, eos_id):
+def reference(tokens, eos_id):
     """Row by row, in lists."""
     rows = tokens.tolist()
     return torch.tensor([row.index(eos_id) if eos_id in row else len(row) for row in rows])
 
 
 WHOLE = "torch.where(ended.any(dim=-1), first, tokens.shape[1])"
-GIVEN = edited(text_lengths, ((WHOLE, "first", False),))
+GIVEN = f"{WHOLE} -> first"
 MISTAKES = f"""
 ended.any(dim=-1) -> first > 0
 {WHOLE} -> torch.where(first == 0, tokens.shape[1], first)
@@ -51,27 +48,18 @@ argmax(dim=-1) -> argmax(dim=0)
     Your argmax runs over the texts of the batch. It was right: dim=-1, over the tokens of a text.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: the longest sentences",
-    reference=_reference,
-    solution=text_lengths,
-    cases=(
-        Case(tokens=torch.tensor([[3, 4, 4], [4, 3, 3]]), eos_id=1),
-        Case(tokens=torch.tensor([[7, 2, 0, 0], [8, 9, 5, 5]]), eos_id=2),
-        Case(tokens=torch.tensor([[7, 5, 2, 0], [2, 0, 0, 0], [6, 6, 8, 9]]), eos_id=2),
-        Case(
-            tokens=torch.tensor(
-                [[5, 1, 4, 1, 0], [9, 9, 6, 5, 1], [1, 7, 1, 7, 7], [6, 7, 6, 7, 8]]
-            ),
-            eos_id=1,
-        ),
+CASES = (
+    dict(tokens=torch.tensor([[3, 4, 4], [4, 3, 3]]), eos_id=1),
+    dict(tokens=torch.tensor([[7, 2, 0, 0], [8, 9, 5, 5]]), eos_id=2),
+    dict(tokens=torch.tensor([[7, 5, 2, 0], [2, 0, 0, 0], [6, 6, 8, 9]]), eos_id=2),
+    dict(
+        tokens=torch.tensor([[5, 1, 4, 1, 0], [9, 9, 6, 5, 1], [1, 7, 1, 7, 7], [6, 7, 6, 7, 8]]),
+        eos_id=1,
     ),
-    mistakes=mistakes(text_lengths, MISTAKES),
-    hints=(
-        "What does argmax return for a row in which nothing is largest?",
-        "Two texts get 0: one that begins with the end token, and one that has none. Only one of them is empty.",
-        "ended.any(dim=-1) says which texts have an end token; the others have tokens.shape[1] tokens.",
-    ),
-    given=GIVEN,
-    differentiable=False,
 )
+HINTS = """
+What does argmax return for a row in which nothing is largest?
+Two texts get 0: one that begins with the end token, and one that has none. Only one of them is empty.
+ended.any(dim=-1) says which texts have an end token; the others have tokens.shape[1] tokens.
+"""
+DIFFERENTIABLE = False

@@ -1,9 +1,6 @@
-"""Bug hunt `hunt_order` of study 12a."""
+"""Bug hunt: a BLEU near 0."""
 
 import torch
-
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def translate_all(sources, lengths, table, size):
@@ -13,12 +10,12 @@ def translate_all(sources, lengths, table, size):
     return found[order.argsort()]
 
 
-def _reference(sources, lengths, table, size):
+def reference(sources, lengths, table, size):
     """Sentence by sentence."""
     return torch.stack([table[sentence] for sentence in sources])
 
 
-GIVEN = edited(translate_all, (("found[order.argsort()]", "found[order]", False),))
+GIVEN = "found[order.argsort()] -> found[order]"
 MISTAKES = """
 found[order.argsort()] -> found
     Your translations are in the order in which they were decoded: the longest sentence comes first, wherever it stood.
@@ -42,36 +39,29 @@ table[batch] -> batch
     The batches come last first. Their order was right.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: a BLEU near 0",
-    reference=_reference,
-    solution=translate_all,
-    cases=(
-        Case(  # the order is no inverse of itself
-            sources=torch.tensor([[1, 0], [2, 3], [4, 5]]),
-            lengths=torch.tensor([1, 3, 2]),
-            table=torch.arange(6) + 10,
-            size=2,
-        ),
-        Case(
-            sources=torch.tensor([[4, 0, 0], [1, 2, 3], [5, 6, 0], [2, 2, 2], [3, 1, 0]]),
-            lengths=torch.tensor([1, 5, 3, 4, 2]),
-            table=torch.tensor([0, 14, 11, 12, 16, 13, 15]),
-            size=2,
-        ),
-        Case(  # nor is the ascending one
-            sources=torch.tensor([[1, 2, 0], [2, 3, 1], [5, 0, 0], [3, 1, 4], [6, 4, 2]]),
-            lengths=torch.tensor([2, 5, 1, 4, 3]),
-            table=torch.tensor([0, 14, 11, 12, 16, 13, 15]),
-            size=2,
-        ),
+CASES = (
+    dict(  # the order is no inverse of itself
+        sources=torch.tensor([[1, 0], [2, 3], [4, 5]]),
+        lengths=torch.tensor([1, 3, 2]),
+        table=torch.arange(6) + 10,
+        size=2,
     ),
-    mistakes=mistakes(translate_all, MISTAKES),
-    hints=(
-        "Translate three sentences of lengths 1, 3 and 2. Which sentence does each row of the result belong to?",
-        "Row n of found belongs to sentence order[n]. So sentence order[n] must get row n, not the other way round.",
-        "The inverse of a permutation is its argsort: found[order.argsort()].",
+    dict(
+        sources=torch.tensor([[4, 0, 0], [1, 2, 3], [5, 6, 0], [2, 2, 2], [3, 1, 0]]),
+        lengths=torch.tensor([1, 5, 3, 4, 2]),
+        table=torch.tensor([0, 14, 11, 12, 16, 13, 15]),
+        size=2,
     ),
-    given=GIVEN,
-    differentiable=False,
+    dict(  # nor is the ascending one
+        sources=torch.tensor([[1, 2, 0], [2, 3, 1], [5, 0, 0], [3, 1, 4], [6, 4, 2]]),
+        lengths=torch.tensor([2, 5, 1, 4, 3]),
+        table=torch.tensor([0, 14, 11, 12, 16, 13, 15]),
+        size=2,
+    ),
 )
+HINTS = """
+Translate three sentences of lengths 1, 3 and 2. Which sentence does each row of the result belong to?
+Row n of found belongs to sentence order[n]. So sentence order[n] must get row n, not the other way round.
+The inverse of a permutation is its argsort: found[order.argsort()].
+"""
+DIFFERENTIABLE = False

@@ -1,12 +1,11 @@
-"""Bug hunt `hunt_pairs` of study 12a."""
+"""Bug hunt: pairs that are none."""
 
 from functools import partial
 
 import torch
 
 from course_lib import messages
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise, Mistake
+from course_lib.exercises.exercise import Mistake
 
 
 def pair_lengths(source, target):
@@ -15,7 +14,7 @@ def pair_lengths(source, target):
     return torch.tensor([[len(s), len(t)] for s, t in pairs if s and t])
 
 
-def _reference(source, target):
+def reference(source, target):
     """Line by line, with an index."""
     left, right = source.split("\n"), target.split("\n")
     rows = [[len(left[n].split()), len(right[n].split())] for n in range(len(left))]
@@ -38,14 +37,23 @@ def _attempt(source, target, *, lines=(True, True), blank=(False, False)):
 
 CUT = "a line is cut at a character that does not end a line of the file"
 MOVED = "a blank line on one side moves all pairs after it"
-LEFT = [
-    ("lines", {"lines": (False, False)}, CUT),
-    ("blank", {"blank": (True, True)}, MOVED),
-    ("source lines", {"lines": (False, True)}, CUT),
-    ("target lines", {"lines": (True, False)}, CUT),
-    ("source blank", {"blank": (True, False)}, MOVED),
-    ("target blank", {"blank": (False, True)}, MOVED),
-]
+GIVEN = partial(_attempt, lines=(False, False), blank=(True, True))
+GIVEN_MESSAGE = messages.ALL_BUGS_LEFT.format(count=2)
+LEFT = tuple(
+    Mistake(
+        name,
+        partial(_attempt, **wrong),
+        messages.BUGS_LEFT.format(repaired=1, count=2, symptoms=symptom),
+    )
+    for name, wrong, symptom in (
+        ("lines", {"lines": (False, False)}, CUT),
+        ("blank", {"blank": (True, True)}, MOVED),
+        ("source lines", {"lines": (False, True)}, CUT),
+        ("target lines", {"lines": (True, False)}, CUT),
+        ("source blank", {"blank": (True, False)}, MOVED),
+        ("target blank", {"blank": (False, True)}, MOVED),
+    )
+)
 MISTAKES = """
 if s and t -> if s or t
     A pair with a blank line on one side is kept. It has no translation: drop it.
@@ -61,35 +69,19 @@ len(s), len(t) -> len(t), len(s)
     You count characters. Count words: split().
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: pairs that are none",
-    reference=_reference,
-    solution=pair_lengths,
-    cases=(
-        Case(source="a b\n\nc\nd e f\n", target="x\ny y\nz z z z\nw w\n"),
-        Case(source="a b\u2028c\nd\n", target="x x x\ny y\n"),
-        Case(source="a\nb b\n", target="x x x\u2028x\n y y\n"),
-        Case(source="a\n\nb b\n", target="x x x\n\ny y y y\n"),
-        Case(source="a\nb b\nc c c\n", target="x x\n\nz z z z z\n"),
-        Case(  # blank lines on both sides, elsewhere: as many as each other
-            source="a\n\nb b\nc c c\n d\n", target="x x\ny y y\n \nz\x85z\nw w w w w\n"
-        ),
+CASES = (
+    dict(source="a b\n\nc\nd e f\n", target="x\ny y\nz z z z\nw w\n"),
+    dict(source="a b\u2028c\nd\n", target="x x x\ny y\n"),
+    dict(source="a\nb b\n", target="x x x\u2028x\n y y\n"),
+    dict(source="a\n\nb b\n", target="x x x\n\ny y y y\n"),
+    dict(source="a\nb b\nc c c\n", target="x x\n\nz z z z z\n"),
+    dict(  # blank lines on both sides, elsewhere: as many as each other
+        source="a\n\nb b\nc c c\n d\n", target="x x\ny y y\n \nz\x85z\nw w w w w\n"
     ),
-    mistakes=tuple(
-        Mistake(
-            name,
-            partial(_attempt, **wrong),
-            messages.BUGS_LEFT.format(repaired=1, count=2, symptoms=symptom),
-        )
-        for name, wrong, symptom in LEFT
-    )
-    + mistakes(pair_lengths, MISTAKES),
-    hints=(
-        "Remove the third of ten source lines, and nothing else. Which pairs are wrong afterwards?",
-        "Pair the lines first, then drop pairs. And look up which characters str.splitlines() cuts at.",
-        'sides = [text.split("\\n") for text in (source, target)], then if s and t.',
-    ),
-    given=partial(_attempt, lines=(False, False), blank=(True, True)),
-    given_message=messages.ALL_BUGS_LEFT.format(count=2),
-    differentiable=False,
 )
+HINTS = r"""
+Remove the third of ten source lines, and nothing else. Which pairs are wrong afterwards?
+Pair the lines first, then drop pairs. And look up which characters str.splitlines() cuts at.
+sides = [text.split("\n") for text in (source, target)], then if s and t.
+"""
+DIFFERENTIABLE = False

@@ -1,9 +1,6 @@
-"""Exercise `match_by_length` of study 03b."""
+"""Exact match by the number of digits."""
 
 import torch
-
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def match_by_length(tokens, labels, longest):
@@ -64,23 +61,18 @@ def _batch(count, seed):
 
 _MANY, _WANTED = _batch(60, seed=5)
 
-EXERCISE = Exercise(
-    title="Exact match by the number of digits",
-    solution=match_by_length,
-    cases=(
-        Case(  # it does not stop where it should
-            tokens=torch.tensor([[5, 9, 9], [6, 7, 9], [8, 2, 3]]),
-            labels=torch.tensor([[5, 2, 0], [6, 7, 2], [8, 2, 0]]),
-            longest=2,
-        ),
-        Case(tokens=_TOKENS, labels=_LABELS, longest=3),
-        Case(tokens=_MANY, labels=_WANTED, longest=6),
+CASES = (
+    dict(  # it does not stop where it should
+        tokens=torch.tensor([[5, 9, 9], [6, 7, 9], [8, 2, 3]]),
+        labels=torch.tensor([[5, 2, 0], [6, 7, 2], [8, 2, 0]]),
+        longest=2,
     ),
-    mistakes=mistakes(match_by_length, MISTAKES),
-    hints=(
-        "First one boolean per string: right where the token is the label, or where the label is padding.",
-        "The number of digits of a string is the number of labels that are not 0, minus one for <eos>.",
-        "shares[n] = right[lengths == n].mean(), where there is a string of that length.",
-    ),
-    differentiable=False,
+    dict(tokens=_TOKENS, labels=_LABELS, longest=3),
+    dict(tokens=_MANY, labels=_WANTED, longest=6),
 )
+HINTS = """
+First one boolean per string: right where the token is the label, or where the label is padding.
+The number of digits of a string is the number of labels that are not 0, minus one for <eos>.
+shares[n] = right[lengths == n].mean(), where there is a string of that length.
+"""
+DIFFERENTIABLE = False

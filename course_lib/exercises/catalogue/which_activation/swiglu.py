@@ -1,11 +1,9 @@
-"""Exercise `swiglu` of study 07b."""
+"""SwiGLU."""
 
 import torch
 import torch.nn.functional as F
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def swiglu(x, W_gate, W_up, W_down):
@@ -36,27 +34,22 @@ gate * (x @ W_up.mT) -> gate * F.silu(x @ W_up.mT)
     W_up is never used: gate and up projection are multiplied, elementwise.
 """
 
-EXERCISE = Exercise(
-    title="SwiGLU",
-    solution=swiglu,
-    cases=(
-        Case(
-            x=torch.tensor([[[1.0, -2.0]]]),
-            W_gate=torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
-            W_up=torch.tensor([[2.0, 1.0], [1.0, 1.0], [0.0, -1.0]]),
-            W_down=torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, -1.0]]),
-        ),
-        Case(
-            x=random_tensor(2, 3, 4, seed=1),
-            W_gate=random_tensor(5, 4, seed=2),
-            W_up=random_tensor(5, 4, seed=3),
-            W_down=random_tensor(4, 5, seed=4),
-        ),
+CASES = (
+    dict(
+        x=torch.tensor([[[1.0, -2.0]]]),
+        W_gate=torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
+        W_up=torch.tensor([[2.0, 1.0], [1.0, 1.0], [0.0, -1.0]]),
+        W_down=torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, -1.0]]),
     ),
-    mistakes=mistakes(swiglu, MISTAKES),
-    hints=(
-        "Two projections of x to d_ff hidden units, and one back. nn.Linear stores W so that it computes x @ W.mT.",
-        "gate = F.silu(x @ W_gate.mT). What happens to the other projection?",
-        "Multiply them elementwise, then project back with W_down.",
+    dict(
+        x=random_tensor(2, 3, 4, seed=1),
+        W_gate=random_tensor(5, 4, seed=2),
+        W_up=random_tensor(5, 4, seed=3),
+        W_down=random_tensor(4, 5, seed=4),
     ),
 )
+HINTS = """
+Two projections of x to d_ff hidden units, and one back. nn.Linear stores W so that it computes x @ W.mT.
+gate = F.silu(x @ W_gate.mT). What happens to the other projection?
+Multiply them elementwise, then project back with W_down.
+"""

@@ -1,10 +1,8 @@
-"""Exercise `epanechnikov_weights` of study 01a."""
+"""Epanechnikov weights, and an empty window."""
 
 import torch
 
 from course_lib.exercises.catalogue.kernel_regression._shared import KEYS, NILE, WAVE
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.topics.pooling import attention_pooling
 
 
@@ -13,6 +11,12 @@ def epanechnikov_weights(queries, keys, bandwidth):
     kernel = 0.75 * (1 - u**2).clamp(min=0)  # 0 outside the window
     total = kernel.sum(dim=-1, keepdim=True)  # (query, 1)
     return kernel / torch.where(total == 0, 1, total)  # an empty window gives zeros
+
+
+def reference(queries, keys, bandwidth):
+    return attention_pooling(
+        queries, keys, keys, kernel="epanechnikov", bandwidth=bandwidth
+    ).weights
 
 
 KERNEL, WEIGHTS = "(1 - u**2).clamp(min=0)", "kernel / torch.where(total == 0, 1, total)"
@@ -156,27 +160,19 @@ kernel.sum(dim=-1, keepdim=True) -> kernel.amax(dim=-1, keepdim=True)
     Your result has the shape (key, query). Subtract keys[None, :] from queries[:, None], which gives (query, key).
 """
 
-EXERCISE = Exercise(
-    title="Epanechnikov weights, and an empty window",
-    reference=lambda queries, keys, bandwidth: (
-        attention_pooling(queries, keys, keys, kernel="epanechnikov", bandwidth=bandwidth).weights
-    ),
-    solution=epanechnikov_weights,
-    cases=(
-        Case(queries=torch.tensor([1.0, 9.0]), keys=KEYS, bandwidth=2.0),
-        Case(queries=torch.tensor([0.5, 2.0]), keys=KEYS, bandwidth=0.7),
-        Case(queries=torch.linspace(0, 5, 7), keys=WAVE.keys, bandwidth=0.6),  # windows overlap
-        Case(
-            # never on a key, where |u| has no slope
-            queries=torch.tensor([1870.5, 1898.75, 1925.5, 1960.25]),
-            keys=NILE.keys,
-            bandwidth=5.3,
-        ),
-    ),
-    mistakes=mistakes(epanechnikov_weights, MISTAKES),
-    hints=(
-        "u = (query - key) / bandwidth. The kernel is 3/4 · (1 - u²) where |u| ≤ 1 and 0 elsewhere: clamp does both.",
-        "Divide each row by its sum. What is the sum of a row whose window holds no key?",
-        "torch.where(total == 0, 1, total) is a denominator that is never 0.",
+CASES = (
+    dict(queries=torch.tensor([1.0, 9.0]), keys=KEYS, bandwidth=2.0),
+    dict(queries=torch.tensor([0.5, 2.0]), keys=KEYS, bandwidth=0.7),
+    dict(queries=torch.linspace(0, 5, 7), keys=WAVE.keys, bandwidth=0.6),  # windows overlap
+    dict(
+        # never on a key, where |u| has no slope
+        queries=torch.tensor([1870.5, 1898.75, 1925.5, 1960.25]),
+        keys=NILE.keys,
+        bandwidth=5.3,
     ),
 )
+HINTS = """
+u = (query - key) / bandwidth. The kernel is 3/4 · (1 - u²) where |u| ≤ 1 and 0 elsewhere: clamp does both.
+Divide each row by its sum. What is the sum of a row whose window holds no key?
+torch.where(total == 0, 1, total) is a denominator that is never 0.
+"""

@@ -1,10 +1,8 @@
-"""Exercise `local_linear` of study 01a."""
+"""A straight line per query, against bias at the edges."""
 
 import torch
 
 from course_lib.exercises.catalogue.kernel_regression._shared import KEYS, QUERIES, VALUES, WAVE
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.topics.pooling import attention_pooling
 
 
@@ -19,7 +17,7 @@ def local_linear(queries, keys, values, bandwidth):
     return mean_y - slope * mean_d  # the line's height where d = 0
 
 
-def _reference(queries, keys, values, bandwidth):
+def reference(queries, keys, values, bandwidth):
     """Solve the weighted normal equations of y = c + b d in float64 at every query."""
     weights = attention_pooling(
         queries.double(), keys.double(), values.double(), bandwidth=bandwidth
@@ -113,18 +111,12 @@ mean_y - slope * mean_d -> mean_y - slope * d.mean(-1)
     You multiply the slope by the plain mean of d. The output is c = mean_y - b · mean_d, with the weighted mean.
 """
 
-EXERCISE = Exercise(
-    title="A straight line per query, against bias at the edges",
-    reference=_reference,
-    solution=local_linear,
-    cases=(
-        Case(queries=QUERIES, keys=KEYS, values=VALUES, bandwidth=1.0),
-        Case(queries=torch.linspace(0.2, 5, 7), keys=WAVE.keys, values=WAVE.values, bandwidth=0.5),
-    ),
-    mistakes=mistakes(local_linear, MISTAKES),
-    hints=(
-        "You need four weighted averages per query: of d, of y, of d·y and of d². weights @ values is the one of y.",
-        "With weights that sum to 1, b is the weighted covariance of d and y over the weighted variance of d.",
-        "c = mean_y - b · mean_d, where both means use the attention weights of that query.",
-    ),
+CASES = (
+    dict(queries=QUERIES, keys=KEYS, values=VALUES, bandwidth=1.0),
+    dict(queries=torch.linspace(0.2, 5, 7), keys=WAVE.keys, values=WAVE.values, bandwidth=0.5),
 )
+HINTS = """
+You need four weighted averages per query: of d, of y, of d·y and of d². weights @ values is the one of y.
+With weights that sum to 1, b is the weighted covariance of d and y over the weighted variance of d.
+c = mean_y - b · mean_d, where both means use the attention weights of that query.
+"""

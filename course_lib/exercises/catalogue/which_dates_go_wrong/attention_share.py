@@ -1,10 +1,8 @@
-"""Exercise `attention_share` of study 03c."""
+"""The share of the attention weight on some positions."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def attention_share(weights, rows, columns):
@@ -94,22 +92,17 @@ _WIDER = torch.tensor(  # no row has its whole weight between the first and the 
     [[0.6, 0.2, 0.1, 0.1], [0.3, 0.3, 0.1, 0.3], [0.2, 0.3, 0.2, 0.3], [0.0, 0.1, 0.7, 0.2]]
 )
 
-EXERCISE = Exercise(
-    title="The share of the attention weight on some positions",
-    solution=attention_share,
-    cases=(
-        Case(weights=_WEIGHTS, rows=[0, 1], columns=[1, 2]),
-        Case(weights=_WIDER, rows=[0, 2, 3], columns=[0, 2]),
-        Case(
-            weights=torch.softmax(random_tensor(11, 20, seed=0), -1),
-            rows=[0, 1, 2, 3],
-            columns=[16, 17, 18, 19],
-        ),
-    ),
-    mistakes=mistakes(attention_share, MISTAKES),
-    hints=(
-        "weights[rows] are the given rows. What does [:, columns] select from them?",
-        "Sum over the columns, then take the mean over the rows.",
-        "weights[rows][:, columns].sum(dim=-1).mean().",
+CASES = (
+    dict(weights=_WEIGHTS, rows=[0, 1], columns=[1, 2]),
+    dict(weights=_WIDER, rows=[0, 2, 3], columns=[0, 2]),
+    dict(
+        weights=torch.softmax(random_tensor(11, 20, seed=0), -1),
+        rows=[0, 1, 2, 3],
+        columns=[16, 17, 18, 19],
     ),
 )
+HINTS = """
+weights[rows] are the given rows. What does [:, columns] select from them?
+Sum over the columns, then take the mean over the rows.
+weights[rows][:, columns].sum(dim=-1).mean().
+"""

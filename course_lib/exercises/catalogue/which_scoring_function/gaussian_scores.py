@@ -1,11 +1,9 @@
-"""Exercise `gaussian_scores` of study 02b."""
+"""Gaussian scores from dot products and norms."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
 from course_lib.exercises.catalogue.scoring_functions._shared import QUERY
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.scoring import GaussianScore
 
 
@@ -28,7 +26,7 @@ class _Watched(torch.Tensor):
         return result
 
 
-def _reference(query, key, h):
+def reference(query, key, h):
     return GaussianScore(h)(query.as_subclass(torch.Tensor), key)
 
 
@@ -117,23 +115,17 @@ mT + key_norm -> mT - key_norm
     The sign of ‖q‖² is wrong: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².
 """
 
-EXERCISE = Exercise(
-    title="Gaussian scores from dot products and norms",
-    reference=_reference,
-    solution=gaussian_scores,
-    cases=(
-        Case(query=QUERY, key=QUERY + 1, h=0.5),  # as many queries as keys: no broadcast fails
-        Case(
-            query=random_tensor(2, 4, 6, seed=0).as_subclass(_Watched),
-            key=random_tensor(2, 5, 6, seed=1),
-            h=0.8,
-        ),
-    ),
-    mistakes=mistakes(gaussian_scores, MISTAKES),
-    hints=(
-        "Expand the square: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².",
-        "query.square().sum(dim=-1) holds ‖q‖² of every query, (…, query). Which axis has to be added so that it "
-        "broadcasts to (…, query, key)?",
-        "squares = q2[..., :, None] - 2 * query @ key.mT + k2[..., None, :], with q2 and k2 the squared norms.",
+CASES = (
+    dict(query=QUERY, key=QUERY + 1, h=0.5),  # as many queries as keys: no broadcast fails
+    dict(
+        query=random_tensor(2, 4, 6, seed=0).as_subclass(_Watched),
+        key=random_tensor(2, 5, 6, seed=1),
+        h=0.8,
     ),
 )
+HINTS = """
+Expand the square: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².
+query.square().sum(dim=-1) holds ‖q‖² of every query, (…, query). Which axis has to be added so that it broadcasts to
+    (…, query, key)?
+squares = q2[..., :, None] - 2 * query @ key.mT + k2[..., None, :], with q2 and k2 the squared norms.
+"""

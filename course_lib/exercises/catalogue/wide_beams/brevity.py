@@ -1,15 +1,19 @@
-"""Exercise `brevity` of study 09a."""
+"""The brevity penalty of several systems."""
 
 import torch
 
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.topics.bleu import brevity_penalty
 
 
 def brevity(candidate_length, reference_length):
     penalty = torch.exp(1 - reference_length / candidate_length)
     return penalty.clamp(max=1.0)  # no reward for being longer
+
+
+def reference(c, r):
+    return torch.tensor(
+        [brevity_penalty(*pair) for pair in zip(c.tolist(), r.tolist(), strict=True)]
+    )
 
 
 C, R = "candidate_length", "reference_length"
@@ -101,28 +105,20 @@ torch.exp(1 - {R} / {C}) -> 1 + ({C} - {R}) / {C}
     Your factors are the right ones times 100. A factor is at most 1.
 """
 
-EXERCISE = Exercise(
-    title="The brevity penalty of several systems",
-    reference=lambda c, r: torch.tensor(
-        [brevity_penalty(*pair) for pair in zip(c.tolist(), r.tolist(), strict=True)]
+CASES = (
+    dict(candidate_length=torch.tensor([8, 12]), reference_length=torch.tensor([10, 10])),
+    dict(
+        candidate_length=torch.tensor([20, 31, 5, 40]),
+        reference_length=torch.tensor([20, 30, 25, 16]),
     ),
-    solution=brevity,
-    cases=(
-        Case(candidate_length=torch.tensor([8, 12]), reference_length=torch.tensor([10, 10])),
-        Case(
-            candidate_length=torch.tensor([20, 31, 5, 40]),
-            reference_length=torch.tensor([20, 30, 25, 16]),
-        ),
-        Case(  # the first system generated nothing
-            candidate_length=torch.tensor([0, 100, 90, 57, 300]),
-            reference_length=torch.tensor([7, 101, 60, 95, 299]),
-        ),
+    dict(  # the first system generated nothing
+        candidate_length=torch.tensor([0, 100, 90, 57, 300]),
+        reference_length=torch.tensor([7, 101, 60, 95, 299]),
     ),
-    mistakes=mistakes(brevity, MISTAKES),
-    hints=(
-        "For c = 8 and r = 10 the factor must be below 1, for c = 12 exactly 1.",
-        "exp(1 - r/c) is below 1 where c < r. What is it where c > r?",
-        "torch.exp(1 - reference_length / candidate_length).clamp(max=1.0).",
-    ),
-    differentiable=False,
 )
+HINTS = """
+For c = 8 and r = 10 the factor must be below 1, for c = 12 exactly 1.
+exp(1 - r/c) is below 1 where c < r. What is it where c > r?
+torch.exp(1 - reference_length / candidate_length).clamp(max=1.0).
+"""
+DIFFERENTIABLE = False

@@ -1,9 +1,7 @@
-"""Bug hunt `hunt_top_p` of study 09a."""
+"""Bug hunt: nucleus sampling."""
 
 import torch
 
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.decoding import top_p
 
 
@@ -20,7 +18,7 @@ def _normalised(*parts):
     return torch.tensor(parts) / sum(parts)
 
 
-def _reference(probabilities, p):
+def reference(probabilities, p):
     """The library's filter, in float64 and with a margin: it takes logits, whose softmax is rounded."""
     kept = top_p(probabilities.double().log(), p - 1e-9).isfinite()
     left = torch.where(kept, probabilities, 0.0)
@@ -100,22 +98,16 @@ left[kept] = probabilities[kept] -> left = torch.where(before < p, ordered, 0.0)
     probabilities[kept].
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: nucleus sampling",
-    reference=_reference,
-    solution=nucleus,
-    cases=(
-        Case(probabilities=torch.tensor([0.1, 0.2, 0.5, 0.15, 0.05]), p=0.75),
-        Case(probabilities=torch.tensor([0.125, 0.25, 0.0625, 0.5, 0.0625]), p=0.75),  # 1/2 + 1/4
-        Case(probabilities=torch.tensor([0.1, 0.05, 0.65, 0.15, 0.05]), p=0.6),
-        Case(probabilities=_normalised(4.0, 1.0, 9.0, 5.0, 2.0, 12.0, 3.0, 7.0), p=0.6),
-    ),
-    mistakes=mistakes(nucleus, MISTAKES),
-    hints=(
-        "For p = 0.8, add up the original probabilities of the kept tokens. Nucleus sampling promises at least p.",
-        "Which token brings the sum to p or above? Is it kept? What if the first one does?",
-        "A token is kept if those before it sum to less than p: order[ordered.cumsum(dim=0) - ordered < p].",
-    ),
-    given=edited(nucleus, (("before < p", BUG, False),)),
-    differentiable=False,
+GIVEN = f"before < p -> {BUG}"
+CASES = (
+    dict(probabilities=torch.tensor([0.1, 0.2, 0.5, 0.15, 0.05]), p=0.75),
+    dict(probabilities=torch.tensor([0.125, 0.25, 0.0625, 0.5, 0.0625]), p=0.75),  # 1/2 + 1/4
+    dict(probabilities=torch.tensor([0.1, 0.05, 0.65, 0.15, 0.05]), p=0.6),
+    dict(probabilities=_normalised(4.0, 1.0, 9.0, 5.0, 2.0, 12.0, 3.0, 7.0), p=0.6),
 )
+HINTS = """
+For p = 0.8, add up the original probabilities of the kept tokens. Nucleus sampling promises at least p.
+Which token brings the sum to p or above? Is it kept? What if the first one does?
+A token is kept if those before it sum to less than p: order[ordered.cumsum(dim=0) - ordered < p].
+"""
+DIFFERENTIABLE = False

@@ -1,12 +1,10 @@
-"""Bug hunt `hunt_cross` of study 08a."""
+"""Bug hunt: weights of a cross-attention."""
 
 import math
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import edited, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 from course_lib.transformer.masks import masked_softmax
 
 
@@ -18,35 +16,38 @@ def cross_weights(x, memory, W_q, W_k, real):
     return torch.softmax(scores, dim=-1)
 
 
-GIVEN = edited(
-    cross_weights, (("x @ W_q", "memory @ W_q", False), ("memory @ W_k", "x @ W_k", False))
-)
-AS_GIVEN = "x @ W_q -> memory @ W_q\n+ memory @ W_k -> x @ W_k"
+def reference(x, memory, W_q, W_k, real):
+    return masked_softmax(
+        (x @ W_q.mT) @ (memory @ W_k.mT).mT / math.sqrt(len(W_q)), real[:, None, :]
+    )
+
+
+GIVEN = "x @ W_q -> memory @ W_q\n+ memory @ W_k -> x @ W_k"
 MASKED = "scores.masked_fill(~real[:, None, :], -torch.inf)"
 WEIGHTS = "torch.softmax(scores, dim=-1)"
 MISTAKES = f"""
-{AS_GIVEN}
+{GIVEN}
 + {MASKED} -> scores
     You removed the mask, and the error with it, but the queries still come from memory. They come from x.
-{AS_GIVEN}
+{GIVEN}
 + ~real[:, None, :], -torch.inf -> ~real[:, :, None], -torch.inf
-{AS_GIVEN}
+{GIVEN}
 + ~real[:, None, :], -torch.inf -> ~real[:, :, None], -1e9
     Your mask fits now, (batch, source, 1), but it masks queries, and these still come from memory. The queries come
     from x.
-{AS_GIVEN}
+{GIVEN}
 + {MASKED} -> scores
 + {WEIGHTS} -> {WEIGHTS}.mT
-{AS_GIVEN}
+{GIVEN}
 + {MASKED} -> scores
 + {WEIGHTS} -> {WEIGHTS}.mT * real[:, None, :]
     You transpose the weights at the end. Their shape is right now, but each column sums to 1, not each row, because
     the queries still come from memory.
-{AS_GIVEN}
+{GIVEN}
 + {WEIGHTS} -> {WEIGHTS}.mT
     You transpose the weights at the end. That changes their shape and not the roles: the queries still come from
     memory, and the mask lies along the target.
-{AS_GIVEN}
+{GIVEN}
 + softmax(scores, dim=-1) -> softmax(scores, dim=-2)
     You changed the axis of the softmax. It was right; but the queries still come from memory. They come from x.
 x @ W_q -> x @ W_k
@@ -106,40 +107,31 @@ q.shape[-1] -> x.shape[-1]
     You scale by the dimension of x. A score is a sum over the components of q: √q.shape[-1], as before.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: weights of a cross-attention",
-    reference=lambda x, memory, W_q, W_k, real: masked_softmax(
-        (x @ W_q.mT) @ (memory @ W_k.mT).mT / math.sqrt(len(W_q)), real[:, None, :]
+CASES = (
+    dict(  # as many tokens in the target as in the source: no error is raised
+        x=torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]),
+        memory=torch.tensor([[[0.0, 0.0], [2.0, 0.0]]]),
+        W_q=torch.eye(2),
+        W_k=torch.eye(2),
+        real=torch.tensor([[True, True]]),
     ),
-    solution=cross_weights,
-    cases=(
-        Case(  # as many tokens in the target as in the source: no error is raised
-            x=torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]),
-            memory=torch.tensor([[[0.0, 0.0], [2.0, 0.0]]]),
-            W_q=torch.eye(2),
-            W_k=torch.eye(2),
-            real=torch.tensor([[True, True]]),
-        ),
-        Case(
-            x=random_tensor(2, 3, 3, seed=37),
-            memory=random_tensor(2, 3, 3, seed=38),
-            W_q=random_tensor(4, 3, seed=39),
-            W_k=random_tensor(4, 3, seed=40),
-            real=torch.tensor([[True, True, True], [True, False, False]]),
-        ),
-        Case(
-            x=random_tensor(2, 3, 4, seed=41),
-            memory=random_tensor(2, 5, 4, seed=42),
-            W_q=random_tensor(6, 4, seed=43),
-            W_k=random_tensor(6, 4, seed=44),
-            real=torch.tensor([[True] * 4 + [False], [True, True, False, False, False]]),
-        ),
+    dict(
+        x=random_tensor(2, 3, 3, seed=37),
+        memory=random_tensor(2, 3, 3, seed=38),
+        W_q=random_tensor(4, 3, seed=39),
+        W_k=random_tensor(4, 3, seed=40),
+        real=torch.tensor([[True, True, True], [True, False, False]]),
     ),
-    mistakes=mistakes(cross_weights, MISTAKES),
-    hints=(
-        "Give the target 3 tokens and the source 5. Which line raises an error, and with which shapes?",
-        "Each row of the weights belongs to one target position. What does row 0 depend on?",
-        "q = x @ W_q.T and k = memory @ W_k.T: then the weights are (batch, target, source).",
+    dict(
+        x=random_tensor(2, 3, 4, seed=41),
+        memory=random_tensor(2, 5, 4, seed=42),
+        W_q=random_tensor(6, 4, seed=43),
+        W_k=random_tensor(6, 4, seed=44),
+        real=torch.tensor([[True] * 4 + [False], [True, True, False, False, False]]),
     ),
-    given=GIVEN,
 )
+HINTS = """
+Give the target 3 tokens and the source 5. Which line raises an error, and with which shapes?
+Each row of the weights belongs to one target position. What does row 0 depend on?
+q = x @ W_q.T and k = memory @ W_k.T: then the weights are (batch, target, source).
+"""

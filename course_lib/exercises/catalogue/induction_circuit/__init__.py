@@ -1,3 +1,0 @@
-"""The exercise of study 14a."""
-
-EXERCISES = ("copying_score",)

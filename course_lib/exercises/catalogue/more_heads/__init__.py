@@ -1,3 +1,0 @@
-"""The exercise of study 05a."""
-
-EXERCISES = ("head_contributions",)

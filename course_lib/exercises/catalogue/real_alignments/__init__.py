@@ -1,3 +1,0 @@
-"""The exercise of study 12b."""
-
-EXERCISES = ("word_weights",)

@@ -1,3 +1,0 @@
-"""The exercise of study 03a."""
-
-EXERCISES = ("final_states",)

@@ -1,3 +1,0 @@
-"""The exercise of study 02a."""
-
-EXERCISES = ("without_scale",)

@@ -1,3 +1,0 @@
-"""The exercise of study 08b."""
-
-EXERCISES = ("smoothed_targets",)

@@ -1,3 +1,0 @@
-"""The exercise of study 03b."""
-
-EXERCISES = ("match_by_length",)

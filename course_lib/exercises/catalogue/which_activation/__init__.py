@@ -1,3 +1,0 @@
-"""The exercise of study 07b."""
-
-EXERCISES = ("swiglu",)

@@ -1,3 +1,0 @@
-"""The exercise of study 03c."""
-
-EXERCISES = ("attention_share",)

@@ -1,3 +1,0 @@
-"""The exercise of study 08a."""
-
-EXERCISES = ("hunt_cross",)
