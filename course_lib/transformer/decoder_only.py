@@ -4,7 +4,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.transformer.blocks import EncoderBlock
-from course_lib.transformer.cache import ModelCache
+from course_lib.transformer.cache import ModelCache, StaticCache
 from course_lib.transformer.config import TransformerConfig
 from course_lib.transformer.masks import padding_mask_from_tokens
 from course_lib.transformer.model import TransformerState
@@ -15,6 +15,7 @@ from course_lib.transformer.parts import (
     make_final_norm,
     unless_all,
 )
+from course_lib.transformer.positions import AttentionPositions, EmbeddingPositions
 
 __all__ = ["DecoderOnly"]
 
@@ -104,6 +105,23 @@ class DecoderOnly(nn.Module):
         state = TransformerState(cache=self.new_cache())
         last = self.hidden_states(source, cache=state.cache)[:, -1]  # only it needs logits
         return self.lm_head(last), state
+
+    def reserve(self, state: TransformerState, tokens: int) -> None:
+        """Make room for so many more tokens, so that decode steps copy no keys and values; see `StaticCache`.
+
+        With as many positions as the model has, if these are fewer. On a GPU, sequences are then best decoded
+        with room for few tokens more than they get: attention reads all of it.
+        """
+        weight, length = self.lm_head.weight, state.cache.length + tokens
+        if weight.device.type not in ("cpu", "cuda"):
+            return
+        for part in self.modules():
+            if isinstance(part, EmbeddingPositions | AttentionPositions):
+                length = min(length, getattr(part, "max_length", None) or length)
+        for part in self.modules():
+            if isinstance(part, EmbeddingPositions | AttentionPositions):
+                part.reserve(length, weight)
+        state.cache = StaticCache(state.cache, length)
 
     def decode_step(
         self, token: Int[Tensor, " batch"], state: TransformerState

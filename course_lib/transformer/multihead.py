@@ -133,8 +133,9 @@ class MultiHeadAttention(nn.Module):
                 f"{type(self.positions).__name__} counts positions along one sequence, so this layer does "
                 f"self-attention only; leave key out"
             )
+        offset = 0 if cache is None else cache.length
         q = split_heads(self.q_proj(query), self.num_heads)  # (batch, heads, query, d_head)
-        if isinstance(cache, CrossAttentionCache) and cache.length:
+        if isinstance(cache, CrossAttentionCache) and offset:
             k, v = (
                 cache.key,
                 cache.value,
@@ -147,7 +148,7 @@ class MultiHeadAttention(nn.Module):
         else:
             k = split_heads(self.k_proj(key), self.num_kv_heads)  # (batch, kv_heads, key, d_head)
             v = split_heads(self.v_proj(value), self.num_kv_heads)  # (batch, kv_heads, key, d_head)
-            q, k = self.positions.rotate(q, k, offset=0 if cache is None else cache.length)
+            q, k = self.positions.rotate(q, k, offset)
             if cache is not None:
                 k, v = cache.update(k, v)  # of all tokens so far
         if mask is not None and mask.dim() == 3:
@@ -161,5 +162,6 @@ class MultiHeadAttention(nn.Module):
             training=self.training,
             need_weights=need_weights,
             is_causal=is_causal,
+            offset=offset,
         )  # (batch, heads, query, d_head), (batch, heads, query, key)
         return AttentionOutput(self.out_proj(merge_heads(output)), weights)

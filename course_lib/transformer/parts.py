@@ -59,7 +59,7 @@ class InputEmbedding(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(
-        self, tokens: Int[Tensor, "batch length"], offset: int = 0
+        self, tokens: Int[Tensor, "batch length"], offset: int | Int[Tensor, ""] = 0
     ) -> Float[Tensor, "batch length d_model"]:
         """Return a vector per token; the first token has position `offset`."""
         x = self.token_embedding(tokens)  # (batch, length, d_model)

@@ -18,6 +18,7 @@ class IncrementalDecoder(Protocol):
     `prefill` returns the logits of the first token and a state: what the model keeps between steps, such as
     a KV cache. An encoder–decoder encodes `source` and reads `bos_id`; a language model reads `source`, its
     prompt. `decode_step` appends one token to every sequence and updates the state.
+    A model may have `reserve(state, steps)`, which makes room in the state for so many steps.
     `state.reorder(rows, same_sources=False)` keeps these sequences of the batch, in this order; with
     `same_sources` each has the source of the one whose row it takes, so what depends on it alone can stay.
     """
@@ -62,6 +63,11 @@ class DecodingSession:
         """Append one token to every sequence; return logits for the next one."""
         self.logits = self.model.decode_step(token, self.state)
         return self.logits
+
+    def reserve(self, steps: int) -> None:
+        """Say how many steps there will be at most, to a model that can make room for them."""
+        if steps > 0 and hasattr(self.model, "reserve"):
+            self.model.reserve(self.state, steps)
 
     def reorder(self, rows: Int[Tensor, " new_batch"], *, same_sources: bool = False) -> None:
         """Keep these sequences of the batch, in this order; see `IncrementalDecoder`."""
@@ -145,6 +151,7 @@ def _generate(
 ) -> Iterator[Int[Tensor, " batch"]]:
     """Yield one token per sequence at a time, until every sequence has ended."""
     require_whole(max_length=max_length)
+    session.reserve(max_length - 1)
     processors = None if logits_processors is None else list(logits_processors)
     device = session.logits.device
     generator = None if seed is None else torch.Generator(device).manual_seed(int(seed))

@@ -50,6 +50,10 @@ class AlibiBias(AttentionPositions):
         self.layer_sizes = {"num_heads": num_heads}
         self.slopes = alibi_slopes(num_heads)
 
+    def reserve(self, length: int, like: Tensor) -> None:
+        """Move the slopes to the device."""
+        self.slopes = self.slopes.to(like.device)
+
     def bias(self, query: Tensor, key_length: int) -> Float[Tensor, "heads query key"]:
         """Return the bias, in the dtype of the queries."""
         distance = relative_positions(query.shape[-2], key_length, query.device).abs()

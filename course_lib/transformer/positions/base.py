@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from course_lib.transformer.attention import AttentionOutput, scaled_dot_product_attention
@@ -23,8 +23,9 @@ class EmbeddingPositions(nn.Module):
     """Base of the encodings that are added to the embeddings, before the first block.
 
     A subclass overrides `forward`. It is called with the embeddings of new tokens and the position of the first
-    of them, `offset`: 0 in a full pass, the number of cached tokens in incremental decoding. The rows must not
-    depend on how many tokens are passed at once.
+    of them, `offset`: 0 in a full pass, the number of cached tokens in incremental decoding; a tensor with a
+    `StaticCache` on a GPU or compiled. `positions_from` takes both. The rows must not depend on how many tokens are
+    passed at once.
 
     Attributes:
         max_length: how many positions there are; None where there is no end.
@@ -37,10 +38,13 @@ class EmbeddingPositions(nn.Module):
     shift_invariant = False
 
     def forward(
-        self, x: Float[Tensor, "batch length d_model"], offset: int = 0
+        self, x: Float[Tensor, "batch length d_model"], offset: int | Int[Tensor, ""] = 0
     ) -> Float[Tensor, "batch length d_model"]:
         """Return x with positions `offset`, `offset` + 1, … added."""
         raise NotImplementedError
+
+    def reserve(self, length: int, like: Tensor) -> None:
+        """Prepare for tensors of positions below `length`, on the device and in the dtype of `like`."""
 
 
 class AttentionPositions(nn.Module):
@@ -68,10 +72,13 @@ class AttentionPositions(nn.Module):
         self,
         query: Float[Tensor, "batch heads query d_head"],
         key: Float[Tensor, "batch kv_heads new d_head"],
-        offset: int = 0,
+        offset: int | Int[Tensor, ""] = 0,
     ) -> tuple[Tensor, Tensor]:
         """Transform the projected queries and keys, whose first position is `offset`."""
         return query, key
+
+    def reserve(self, length: int, like: Tensor) -> None:
+        """Prepare for tensors of positions below `length`, on the device and in the dtype of `like`."""
 
     def bias(
         self, query: Float[Tensor, "batch heads query d_head"], key_length: int
@@ -90,20 +97,37 @@ class AttentionPositions(nn.Module):
         training: bool = False,
         need_weights: bool = False,
         is_causal: bool = False,
+        offset: int | Int[Tensor, ""] = 0,
     ) -> AttentionOutput:
-        """Return scaled dot-product attention with the bias of this encoding."""
-        return scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            mask,
-            bias=self.bias(query, key.shape[-2]),
-            dropout=dropout,
-            training=training,
-            need_weights=need_weights,
-            enable_gqa=True,
-            is_causal=is_causal,
-        )
+        """Return scaled dot-product attention with the bias of this encoding.
+
+        Where `offset` is a tensor, it is the position of the first query, and keys after the last query are masked;
+        otherwise the queries are the last of the keys.
+        """
+        bias, (_, heads, queries, _) = self.bias(query, key.shape[-2]), query.shape
+        if bias is not None:
+            bias = in_place(bias, offset, queries)
+        options = {"dropout": dropout, "training": training, "need_weights": need_weights}
+        if queries == 1 and key.shape[1] < heads and not need_weights and bias is None:
+            # One token: a group of query heads is as many queries of its key/value head, whose keys are read once.
+            if mask is None or mask.dim() < 3 or mask.shape[-3] == 1:
+                query = query.squeeze(-2).unflatten(
+                    1, (key.shape[1], -1)
+                )  # (batch, kv_heads, group, d)
+                output = scaled_dot_product_attention(query, key, value, mask, **options).output
+                return AttentionOutput(output.flatten(1, 2).unsqueeze(-2), None)
+        options |= {"bias": bias, "enable_gqa": True, "is_causal": is_causal}
+        return scaled_dot_product_attention(query, key, value, mask, **options)
+
+
+def in_place(
+    pairs: Shaped[Tensor, "*shape key"], offset: int | Int[Tensor, ""], queries: int
+) -> Shaped[Tensor, "*shape key"]:
+    """Move what holds for queries that are the last of the keys to queries from position `offset` on."""
+    if isinstance(offset, int):
+        return pairs
+    keys = torch.arange(pairs.shape[-1], device=pairs.device)
+    return pairs.index_select(-1, (keys - offset - queries) % pairs.shape[-1])
 
 
 def relative_positions(

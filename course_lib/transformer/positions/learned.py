@@ -1,9 +1,10 @@
 """A learned vector per position, added to the embeddings."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from course_lib.transformer.cache import positions_from
 from course_lib.transformer.positions.base import EmbeddingPositions
 
 
@@ -23,9 +24,11 @@ class LearnedPositions(EmbeddingPositions):
         self.table = nn.Parameter(0.02 * torch.randn(max_length, d_model))
 
     def forward(
-        self, x: Float[Tensor, "batch length d_model"], offset: int = 0
+        self, x: Float[Tensor, "batch length d_model"], offset: int | Int[Tensor, ""] = 0
     ) -> Float[Tensor, "batch length d_model"]:
         """Add the rows from position `offset` on."""
+        if isinstance(offset, Tensor):
+            return x + self.table[positions_from(offset, x.shape[-2], x.device)].expand_as(x)
         end = offset + x.shape[-2]
         if end > self.max_length:
             raise ValueError(

@@ -5,6 +5,7 @@ from jaxtyping import Complex, Float, Int
 from torch import Tensor
 from torch.compiler import is_compiling
 
+from course_lib.transformer.cache import positions_from
 from course_lib.transformer.positions.base import AttentionPositions
 from course_lib.transformer.positions.sinusoidal import angles, frequencies
 from course_lib.validation import require_one_of
@@ -123,12 +124,22 @@ class RotaryPositions(AttentionPositions):
         self.frequencies = _frequencies(d_head, base, partial_rotary_factor)
         self._table: tuple = ((), None, None)  # kept for the next layer and the next token
 
-    def rotate(self, query: Tensor, key: Tensor, offset: int = 0) -> tuple[Tensor, Tensor]:
+    def rotate(
+        self, query: Tensor, key: Tensor, offset: int | Int[Tensor, ""] = 0
+    ) -> tuple[Tensor, Tensor]:
         """Rotate both; the first vector of each is at position `offset`."""
         phase = self._phase(offset, query.shape[-2], query)  # (length, pair)
         return rotate_pairs(query, phase, self.layout), rotate_pairs(key, phase, self.layout)
 
-    def _phase(self, offset: int, length: int, x: Tensor) -> Complex[Tensor, "length pair"]:
+    def reserve(self, length: int, like: Tensor) -> None:
+        """Keep the phases of all these positions, from which a tensor of positions takes its own."""
+        self._phase(0, length, like)
+
+    def _phase(
+        self, offset: int | Tensor, length: int, x: Tensor
+    ) -> Complex[Tensor, "length pair"]:
+        if isinstance(offset, Tensor):
+            return self._table[2].index_select(0, positions_from(offset, length, x.device))
         if is_compiling():
             return phases(angles(offset, length, self.frequencies), x)
         asked, (kind, omega, table) = (x.dtype, x.device, self.frequencies._version), self._table

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.transformer.attention import AttentionOutput
-from course_lib.transformer.positions.base import AttentionPositions, relative_positions
+from course_lib.transformer.positions.base import AttentionPositions, in_place, relative_positions
 
 
 class ShawRelativePositions(AttentionPositions):
@@ -51,11 +51,14 @@ class ShawRelativePositions(AttentionPositions):
         training: bool = False,
         need_weights: bool = False,
         is_causal: bool = False,
+        offset: int | Int[Tensor, ""] = 0,
     ) -> AttentionOutput:
         r"""Attend with the bias, and add $\sum_j \alpha_{ij}\, a^V_{c(j-i)}$ to the output."""
         options = {"dropout": dropout, "training": training, "is_causal": is_causal}
-        output, weights = super().attend(query, key, value, mask, need_weights=True, **options)
-        rows = self._rows(*weights.shape[-2:]).expand(weights.shape)
+        options |= {"need_weights": True, "offset": offset}
+        output, weights = super().attend(query, key, value, mask, **options)
+        rows = in_place(self._rows(*weights.shape[-2:]), offset, query.shape[-2])
+        rows = rows.expand(weights.shape)
         by_offset = weights.new_zeros(*weights.shape[:-1], len(self.value))
         by_offset = by_offset.scatter_add(-1, rows, weights)  # (batch, heads, query, offset)
         return AttentionOutput(output + by_offset @ self.value, weights if need_weights else None)

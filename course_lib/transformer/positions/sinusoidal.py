@@ -1,9 +1,10 @@
 """Sines and cosines of geometric wavelengths, added to the embeddings."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from course_lib.transformer.cache import positions_from
 from course_lib.transformer.positions.base import EmbeddingPositions
 from course_lib.validation import require_positive
 
@@ -34,13 +35,14 @@ def frequencies(dimension: int, base: float) -> Float[Tensor, " pair"]:
     return base ** (-torch.arange(0, dimension, 2, dtype=torch.float64, device="cpu") / dimension)
 
 
-def angles(offset: int, length: int, omega: Float[Tensor, " pair"]) -> Float[Tensor, "length pair"]:
+def angles(
+    offset: int | Int[Tensor, ""], length: int, omega: Float[Tensor, " pair"]
+) -> Float[Tensor, "length pair"]:
     r"""Return $p\,\omega_i$ for the positions $p$ = `offset`, `offset` + 1, …; in float64, as they may be large."""
-    positions = torch.arange(offset, offset + length, dtype=torch.float64, device="cpu")
-    return torch.outer(positions, omega)
+    return torch.outer(positions_from(offset, length, omega.device).double(), omega)
 
 
-def _rows(offset: int, length: int, omega: Tensor) -> Tensor:
+def _rows(offset: int | Tensor, length: int, omega: Tensor) -> Tensor:
     angle = angles(offset, length, omega)  # (length, pair)
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)  # (length, d_model)
 
@@ -58,8 +60,12 @@ class SinusoidalPositions(EmbeddingPositions):
         self.frequencies = frequencies(d_model, base)
 
     def forward(
-        self, x: Float[Tensor, "batch length d_model"], offset: int = 0
+        self, x: Float[Tensor, "batch length d_model"], offset: int | Int[Tensor, ""] = 0
     ) -> Float[Tensor, "batch length d_model"]:
         """Add the rows from position `offset` on."""
         x = x if x.is_floating_point() else x.float()  # the rows must not become whole numbers
         return x + _rows(offset, x.shape[-2], self.frequencies).to(x).expand_as(x)
+
+    def reserve(self, length: int, like: Tensor) -> None:
+        """Move the frequencies to the device."""
+        self.frequencies = self.frequencies.to(like.device)
