@@ -21,7 +21,7 @@ from torch import Tensor
 from course_lib import messages
 from course_lib.lab.environment import package_problems, prepare_colab, python_problems
 from course_lib.plots import bar_plot, drawn_panels, figure, line_plot
-from course_lib.plots.style import STYLE, whole_ticks
+from course_lib.plots.style import style, whole_ticks
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.picture import Picture
 from course_lib.widgets.table import Table, curve_table, number_text
@@ -42,7 +42,7 @@ def start(seed: int = 0, *, threads: int = 1) -> None:
     torch.manual_seed(seed)
     torch.set_printoptions(precision=3, sci_mode=False, linewidth=100)
     np.set_printoptions(precision=3, suppress=True, linewidth=100)
-    matplotlib.rcParams.update(STYLE)
+    matplotlib.rcParams.update(style())
     problems = python_problems() + package_problems()
     if problems:
         command = f"{sys.executable} -m pip install -r requirements.txt"
@@ -104,7 +104,7 @@ def show_lines(
         table_at: the values of x that the table shows; five evenly chosen points where left out.
         labels: what `line_plot` takes: x_label, y_label, log_x, log_y, y_limits.
     """
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(style()):
         drawn, axes = figure(6.4, 3.2)
         line_plot(axes, x, lines, **labels)
     show(drawn, summary, name="curves", approximate=approximate)
@@ -123,7 +123,7 @@ def show_bars(
         summary, approximate: as for `show`.
         x_label: label.
     """
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(style()):
         drawn, axes = figure(6.4, 0.7 + 0.36 * len(values))
         bar_plot(axes, values, x_label=x_label)
     show(drawn, summary, name="bars", approximate=approximate)
@@ -155,7 +155,7 @@ def show_maps(
         colours: name of a colour map of matplotlib.
     """
     low, high = limits or (None, None)
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(style()):
         drawn, panels = figure(10.4, 3.4 - 0.2 * max(0, len(maps) - 3), columns=len(maps))
         for axes, (title, values) in zip(np.atleast_1d(panels), maps.items(), strict=True):
             image = axes.imshow(np.asarray(values), vmin=low, vmax=high, cmap=colours)

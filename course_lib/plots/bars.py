@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS
-from course_lib.plots.tokens import shortened
+from course_lib.plots.tokens import labels
 from course_lib.plots.words import Words
 
 _TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.4, 0.7, 1)
 _END = 1.16  # of the axis: space for a number after a bar of 1
-_LONGEST = 15  # characters of a name
+_LEFT = -0.02  # where the names end
+_SIZE = 9.5  # points of a name
 
 
 class BarsPanel(Panel):
@@ -94,11 +95,13 @@ class BarsPanel(Panel):
         self._filled.set_facecolor([COLOURS[shade] for shade in shades[stays]])
         notes = [f"{value:.3f}" for value in self.values] if notes is None else list(notes)
         ends = np.maximum(behind, self._scale(self.values)) + 0.02
+        edge = self.axes.transData.transform([(_LEFT, 0)])[0, 0] - self.axes.bbox.x0  # pixels
+        room = edge * 72 / self.axes.figure.dpi
         self._words.show(
-            [heading, *(shortened(name, _LONGEST) for name in self.names), *notes],
-            [(0.01, -1.1), *((-0.02, row) for row in rows), *zip(ends, rows, strict=True)],
+            [heading, *labels(self.names, _SIZE, room), *notes],
+            [(0.01, -1.1), *((_LEFT, row) for row in rows), *zip(ends, rows, strict=True)],
             align=[0.0] + [1.0] * count + [0.0] * count,
-            size=[10.5] + [9.5] * count + [9.0] * count,
+            size=[10.5] + [_SIZE] * count + [9.0] * count,
         )
 
     def data(self) -> dict:

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS, blank
-from course_lib.plots.words import Words, fitted, width
+from course_lib.plots.tokens import labels
+from course_lib.plots.words import Words, width
 
 KINDS = ("counted", "clipped", "missing")
 _LEFT = 0.09  # of the width: space for the names of the rows
@@ -64,10 +65,10 @@ class NgramsPanel(Panel):
         space = 0.92 * self._slot * self.axes.bbox.width * 72 / self.axes.figure.dpi  # points
         widest = max(width(token, 1.0) for row in rows for token in row)
         size = float(np.clip(space / widest, _SMALLEST, _LARGEST))
-        shown = [[fitted(token, size, space) for token in row] for row in rows]
+        shown = labels([token for row in rows for token in row], size, space)
         places = [(place, row) for row, tokens in enumerate(rows) for place in range(len(tokens))]
         self._words.show(
-            [*names, *(token for row in shown for token in row)],
+            [*names, *shown],
             [(0, self._middle(row)) for row in range(len(rows))]
             + [(_LEFT + (place + 0.5) * self._slot, self._middle(row)) for place, row in places],
             size=[9.0] * len(names) + [size] * len(places),

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS, blank
-from course_lib.plots.tokens import numbered
-from course_lib.plots.words import Words, drawable, width
+from course_lib.plots.tokens import labels, numbered
+from course_lib.plots.words import Words, width
 
 _LEFT = 0.015  # of the words, as a share of the width
 _NUMBERS, _SOURCE, _TARGET = 0.04, 0.22, 0.79  # heights of the lines, from the top
@@ -74,7 +74,7 @@ class SentencePairPanel(Panel):
         """Write the words in the largest size that fits; return left, top, right, bottom of each."""
         box = self.axes.get_window_extent()
         across, down = (side * 72 / self.axes.figure.dpi for side in (box.width, box.height))
-        texts = [drawable(one.strip()) for one in written]
+        texts = labels([one.strip() for one in written], sizes[0])
         for size in sizes:
             each = [0.6 * size if one else size for one in faint]
             places, lines = _laid_out(written, texts, each, size, (1 - 2 * _LEFT) * across)

@@ -1,6 +1,8 @@
 """The style of every figure in the course."""
 
 import math
+from contextlib import suppress
+from functools import lru_cache
 
 import matplotlib
 import numpy as np
@@ -8,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import XAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 #: Blue and orange can be told apart with any colour vision; the rest support them.
@@ -23,7 +26,7 @@ COLOURS = {
 
 STYLE = {
     "figure.facecolor": "white",
-    "font.family": "DejaVu Sans",  # ships with matplotlib: the same glyphs everywhere
+    "font.family": ["DejaVu Sans"],  # ships with matplotlib: the same glyphs everywhere
     "font.size": 10,
     "axes.titlesize": 11,
     "axes.titlelocation": "left",
@@ -49,6 +52,30 @@ STYLE = {
 }
 
 
+def families() -> tuple[str, ...]:
+    """Return the font families to draw with: that of the course, and behind it, for other scripts, those of `rcParams`."""
+    chosen = []
+    for name in (*matplotlib.rcParams["font.family"], "sans-serif"):
+        chosen += matplotlib.rcParams.get(f"font.{name}", [name])  # "sans-serif" stands for a list
+    return _installed(tuple(chosen), len(fontManager.ttflist))
+
+
+@lru_cache(16)
+def _installed(names: tuple[str, ...], _: int) -> tuple[str, ...]:
+    """Keep the families for which there is a font with outlines; matplotlib warns of others whenever it draws."""
+    found = dict.fromkeys(STYLE["font.family"])
+    for name in names:
+        with suppress(ValueError):
+            font = get_font(findfont(FontProperties(family=name), fallback_to_default=False))
+            found |= {name: None} if font.scalable else {}
+    return tuple(found)
+
+
+def style() -> dict[str, object]:
+    """Return the settings to draw with: `STYLE`, with the user's font families behind that of the course."""
+    return STYLE | {"font.family": list(families())}
+
+
 def look(number: int) -> dict[str, str]:
     """Return colour and dash of a line, of which no two among 16 have the same: never colour alone."""
     colours = ("main", "second", "third", "truth")
@@ -61,7 +88,7 @@ def figure(width: float = 7.2, height: float = 3.2, rows: int = 1, columns: int 
 
     `layout` goes to `Figure.subplots` (e.g. `width_ratios`).
     """
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(style()):
         made = Figure(figsize=(width, height), dpi=100, layout="constrained")
         FigureCanvasAgg(made)
         return made, made.subplots(rows, columns, **layout)

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel
 from course_lib.plots.style import COLOURS, blank
-from course_lib.plots.tokens import shortened
+from course_lib.plots.tokens import labels
 from course_lib.plots.words import Words
 
 COLUMNS = 8  # as many as are visible of a larger tree
 KINDS = ("kept", "dropped", "complete")
 _HALF_WIDTH, _HALF_HEIGHT = 0.37, 0.4  # of a node, in columns and rows
-_LONGEST = 10  # characters
+_SIZE = 9  # points of the texts
 _STYLES = {  # fill, edge, width of the edge, dash, words
     "kept": ("#d6e4f3", COLOURS["main"], 1.2, "solid", COLOURS["ink"]),
     "dropped": ("white", COLOURS["truth"], 0.9, (0, (2.5, 2)), COLOURS["truth"]),
@@ -92,8 +92,9 @@ class TreePanel(Panel):
         headed = range(self._first, self._first + self._visible)
         heads = [f"step {n}" if n else "" for n in headed if n <= self.columns.max()]
         shift = 0.45 * half
+        room = 1.76 * _HALF_WIDTH / self._visible * self.axes.bbox.width * 72 / self.axes.figure.dpi
         self._words.show(
-            [shortened(words[n], _LONGEST) for n in seen] + [notes[n] for n in seen] + heads,
+            labels([words[n] for n in seen], _SIZE, room) + [notes[n] for n in seen] + heads,
             [(x[n], y[n] - shift if notes[n] else y[n]) for n in seen]
             + [(x[n], y[n] + 1.25 * shift) for n in seen]
             + [(column, -0.02) for column in range(len(heads))],

@@ -1,7 +1,7 @@
 """Many short texts in one artist."""
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,16 +12,17 @@ from matplotlib.textpath import TextToPath
 from matplotlib.transforms import IdentityTransform, Transform
 from numpy.typing import ArrayLike
 
-from course_lib.plots.style import COLOURS
+from course_lib.plots.style import COLOURS, families
 
-_FONT = FontProperties(family="DejaVu Sans")
 _SIZE = 100  # points at which outlines are cached
-_DIGITS = frozenset("0123456789,")  # in this font no pair of them is kerned
+_DIGITS = frozenset("0123456789,")  # in the first font no pair of them is kerned
 _MIDDLE, _TOP = 0.36, 0.72  # of a capital letter, above the baseline, per size
 
 
 class Words(PathCollection):
     """Texts as outlines in one collection, drawn in a fraction of the time that as many matplotlib texts take.
+
+    A character that no font has is drawn as □; `rcParams["font.family"]` may name fonts for other scripts.
 
     Args:
         axes: where to draw.
@@ -63,22 +64,23 @@ class Words(PathCollection):
             hanging: whether it hangs from its position instead of being vertically centred there; for all or
                 for each.
         """
-        self.words = list(words)
+        self.words = [drawable(word) for word in words]
         count = len(self.words)
-        options = (np.broadcast_to(one, count).tolist() for one in (size, align, rotated, hanging))
+        options = [np.broadcast_to(one, count).tolist() for one in (size, align, rotated, hanging)]
+        options.append([families()] * count)
         self.set_paths([_aligned_outline(*each) for each in zip(self.words, *options, strict=True)])
         self.set_offsets(np.asarray(positions, dtype=float).reshape(count, 2))
         self.set_facecolor(colour if isinstance(colour, str) else list(colour))
 
 
 def drawable(text: str) -> str:
-    """Replace characters that the font lacks, which would be drawn as warnings, by □."""
-    return "".join(one if ord(one) in _characters() else "□" for one in text)
+    """Replace characters that no font has, which would be drawn as warnings, by □."""
+    return text if text.isascii() and text.isprintable() else _drawable(text, families())
 
 
 def width(word: str, size: float) -> float:
     """Return how wide a word is, in points."""
-    return _outline(word)[1] * size / _SIZE
+    return _outline(drawable(word), families())[1] * size / _SIZE
 
 
 def fitted(word: str, size: float, room: float) -> str:
@@ -91,31 +93,45 @@ def fitted(word: str, size: float, room: float) -> str:
     return f"{kept}…"
 
 
-@cache
-def _characters() -> dict[int, int]:
-    return get_font(findfont(_FONT)).get_charmap()
+def ink(word: str) -> bytes:
+    """Return what can be seen of a word, whatever its characters are and wherever it begins."""
+    vertices = _outline(drawable(word), families())[0].vertices
+    return np.round(vertices - [vertices[:, 0].min(), 0], 1).tobytes()
 
 
 @lru_cache(4096)
-def _aligned_outline(word: str, size: float, share: float, rotated: bool, hanging: bool) -> Path:
-    path, across = _outline(word)
+def _drawable(text: str, fonts: tuple[str, ...]) -> str:
+    return "".join(one if ord(one) in _characters(fonts) else "□" for one in text)
+
+
+@lru_cache(16)
+def _characters(fonts: tuple[str, ...]) -> frozenset[int]:
+    files = (findfont(FontProperties(family=font)) for font in fonts)
+    return frozenset().union(*(get_font(file).get_charmap() for file in files))
+
+
+@lru_cache(4096)
+def _aligned_outline(
+    word: str, size: float, share: float, rotated: bool, hanging: bool, fonts: tuple[str, ...]
+) -> Path:
+    path, across = _outline(word, fonts)
     above = (_TOP if hanging else _MIDDLE) * _SIZE
     moved = (path.vertices - (share * across, above)) * (size / _SIZE)
     return Path(moved[:, ::-1] * (-1, 1) if rotated else moved, path.codes)
 
 
 @lru_cache(4096)
-def _outline(word: str) -> tuple[Path, float]:
+def _outline(word: str, fonts: tuple[str, ...]) -> tuple[Path, float]:
     """The outline of a word and its width, at `_SIZE` points; digits, of which there are many, stand side by side."""
     if len(word) > 1 and _DIGITS.issuperset(word):
-        paths, widths = zip(*map(_outline, word), strict=True)
+        paths, widths = zip(*(_outline(digit, fonts) for digit in word), strict=True)
         starts = np.cumsum([0, *widths])
         placed = [path.vertices + (x, 0) for path, x in zip(paths, starts, strict=False)]
         codes = np.concatenate([path.codes for path in paths])
         return Path(np.concatenate(placed), codes), starts[-1]
-    maker, path = TextToPath(), Path(np.zeros((1, 2)))
-    if word.strip():
-        vertices, codes = maker.get_text_path(_FONT, word, ismath=False)
+    maker, path, font = TextToPath(), Path(np.zeros((1, 2))), FontProperties(family=fonts)
+    vertices, codes = maker.get_text_path(font, word, ismath=False)
+    if len(vertices):  # none of white space
         path = Path(np.asarray(vertices) * (_SIZE / maker.FONT_SCALE), codes)
-    across, _, _ = maker.get_text_width_height_descent(word, _FONT, ismath=False)
-    return path, across * _SIZE / _FONT.get_size_in_points()
+    across, _, _ = maker.get_text_width_height_descent(word, font, ismath=False)
+    return path, across * _SIZE / font.get_size_in_points()

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from course_lib import messages
 from course_lib.plots.panel import Panel
 from course_lib.plots.panel import short as short  # used by every explorer
-from course_lib.plots.style import STYLE
+from course_lib.plots.style import style
 from course_lib.topics.inspection import weights_version
 from course_lib.widgets.code import Call
 from course_lib.widgets.controls import Choices, make_control
@@ -89,7 +89,7 @@ def explorer(make: Callable[..., View]) -> Callable[..., "Explorer"]:
         given = signature.bind(*args, **kwargs)
         call = Call(make, given.arguments, inspect.currentframe().f_back)
         given.apply_defaults()
-        with matplotlib.rc_context(STYLE):
+        with matplotlib.rc_context(style()):
             view = make(*args, **kwargs)
             return (view.shown_by or Explorer)(view, given.arguments | view.start, call)
 

@@ -1,7 +1,9 @@
 """A matplotlib figure that is drawn once and then updated by blitting."""
 
 import io
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import matplotlib
 import numpy as np
@@ -12,7 +14,7 @@ from matplotlib.image import AxesImage
 from PIL import Image, ImageDraw, ImageFont
 
 from course_lib.plots.panel import Panel, rounded
-from course_lib.plots.style import COLOURS, STYLE
+from course_lib.plots.style import COLOURS, style
 
 #: Pixels drawn per pixel on screen, in files.
 SHARPNESS = 1.3
@@ -39,7 +41,7 @@ class LiveFigure:
         self.width, self.height = (round(inches * 100) for inches in figure.get_size_inches())
         figure.set_dpi(100 * SHARPNESS)
         self._canvas = FigureCanvasAgg(figure)
-        with matplotlib.rc_context(STYLE):
+        with _quiet_drawing():
             figure.draw_without_rendering()  # lay out the Axes once; after this they keep their positions
         figure.set_layout_engine("none")
         self.cuts = _cuts(figure)
@@ -79,7 +81,7 @@ class LiveFigure:
         """Draw the current state with so many pixels per pixel on screen."""
         self.figure.set_dpi(100 * density)
         if density not in self._backgrounds:
-            with matplotlib.rc_context(STYLE):
+            with _quiet_drawing():
                 self._canvas.draw()
             self._backgrounds[density] = self._canvas.copy_from_bbox(self.figure.bbox)
         self._canvas.restore_region(self._backgrounds[density])
@@ -91,7 +93,7 @@ class LiveFigure:
     def svg(self, title: str = "") -> bytes:
         """Draw the current state; return an SVG with `title` inside. Equal states give equal bytes."""
         file = io.BytesIO()
-        with matplotlib.rc_context(STYLE):
+        with _quiet_drawing():
             self.figure.savefig(
                 file, format="svg", metadata={"Date": None, "Creator": None, "Title": title}
             )
@@ -113,6 +115,14 @@ class LiveFigure:
     def hover(self) -> list[dict]:
         """Collect the exact values of all panels."""
         return [region for panel in self.panels for region in panel.hover()]
+
+
+@contextmanager
+def _quiet_drawing() -> Iterator[None]:
+    """Draw in the course's style, without a warning for each character of a title that no font has."""
+    with matplotlib.rc_context(style()), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
+        yield
 
 
 def _cuts(figure: Figure) -> list[float]:

@@ -9,7 +9,7 @@ from IPython.display import display
 
 from course_lib import messages
 from course_lib.plots import LinesPanel, figure
-from course_lib.plots.style import STYLE
+from course_lib.plots.style import style
 from course_lib.train import Progress
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.picture import Picture
@@ -61,7 +61,7 @@ class LossPicture:
         self._curve = np.full(progress.steps, np.nan)
         largest = progress.loss if progress.loss > 0 else 1.0
         self._title = messages.TRAINED.format(steps=progress.steps)
-        with matplotlib.rc_context(STYLE):
+        with matplotlib.rc_context(style()):
             fig, axes = figure(6.4, 2.6)
             axes.set(xlabel="step", ylabel="loss")
             steps, lines = np.arange(1, progress.steps + 1), {"loss": self._curve}

@@ -6,17 +6,17 @@ import torch
 from torch import Tensor
 
 from course_lib import messages
+from course_lib.plots.tokens import SPACES
 from course_lib.plots.words import drawable
 from course_lib.topics.pretrained import Tokenizer
 from course_lib.transformer import DecoderOnly
 
 _LONGEST = 80  # characters of a text that are quoted
-_VISIBLE = str.maketrans({" ": "␣", "\n": "↵", "\t": "⇥", "\r": "←", "\xa0": "⍽"})
 
 
 def token_name(piece: str) -> str:
-    """Return the text of a token with visible spaces and line ends; □ for what the pictures' font lacks."""
-    return drawable(piece.translate(_VISIBLE))
+    """Return the text of a token with visible spaces and line ends; □ for what no font of the pictures has."""
+    return drawable(piece.translate(SPACES))
 
 
 def token_names(tokenizer: Tokenizer, ids: Iterable[int]) -> list[str]:

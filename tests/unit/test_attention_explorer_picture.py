@@ -11,8 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
-from course_lib.plots.tokens import pooled, shortened
-from course_lib.plots.words import _outline
+from course_lib.plots.tokens import pooled
+from course_lib.plots.words import width as width_of
 from course_lib.widgets import AttentionMap, attention_explorer
 from tests.helpers.attention_explorers import WORDS, random_weights, viridis_of
 from tests.helpers.explorers import (
@@ -79,20 +79,12 @@ def test_tokens_label_rows_and_columns(count):
         np.testing.assert_allclose(words.get_offsets()[:, along], places)
 
 
-@pytest.mark.parametrize(
-    ("token", "written"),
-    [("horse", "horse"), ("horses", "hors…"), (" ", "␣"), ("\n", "␣"), ("", ""), ("a b", "a b")],
-)
-def test_long_tokens_are_shortened_and_spaces_are_visible(token, written):
-    assert shortened(token, 5) == written
-
-
 @pytest.mark.parametrize("token", ["_{", "^", r"\alpha", "$5", "$x$", r"$\foo$"])
 def test_tokens_are_not_parsed_as_formulas(token):
     explorer = attention_explorer(lambda text: {"a": AttentionMap(torch.eye(1), [text])}, text="x")
     assert panels(move(explorer, text=token))[0]._row_names.words == [token]
-    alone = [_outline(letter)[1] for letter in token]  # letter by letter
-    assert _outline(token)[1] == pytest.approx(sum(alone), rel=0.15)
+    alone = [width_of(letter, 9) for letter in token]  # letter by letter
+    assert width_of(token, 9) == pytest.approx(sum(alone), rel=0.15)
 
 
 # --- the lines -------------------------------------------------------------------------------

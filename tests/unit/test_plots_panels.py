@@ -163,7 +163,7 @@ def test_a_logarithmic_axis_has_no_zeros_to_count(limits, said):
 def test_the_digits_of_a_number_stand_where_matplotlib_sets_them(number):
     maker, font = TextToPath(), FontProperties(family="DejaVu Sans")
     vertices, codes = maker.get_text_path(font, number)
-    path, across = _outline(number)
+    path, across = _outline(number, ("DejaVu Sans",))
     np.testing.assert_allclose(path.vertices, np.asarray(vertices) * (100 / maker.FONT_SCALE))
     assert path.codes.tolist() == list(codes)
     theirs = maker.get_text_width_height_descent(number, font, ismath=False)[0]
