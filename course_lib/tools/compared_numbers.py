@@ -20,7 +20,10 @@ def agrees(now: str, stored: str) -> bool:
     if now == stored or not set(".e") & set(now + stored):
         return now == stored
     x, y = (Decimal(number.replace(",", "").strip()) for number in (now, stored))
-    return abs(x - y) <= max(ABSOLUTE, RELATIVE * max(abs(x), abs(y)))
+    try:
+        return abs(x - y) <= max(ABSOLUTE, RELATIVE * max(abs(x), abs(y)))
+    except ArithmeticError:  # an exponent of seven digits
+        return False
 
 
 def as_stored(now: str, stored: str) -> str:

@@ -1,17 +1,20 @@
 """Bring notebooks to normal form: executed top to bottom, with reproducible bytes.
 
 ``python -m course_lib.tools.normal_form [NOTEBOOK …]`` executes and rewrites the named notebooks,
-or all of them.
+or all of them. One that cannot be read, that is not in Python or a cell of which raises stays as it is.
 """
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+from nbclient.exceptions import CellControlSignal
 
 from course_lib.lab import LANGUAGE
+from course_lib.tools import cells
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -41,7 +44,11 @@ def is_study(path: Path) -> bool:
 
 
 def execute(notebook: nbformat.NotebookNode, folder: Path = NOTEBOOKS) -> None:
-    """Run every cell in a fresh kernel; raise at the first cell that raises."""
+    """Run every cell in a fresh kernel.
+
+    Raises:
+        CellControlSignal, RuntimeError: at the first cell that raises or takes too long; that ends the kernel.
+    """
     os.environ["COURSE_PROGRESS"] = "off"
     resources = {"metadata": {"path": str(folder)}}
     NotebookClient(notebook, timeout=600, kernel_name="python3", resources=resources).execute()
@@ -93,16 +100,41 @@ def in_normal_form(path: Path) -> bool:
     return text(notebook) == written
 
 
+def renew(path: Path) -> None:
+    """Execute a notebook and rewrite it.
+
+    Raises:
+        ValueError: for one that cannot be read or run.
+    """
+    notebook = cells.read(path)
+    if not (named := cells.language(notebook)).startswith(("python", "ipython")):
+        raise ValueError(f"{path.name} is written in {named}")
+    try:
+        execute(notebook, path.parent)
+    except (CellControlSignal, RuntimeError) as error:
+        raise ValueError(f"{path.name} does not run:\n{error}") from error
+    normalise(notebook)
+    path.write_text(text(notebook), encoding="utf-8")
+
+
 def main() -> None:
-    """Execute and rewrite."""
+    """Execute and rewrite; exit with 1 where a notebook could not be."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebooks", nargs="*", help="stems or file names; all where left out")
-    for path in paths(parser.parse_args().notebooks):
-        notebook = nbformat.read(path, as_version=4)
-        execute(notebook, path.parent)
-        normalise(notebook)
-        path.write_text(text(notebook), encoding="utf-8")
-        print(path.relative_to(NOTEBOOKS.parent))
+    try:
+        chosen = paths(parser.parse_args().notebooks)
+    except ValueError as error:
+        parser.error(str(error))
+    left = []
+    for path in chosen:
+        try:
+            renew(path)
+            print(path.relative_to(NOTEBOOKS.parent))
+        except (OSError, ValueError) as error:
+            left.append(path.stem)
+            print(error, file=sys.stderr)
+    if left:
+        sys.exit(f"Left as they were: {', '.join(left)}.")
 
 
 if __name__ == "__main__":

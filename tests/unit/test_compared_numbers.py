@@ -47,6 +47,7 @@ def test_numbers_within_the_tolerance_are_written_as_stored(stored, now):
         ("rows   3", "rows  3"),
         ("version 2.13.0", "version 2.14.0"),
         ("loss 1.5", "loss nan"),
+        ("1e9999999", "2e9999999"),
     ],
 )
 def test_all_else_stays_as_it_is(stored, now):

@@ -62,6 +62,118 @@ def test_the_row_of_a_notebook_says_what_was_compared_and_what_it_holds(validate
     exercises = [one for one in EXERCISES.values() if one.notebook == "00_start_here"]
     mistakes = [mistake for exercise in exercises for mistake in exercise.mistakes]
     assert [int(number) for number in holds] == [1, len(exercises), len(mistakes)]
-    assert "as a tag or a comment in the cell says: cells 4, 7." in text
+    assert "as a tag, a comment or an option says: cells 4, 7." in text
     assert "digits are not compared: cell 2." in text and "Without output, which is all" in text
     assert all(html.escape(mistake.message) in text for mistake in mistakes)
+
+
+def code(source, output=None, count=1, **metadata):
+    """A cell; with what it printed, if it was run."""
+    cell = nbformat.v4.new_code_cell(source, execution_count=count, metadata=metadata)
+    if output is not None:
+        cell.outputs = [nbformat.v4.new_output("stream", text=output)]
+    return cell
+
+
+#: What people leave beside the lessons: file → its cells or its text, and what the report says of it.
+SECOND = code("print(2)", "2\n")
+MESSY = {
+    "a_magics": ([code("%time x = 1\n%time", **{"tags": ["nbval-ignore-output"]}), code("files = !echo a\nprint(files)", "['a']\n"), code("%%bash\necho hi", "hi\n")], "passed"),
+    "b_cleared": ([code(f"print({n})", count=None) for n in range(3)], "**not compared**"),
+    "c_half": ([code("print(1)", "1\n"), code("print(2)", count=None), code("", count=None)], "**in part**"),
+    "d_wrong": ([code("this is no Python"), code("print('`' * 6)", "stored\n"), code("print('1e9999999')", "2e9999999\n")], "**failed**"),
+    "f_in_r": ([code("x <- c(1, 2)\nprint(x)", "[1] 1 2\n")], "skipped"),
+    "g_none": ("", "**failed**"),
+    "h_cut": ('{"cells": [', "**failed**"),
+    "i_list": ("[]", "**failed**"),
+    "j_fields": ('{"cells": [{"cell_type": "code"}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "**failed**"),
+    "k_tagged": ([code("1 / 0", **{"tags": ["nbval-skip"]})], "skipped"),
+    "l_silent": ([code("x = 1")], "passed"),
+    "m a|b <i>x": ([SECOND], "passed"),
+    "n_ends": ([code("import os; os._exit(1)"), SECOND], "**failed**"),
+    "studies/c_half": ([SECOND], "passed"),
+}  # fmt: skip
+
+
+def validate(folder, files, *options):
+    """Write the notebooks, run pytest on them as `make validate` does; return what it returned, and the report."""
+    for name, cells in files.items():
+        path = folder / f"{name}.ipynb"
+        path.parent.mkdir(exist_ok=True)
+        if isinstance(cells, str):
+            path.write_text(cells)
+            continue
+        book = nbformat.v4.new_notebook(cells=cells)
+        if "in_r" in name:
+            book.metadata["kernelspec"] = {"name": "ir", "language": "R", "display_name": "R"}
+        nbformat.write(book, path)
+    (folder / "pytest.ini").write_text("[pytest]")
+    plugins = ["-p", "course_lib.tools.notebook_report", "-p", "course_lib.tools.pytest_plugin"]
+    command = [sys.executable, "-m", "pytest", *plugins, "--nbval", "--nbval-current-env", *options]
+    command += ["--nbval-cell-timeout", "30", "-p", "no:cacheprovider", "--report", "build", "."]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return done, (folder / "build/report.md").read_text(encoding="utf-8")
+
+
+def results(text):
+    """Name → what the table says of it."""
+    rows = [list(map(str.strip, line.split("|"))) for line in text.splitlines() if line[:2] == "| "]
+    return {row[1]: row[2:-1] for row in rows[1:]}
+
+
+@pytest.fixture(scope="module")
+def messy(tmp_path_factory):
+    files = {name: cells for name, (cells, _) in MESSY.items()}
+    folder = tmp_path_factory.mktemp("messy")
+    return folder, *validate(folder, files, "-n", "2", "--dist", "loadfile")
+
+
+def test_a_report_is_written_whatever_lies_beside_the_lessons(messy):
+    folder, done, text = messy
+    found = {name: said[0] for name, said in results(text).items()}
+    wanted = {
+        name: said for name, (_, said) in MESSY.items() if "c_half" not in name and name[0] != "m"
+    }
+    wanted |= {"studies/c_half": "passed", f"{folder.name}/c_half": "**in part**"}
+    assert found == wanted | {"m a&#124;b &#60;i&#62;x": "passed"}, done.stdout
+    assert done.returncode == 1 and "INTERNALERROR" not in done.stdout
+    assert "14 notebooks: 4 passed, 1 not compared, 1 in part, 6 failed, 2 skipped." in text
+    page = (folder / "build/report.html").read_text(encoding="utf-8")
+    assert "m a|b &lt;i&gt;x" in page and "<i>" not in page
+
+
+def test_what_was_not_compared_is_said_with_its_reason(messy):
+    _, _, text = messy
+    details = {
+        part.split("\n")[0]: part for part in text.split("## Each notebook")[1].split("\n### ")
+    }
+    assert (
+        "never run before the notebook was saved (`make notebooks` runs and saves it): cells 1, 2, 3."
+        in details["b_cleared"]
+    )
+    assert results(text)["b_cleared"][2] == "0"
+    assert (
+        "Skipped: it is written in r, and the kernel of the course runs Python" in details["f_in_r"]
+    )
+    for name, why in (("g_none", "it is empty"), ("h_cut", "JSON"), ("i_list", "no attribute")):
+        assert f"{name}.ipynb cannot be read as a notebook: " in text and why in text
+    assert "a tag, a comment or an option says: cell 1." in details["k_tagged"]
+    assert "### d_wrong, cell 1" in text and "### d_wrong, cell 3" in text
+    fences = text.split("### d_wrong, cell 2")[1]
+    assert (
+        fences.lstrip().startswith("```````\n") and "+  ``````" not in fences.split("```````\n")[0]
+    )
+
+
+def test_a_run_that_stops_or_compares_nothing_says_so(tmp_path):
+    cell = code("print(1)", "2\n")
+    done, text = validate(tmp_path, {"a_first": [cell, SECOND], "b_second": [SECOND]}, "-x")
+    assert {name: said[0] for name, said in results(text).items()} == {"a_first": "**failed**", "b_second": "**not run**"}  # fmt: skip
+    assert "- Not run: cell 2." in text
+    done, text = validate(tmp_path, {}, "--nbval-lax", "--deselect", "a_first.ipynb::Cell 1")
+    assert {said[0] for said in results(text).values()} == {
+        "**not compared**"
+    } and done.returncode == 0
+    done, text = validate(tmp_path, {}, "-k", "nothing")
+    assert "**Nothing was compared: no notebook was found.**" in text and results(text) == {}
+    assert done.returncode == 5 and "nothing" not in text
