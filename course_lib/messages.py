@@ -148,6 +148,14 @@ PROGRESS_STATES = {"passed": "solved", "tried": "tried", "new": "not tried"}
 
 # The learner's copy of the notebooks
 BOTH_CHANGED = "The course and you have both changed {mine}: yours is kept, the new version is {new} beside it."
+LESSON_RENAMED = (
+    "The course calls {mine} {new} now. Yours stays under its old name, with what you wrote in it."
+)
+LESSON_REMOVED = "The course has no {mine} any more. Yours stays."
+NO_NOTEBOOK = (
+    "{mine} cannot be opened: what is in it is no notebook. Start it again with "
+    "`python -m course_lib.lab.working_copy --reset {number}`, which keeps the file under another name."
+)
 UNKNOWN_LESSON = "There is no notebook {lesson!r}; there are {numbers}."
 RESET_DONE = "Started again. Your version is kept as {kept}."
 RESET_BUTTON = {

@@ -63,7 +63,7 @@ def progress(notebook: str = "") -> None:
     if not selected:
         return print(messages.UNKNOWN_NOTEBOOK.format(notebook=notebook))
     _show(Progress(selected, recorded_states()))
-    if _in_notebook() and working_copy.WORK in (Path.cwd(), Path.cwd().parent):
+    if _in_notebook() and working_copy.holds(Path.cwd()):
         from IPython.display import display
 
         from course_lib.widgets.reset_button import ResetButton

@@ -38,13 +38,21 @@ def command(notebooks: Path, further: list[str]) -> list[str]:
     ]
 
 
-def environment() -> dict[str, str]:
-    """Return the environment in which JupyterLab finds the course's settings and kernel before the user's own."""
+def environment(work: Path) -> dict[str, str]:
+    """Return the environment in which JupyterLab finds the course's settings and kernel before the user's own.
+
+    Args:
+        work: the user's copy of the notebooks, for kernels and terminals.
+    """
     folders = {"JUPYTER_CONFIG_PATH": HERE / "config", "JUPYTER_PATH": HERE / "share"}
-    return os.environ | {
-        name: os.pathsep.join(filter(None, [str(folder), os.environ.get(name, "")]))
-        for name, folder in folders.items()
-    }
+    return (
+        os.environ
+        | {"COURSE_WORK": str(work)}
+        | {
+            name: os.pathsep.join(filter(None, [str(folder), os.environ.get(name, "")]))
+            for name, folder in folders.items()
+        }
+    )
 
 
 def main() -> int:
@@ -56,9 +64,9 @@ def main() -> int:
         sys.exit(messages.CANNOT_WRITE_WORK.format(folder=working_copy.WORK, error=error))
     call = command(working_copy.WORK, sys.argv[1:])
     if os.name == "posix":
-        os.execve(call[0], call, environment())
+        os.execve(call[0], call, environment(working_copy.WORK))
     try:
-        return subprocess.call(call, env=environment())
+        return subprocess.call(call, env=environment(working_copy.WORK))
     except KeyboardInterrupt:
         return 0
 

@@ -4,6 +4,7 @@ An update of the course changes `notebooks/` only and never collides with answer
 
 - A notebook that the learner has not changed is replaced by its new version.
 - Where both have changed it, the learner's stays, and the new version lies beside it under a name with the date.
+- One that the course has renamed or removed stays, and so does a file that is no notebook any more; a line says so.
 
 A notebook counts as changed when the text of its cells has changed, so running cells changes nothing.
 
@@ -19,20 +20,22 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from course_lib import messages
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-WORK = NOTEBOOKS.parent / "work"
+#: Where the copy is: on a hub, whatever starts the server of a user says it in `COURSE_WORK`.
+WORK = Path(os.environ.get("COURSE_WORK") or NOTEBOOKS.parent / "work")
 
 
 def update(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> list[str]:
     """Bring the copy up to date; return what the learner should know, a line for each notebook."""
-    known, said = _read_record(work), []
-    edited = _edited_in_place(notebooks)
-    for source in _sources(notebooks):
-        name = source.relative_to(notebooks).as_posix()
+    known, edited = _read_record(work), _edited_in_place(notebooks)
+    sources = {path.relative_to(notebooks).as_posix(): path for path in _sources(notebooks)}
+    said = _left_behind(work, known, sources)
+    for name, source in sources.items():
         mine, new = work / name, _fingerprint(source)
         if name in edited:  # as in courses begun before there was a copy: these are answers, too
             if not mine.exists():
@@ -41,6 +44,9 @@ def update(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> list[str]:
             continue
         if not mine.exists():
             _copy(source, mine)
+        elif _texts(mine) is None:
+            said.append(messages.NO_NOTEBOOK.format(mine=mine.name, number=_number(name)))
+            continue
         elif new not in (known.get(name), now := _fingerprint(mine)):
             if now == known.get(name):
                 _copy(source, mine)
@@ -51,6 +57,24 @@ def update(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> list[str]:
         known[name] = new
     _write_record(work, known)
     return said
+
+
+def _left_behind(work: Path, known: dict[str, str], sources: Iterable[str]) -> list[str]:
+    """Forget what the course has renamed or removed; return a line for each copy of it, which stays."""
+    said = []
+    added = [name for name in sources if name not in known]
+    for name in sorted(known.keys() - sources):
+        del known[name]
+        if (work / name).exists():
+            new = [Path(one).name for one in added if _number(one) == _number(name)]
+            words = messages.LESSON_RENAMED if new else messages.LESSON_REMOVED
+            said.append(words.format(mine=Path(name).name, new=new[0] if new else ""))
+    return said
+
+
+def holds(folder: Path) -> bool:
+    """Whether the notebooks in a folder are the copies that `reset` starts again."""
+    return folder.resolve() in (WORK.resolve(), (WORK / "studies").resolve())
 
 
 def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Path:
@@ -66,9 +90,9 @@ def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Path:
     """
     stem = Path(lesson).name.removesuffix(".ipynb")
     sources = _sources(notebooks)
-    found = [source for source in sources if stem in (source.stem, source.stem.split("_")[0])]
+    found = [source for source in sources if stem in (source.stem, _number(source.name))]
     if not found:
-        numbers = ", ".join(sorted(source.stem.split("_")[0] for source in sources))
+        numbers = ", ".join(sorted(_number(source.name) for source in sources))
         raise ValueError(messages.UNKNOWN_LESSON.format(lesson=lesson, numbers=numbers))
     name = found[0].relative_to(notebooks).as_posix()
     mine = work / name
@@ -85,17 +109,23 @@ def _sources(notebooks: Path) -> list[Path]:
     return sorted([*notebooks.glob("*.ipynb"), *notebooks.glob("studies/*.ipynb")])
 
 
-def _fingerprint(path: Path) -> str:
-    """Return a hash of the text of the cells; of the whole file, where it is no notebook."""
-    content = path.read_bytes()
+def _number(name: str) -> str:
+    """Return how the name of a notebook begins: "studies/01a_which_average.ipynb" → "01a"."""
+    return Path(name).stem.split("_")[0]
+
+
+def _texts(path: Path) -> list[tuple[str, str]] | None:
+    """Return kind and text of each cell; None where the file is no notebook."""
     try:
-        cells = [
-            (cell["cell_type"], "".join(cell["source"])) for cell in json.loads(content)["cells"]
-        ]
-        content = json.dumps(cells).encode()
-    except (ValueError, KeyError, TypeError):
-        pass
-    return hashlib.sha256(content).hexdigest()
+        cells = json.loads(path.read_bytes())["cells"]
+        return [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _fingerprint(path: Path) -> str:
+    """Return a hash of the text of the cells."""
+    return hashlib.sha256(json.dumps(_texts(path)).encode()).hexdigest()
 
 
 def _dated(path: Path, word: str) -> Path:

@@ -5,17 +5,6 @@ import json
 from course_lib.lab.working_copy import NOTEBOOKS
 
 NOTEBOOK = "00_start_here.ipynb"
-#: The folder that the lab of the tests serves takes the place of `work/`.
-FIRST = """
-from functools import partial
-from pathlib import Path
-
-from course_lib.lab import working_copy
-from course_lib.exercises import check, progress
-
-working_copy.WORK = Path.cwd()
-working_copy.reset = partial(working_copy.reset, work=Path.cwd())
-"""
 
 
 def sources(path):
@@ -25,7 +14,7 @@ def sources(path):
 
 def test_the_button_keeps_the_screen_and_brings_the_notebook_back(lab, screen, folder):
     screen.open(lab, NOTEBOOK)
-    screen.edit_and_run("start(seed=0)", FIRST)
+    screen.run("start(seed=0)")
     screen.edit_and_run('check("one_query"', "'not saved yet'")
     screen.run('progress("00")')
     screen.page.on("dialog", lambda dialog: dialog.accept())

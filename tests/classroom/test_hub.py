@@ -15,6 +15,7 @@ import websocket
 
 from course_lib.lab.__main__ import HERE
 from course_lib.lab.hub.__main__ import copy_course
+from course_lib.lab.working_copy import NOTEBOOKS
 
 pytestmark = pytest.mark.classroom
 
@@ -136,6 +137,31 @@ def test_each_user_runs_the_first_lesson_in_a_folder_of_their_own(users):
     assert ada.get("ada", "api/contents/notebooks/mine.txt").ok
     assert bob.get("bob", "api/contents/notebooks/mine.txt").status_code == 404
     assert list(ada.home.rglob("progress.json")) and not list(bob.home.rglob("progress.json"))
+
+
+def test_the_reset_button_and_the_command_act_on_the_copy_of_the_user(users):
+    ada, bob = users
+    kernel = ada.start_kernel()
+    shown = "from course_lib.exercises import progress\nprogress('00')"
+    assert "ResetButton" in ada.run(kernel, shown)
+    copies = [user.home / "attention-course" / "notebooks" for user in users]
+    answered = json.loads((copies[0] / "00_start_here.ipynb").read_text(encoding="utf-8"))
+    answered["cells"][0]["source"] = "my answer"
+    (copies[0] / "00_start_here.ipynb").write_text(json.dumps(answered), encoding="utf-8")
+    before = {path: path.stat().st_mtime_ns for path in NOTEBOOKS.parent.glob("*/**/*.ipynb")}
+    pressed = "from course_lib.widgets.reset_button import ResetButton\nbutton = ResetButton()\n"
+    ada.run(kernel, f"{pressed}button._answer(button, {{'path': {FIRST!r}}}, [])")
+    (kept,) = copies[0].glob("00_*_old_*")
+    assert "my answer" in kept.read_text(encoding="utf-8")
+    assert (copies[0] / "00_start_here.ipynb").read_bytes() == (
+        NOTEBOOKS / "00_start_here.ipynb"
+    ).read_bytes()
+    said = ada.run(kernel, f"!{sys.executable} -m course_lib.lab.working_copy --reset 01a")
+    assert "Started again" in said and len([*copies[0].glob("studies/01a_*_old_*")]) == 1
+    assert not [*copies[1].rglob("*_old_*")]
+    assert before == {
+        path: path.stat().st_mtime_ns for path in NOTEBOOKS.parent.glob("*/**/*.ipynb")
+    }
 
 
 def test_neither_reaches_the_files_or_the_kernels_of_the_other(users):

@@ -75,7 +75,9 @@ def running_lab(folder: Path) -> Iterator[str]:
     with open(folder / "lab.log", "w") as log:
         server = subprocess.Popen(
             command(notebooks, further),
-            env=environment() | places | {"COURSE_PROGRESS": str(folder / "progress.json")},
+            env=environment(notebooks)
+            | places
+            | {"COURSE_PROGRESS": str(folder / "progress.json")},
             stdout=log,
             stderr=log,
         )

@@ -199,11 +199,11 @@ def test_the_launcher_opens_the_first_notebook_and_asks_the_network_nothing():
     first = min(path.name for path in NOTEBOOKS.glob("*.ipynb"))
     assert f"--LabApp.default_url=/lab/tree/notebooks/{first}" in line and line[-1] == "--port=9000"
     assert "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate" in line
-    assert lab_environment()["JUPYTER_CONFIG_PATH"].split(":")[0].endswith("lab/config")
+    assert lab_environment(NOTEBOOKS)["JUPYTER_CONFIG_PATH"].split(":")[0].endswith("lab/config")
 
 
 def test_the_kernel_of_the_launcher_has_pytorch_and_runs_cells(monkeypatch):
-    monkeypatch.setenv("JUPYTER_PATH", lab_environment()["JUPYTER_PATH"])
+    monkeypatch.setenv("JUPYTER_PATH", lab_environment(NOTEBOOKS)["JUPYTER_PATH"])
     manager, client = start_new_kernel(kernel_name="python3")
     try:
         printed = []

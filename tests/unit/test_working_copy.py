@@ -1,9 +1,11 @@
 """Updates of the course never collide with a learner's answers: tried with git itself."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 
 import nbformat
 import pytest
@@ -111,6 +113,61 @@ def test_answers_of_a_course_begun_in_place_are_never_replaced(course):
     publish("improved")
     assert len(pulled()) == 1
     assert texts(clone / "work" / LESSON) == ["first", "my answer"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b'{"cells": [', b"[]", b"null", b'{"cells": [{}]}', b"<<<<<<< HEAD", b"\xff", None],
+)
+def test_a_file_that_is_no_notebook_any_more_is_named_with_the_way_back(course, content):
+    clone, publish, pulled = course
+    mine = clone / "work" / LESSON
+    mine.unlink()
+    mine.mkdir() if content is None else mine.write_bytes(content)
+    publish("improved")
+    for _ in range(2):  # as long as it lasts
+        (said,) = pulled()
+        assert LESSON in said and "--reset 01`" in said
+    assert [*(clone / "work").glob("01*")] == [mine], "nothing beside it, which nobody asked for"
+    kept = reset("01", clone / "notebooks", clone / "work")
+    assert kept.is_dir() if content is None else kept.read_bytes() == content
+    assert texts(mine) == ["first", "improved"] and pulled() == []
+
+
+@pytest.mark.parametrize("new", ["01_smoothing.ipynb", None])
+@pytest.mark.parametrize("edited", [True, False])
+def test_a_notebook_that_the_course_renames_or_removes_stays_and_is_named_once(course, new, edited):
+    clone, _, pulled = course
+    if edited:
+        edit(clone / "work" / LESSON, "my answer")
+    before = (clone / "work" / LESSON).read_bytes()
+    folder = clone.parent / "origin" / "notebooks"
+    git(folder, *(["mv", LESSON, new] if new else ["rm", LESSON]))
+    git(folder, "commit", "-qm", "moved")
+    (said,) = pulled()
+    assert LESSON in said and (f"calls {LESSON} {new} now" in said if new else "has no" in said)
+    assert (clone / "work" / LESSON).read_bytes() == before
+    assert new is None or (clone / "work" / new).exists()
+    assert pulled() == []
+
+
+def test_the_copy_of_a_hub_is_the_one_that_the_environment_names(tmp_path):
+    work = tmp_path / "attention-course" / "notebooks"
+    update(working_copy.NOTEBOOKS, work)
+    (tmp_path / "link").symlink_to(tmp_path / "attention-course")
+    named = os.environ | {"COURSE_WORK": str(tmp_path / "link" / "notebooks")}
+    said = subprocess.run(
+        [sys.executable, "-m", "course_lib.lab.working_copy", "--reset", "notebooks/" + LESSON],
+        env=named, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    (kept,) = work.glob("*_old_*")
+    assert kept.name in said
+    shown = "from pathlib import Path; from course_lib.lab import working_copy as w; print([w.holds(Path(p)) for p in"
+    places = [str(work), str(work / "studies"), str(work / "mine"), str(working_copy.WORK)]
+    found = subprocess.run(
+        [sys.executable, "-c", f"{shown} {places}])"], env=named, capture_output=True, text=True
+    ).stdout
+    assert found.strip() == "[True, True, False, False]"
 
 
 @pytest.mark.parametrize("name", ["01", "01_kernel_regression", f"work/{LESSON}"])

@@ -34,7 +34,7 @@ def main() -> None:
         *OPTIONS,
         *sys.argv[1:],
     ]
-    os.execve(call[0], call, environment())
+    os.execve(call[0], call, environment(folder / "notebooks"))
 
 
 if __name__ == "__main__":
