@@ -1,7 +1,6 @@
 """The style of every figure in the course."""
 
 import math
-from contextlib import suppress
 from functools import lru_cache
 
 import matplotlib
@@ -65,9 +64,12 @@ def _installed(names: tuple[str, ...], _: int) -> tuple[str, ...]:
     """Keep the families for which there is a font with outlines; matplotlib warns of others whenever it draws."""
     found = dict.fromkeys(STYLE["font.family"])
     for name in names:
-        with suppress(ValueError):
+        try:
             font = get_font(findfont(FontProperties(family=name), fallback_to_default=False))
-            found |= {name: None} if font.scalable else {}
+        except ValueError:
+            continue
+        if font.scalable:
+            found[name] = None
     return tuple(found)
 
 
