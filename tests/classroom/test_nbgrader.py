@@ -62,9 +62,9 @@ def test_an_assignment_that_is_there_stays_and_unknown_notebooks_are_named(
     run("00_start_here")
     assert written.read_text() == "changed by an instructor"
     for name, says in (("15_more", "no notebook '15_more'"), ("11b_memory", "has no exercise")):
-        with pytest.raises(SystemExit):
+        with pytest.raises(SystemExit) as stopped:
             run(name)
-        assert says in capsys.readouterr().err
+        assert says in capsys.readouterr().err + str(stopped.value.code)
 
 
 #: What an instructor, or the README's advice for Colab, adds to a lesson.
