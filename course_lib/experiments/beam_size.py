@@ -4,32 +4,28 @@ The Transformer of the phrasebook is trained briefly, so that it makes mistakes,
 
     python -m course_lib.experiments.beam_size
 
-trains every arm from three seeds at each learning rate of a sweep and from two more at the best one, decodes 400
-held-out sentences with each model of the best learning rate, and records the result beside this file (about twenty
-minutes of CPU time). Two arms are trained three times as long, from three seeds, at the learning rate that was best
-before, and two, without and with label smoothing, from three seeds at a learning rate that is too small: their models
-are weak. With names of arms behind it, it trains these alone and keeps what is recorded of the others.
+trains every arm from three seeds at each learning rate of a sweep and from two more at the best one, and decodes 400
+held-out sentences with each model of the best learning rate (about twenty minutes of CPU time). Two arms are trained
+three times as long, from three seeds, at the learning rate that was best before, and two, without and with label
+smoothing, from three seeds at a learning rate that is too small: their models are weak.
 """
 
-import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from course_lib.checkpoints import untrained_phrase_translator
 from course_lib.data import PairBatches, Phrase, pad, phrasebook_vocabularies, phrases
-from course_lib.experiments.record import read, run_arms
+from course_lib.experiments.runs import best as best_of
+from course_lib.experiments.runs import fill, read, where
 from course_lib.topics.bleu import bleu, brevity_penalty
 from course_lib.train import fit, linear_schedule_with_warmup, next_token_loss
 from course_lib.train.translator import PhraseTranslator
 from course_lib.transformer.decoding import beam_search
-from course_lib.validation import require_whole
 
-RECORD = Path(__file__).with_suffix(".json")
 SENTENCES, WARMUP, MAX_LENGTH = 10_000, 30, 24
 BEAMS, ALPHAS = (1, 2, 4, 8, 16), (0.0, 1.0)
 TESTED, VALIDATION = 400, 200  # held-out sentences
@@ -76,7 +72,6 @@ def trained(
         steps: of training; the learning rate rises for 30 of them and falls linearly for the others.
         lr: the peak learning rate.
     """
-    require_whole(steps=steps)
     torch.manual_seed(seed)
     translator = untrained_phrase_translator()
 
@@ -204,45 +199,43 @@ def _bleu(sums: Tensor) -> Tensor:
     return (brevity * (matched / total).log().mean(dim=-1).exp()).nan_to_num(0.0)
 
 
-def recorded() -> dict[str, dict]:
-    """Return the record: arm → "validation" (learning rate → greedy BLEU per seed), "lr", "runs" (one per seed)."""
-    return read(RECORD)
+def runs(arm: str) -> list[dict]:
+    """Return what is recorded of the models at an arm's best learning rate, one per seed; see `measured`."""
+    return [row for row in where(read("beam_size"), arm=arm) if "empty" in row]
 
 
 def curves(arm: str, alpha: float, what: str = "bleu") -> list[list[float]]:
     """Return one list per seed, one number per beam size."""
-    return [run[f"{alpha:g}"][what] for run in recorded()[arm]["runs"]]
+    return [run[f"{alpha:g}"][what] for run in runs(arm)]
 
 
-def _run(arm: str) -> dict:
-    """Sweep the learning rate of one arm; measure every seed at the best one.
+def plan(rows: list[dict]) -> Iterator[dict]:
+    """Train the arms; those that are trained for longer keep the learning rate that was best before."""
+    for arm, (smoothing, steps) in ARMS.items():
+        shorter = where(rows, arm=f"smoothing {smoothing:g}, 300 steps")
+        if steps <= 300 or shorter:
+            yield {"arm": arm}
 
-    The arms that are trained for longer keep the learning rate that was best before, and those that name a learning
-    rate have this one alone.
-    """
+
+def run(arm: str) -> list[dict]:
+    """Sweep the learning rate of an arm; measure every seed at the best one, and two further seeds."""
     smoothing, steps = ARMS[arm]
-    models, validation = {}, {}
-    rates: Sequence[float] = RATES
-    if "learning rate" in arm:
-        rates = [LIVE_RATE]
-    elif steps > 300:
-        rates = [recorded()[f"smoothing {smoothing:g}, 300 steps"]["lr"]]
+    rates = [LIVE_RATE] if "learning rate" in arm else RATES
+    if steps > 300:
+        shorter = where(read("beam_size"), arm=f"smoothing {smoothing:g}, 300 steps")
+        rates = [best_of(shorter, "validation")[0]]
+    models, rows = {}, []
     for lr in rates:
-        models[lr] = [trained(smoothing, seed=seed, steps=steps, lr=lr) for seed in SEEDS]
-        validation[lr] = [round(validation_bleu(model), 4) for model in models[lr]]
-        print(arm, lr, validation[lr], flush=True)
-    best = max(rates, key=lambda lr: math.fsum(validation[lr]))
-    more = MORE_SEEDS if len(rates) > 1 else ()
-    models[best] += [trained(smoothing, seed=seed, steps=steps, lr=best) for seed in more]
-    runs = [measured(model) for model in models[best]]
-    return {"validation": {f"{lr:g}": validation[lr] for lr in rates}, "lr": best, "runs": runs}
-
-
-def main() -> None:
-    """Run the long version and record it."""
-    longer = [arm for arm, (_, steps) in ARMS.items() if steps > 300]
-    run_arms(RECORD, ARMS, _run, __doc__, last=longer)
+        for seed in SEEDS:
+            models[lr, seed] = trained(smoothing, seed=seed, steps=steps, lr=lr)
+            score = validation_bleu(models[lr, seed])
+            rows.append({"lr": lr, "seed": seed, "validation": score})
+    lr = best_of(rows, "validation")[0]
+    for seed in MORE_SEEDS if len(rates) > 1 else ():
+        models[lr, seed] = trained(smoothing, seed=seed, steps=steps, lr=lr)
+        rows.append({"lr": lr, "seed": seed})
+    return [row | (measured(models[lr, row["seed"]]) if row["lr"] == lr else {}) for row in rows]
 
 
 if __name__ == "__main__":
-    main()
+    fill("beam_size", run, plan, __doc__, spec=".4f")

@@ -4,15 +4,14 @@ Encoder-decoders with and without attention learn to copy digits and to rewrite 
 
     python -m course_lib.experiments.bottleneck
 
-trains each arm of `RATES` with its learning rates from seed 0, chooses the rate with the best validation accuracy,
-trains with that rate, and with those of `FURTHER`, from two further seeds, and records the result beside this file.
-Runs that the record already holds are skipped. For dates and 750 steps it also records in which fields and at which
-lengths the errors are, and for the decoder with attention, where its weights fall and what masking a field changes.
+trains each arm of `RATES` with its learning rates from seed 0, chooses the rate with the best validation accuracy, and
+trains with that rate, and with those of `FURTHER`, from two further seeds. For dates and 750 steps it also records in
+which fields and at which lengths the errors are, and for the decoder with attention, where its weights fall and what
+masking a field changes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 
 from course_lib.data import PairBatch, PairBatches, date_vocabularies, written_dates
 from course_lib.data.dates import WrittenDate
-from course_lib.experiments.record import read, rounded, run_arms
+from course_lib.experiments.runs import fill, grid, read, where
 from course_lib.topics.recurrent import (
     BahdanauDecoder,
     EncoderOutput,
@@ -30,9 +29,8 @@ from course_lib.topics.recurrent import (
     Seq2Seq,
 )
 from course_lib.train import fit, linear_schedule_with_warmup, next_token_loss
-from course_lib.validation import require_one_of, require_whole
+from course_lib.validation import require_one_of
 
-RECORD = Path(__file__).with_suffix(".json")
 TASKS = ("copying", "dates")
 #: (task, decoder, training steps) → the learning rates that were tried; of equally good ones the first is taken.
 RATES = {
@@ -217,13 +215,8 @@ def train_model(
         lr: the peak learning rate; linear warm-up over a tenth of the steps, then linear decay to 0.
         seed: of the initialisation and the batches.
         pairs: sources and targets; those of the task where left out.
-
-    Raises:
-        ValueError: for an unknown task or decoder, and steps that are not a whole number above 0.
     """
     require_one_of(TASKS, task=task)
-    require_one_of(DECODERS, decoder=decoder)
-    require_whole(steps=steps)
     torch.manual_seed(seed)
     if task == "copying":
         pairs, sizes = pairs or copy_pairs(64 * steps, seed), (16, 16)
@@ -243,12 +236,12 @@ def train_model(
     return model
 
 
-def run(task: str, decoder: str, *, steps: int, lr: float, seed: int) -> dict:
-    """Train and evaluate one model; return its entry of the record."""
+def run(task: str, decoder: str, steps: int, lr: float, seed: int) -> list[dict]:
+    """Train and evaluate one model."""
     model = train_model(task, decoder, steps=steps, lr=lr, seed=seed)
     if task == "copying":
         seen = copy_accuracy(model, 10_000)[:LONGEST]
-        return {"validation": sum(seen) / LONGEST, "test": copy_accuracy(model, 20_000)}
+        return [{"validation": sum(seen) / LONGEST, "test": copy_accuracy(model, 20_000)}]
     result = {
         "validation": date_accuracy(model, 1),
         "test": date_accuracy(model, 0),
@@ -257,35 +250,24 @@ def run(task: str, decoder: str, *, steps: int, lr: float, seed: int) -> dict:
     if (task, decoder, steps) in EXAMINED:
         result |= date_errors(model)
         result |= date_attention(model) if decoder == "Bahdanau" else {}
-    return result
+    return [result]
 
 
-def name_of(task: str, decoder: str, steps: int) -> str:
-    """Return the key of an arm in the record."""
-    return f"{task}: {decoder}, {steps} steps"
+def best_rate(rows: list[dict]) -> float:
+    """Return the learning rate of an arm whose first seed has the best validation accuracy."""
+    return max(where(rows, seed=0), key=lambda row: row["validation"])["lr"]
 
 
-@cache
-def recorded() -> dict[str, dict[str, list[dict]]]:
-    """Return the recorded result: `name_of(…)` → learning rate, as a string → a run per seed."""
-    return read(RECORD)
-
-
-def best_rate(arm: dict[str, list[dict]]) -> str:
-    """Return the learning rate whose first seed has the best validation accuracy."""
-    return max(arm, key=lambda lr: arm[lr][0]["validation"])
-
-
-def rates(task: str, decoder: str, steps: int) -> tuple[str, str]:
+def rates(task: str, decoder: str, steps: int) -> tuple[str, float]:
     """Return the learning rates that were tried for an arm, in one text, and the best of them."""
-    arm = recorded()[name_of(task, decoder, steps)]
-    return ", ".join(sorted(arm, key=float)), best_rate(arm)
+    rows = where(read("bottleneck"), task=task, decoder=decoder, steps=steps)
+    return ", ".join(map(str, sorted({row["lr"] for row in rows}))), best_rate(rows)
 
 
 def runs(task: str, decoder: str, steps: int, lr: float | None = None) -> list[dict]:
     """Return the recorded runs of an arm, one per seed, at a learning rate or at its best one."""
-    arm = recorded()[name_of(task, decoder, steps)]
-    return arm[best_rate(arm) if lr is None else str(lr)]
+    rows = where(read("bottleneck"), task=task, decoder=decoder, steps=steps)
+    return where(rows, lr=best_rate(rows) if lr is None else lr)
 
 
 def tested(task: str, decoder: str, steps: int, lr: float | None = None) -> list:
@@ -293,28 +275,16 @@ def tested(task: str, decoder: str, steps: int, lr: float | None = None) -> list
     return [run["test"] for run in runs(task, decoder, steps, lr)]
 
 
-def _arm(name: str) -> dict[str, list[dict]]:
-    """Train what the record does not hold yet of an arm; return learning rate → a run per seed."""
-    task, decoder, steps = what = next(what for what in RATES if name_of(*what) == name)
-    arm = read(RECORD).get(name, {})
-
-    def extend(lr: str, seed: int) -> None:
-        if len(done := arm.setdefault(lr, [])) == seed:
-            result = run(task, decoder, steps=steps, lr=float(lr), seed=seed)
-            done.append(rounded(result, ".4f"))
-
-    for lr in map(str, RATES[what]):
-        extend(lr, 0)
-    for lr in dict.fromkeys([best_rate(arm), *map(str, FURTHER.get(what, ()))]):
-        for seed in SEEDS[1:]:
-            extend(lr, seed)
-    return arm
-
-
-def main() -> None:
-    """Train what the record does not hold yet."""
-    run_arms(RECORD, [name_of(*what) for what in RATES], _arm, __doc__, indent=None)
+def plan(rows: list[dict]) -> Iterator[dict]:
+    """Sweep each arm with the first seed; then take the others at the best learning rate, and at further ones."""
+    for what, tried in RATES.items():
+        arm = dict(zip(("task", "decoder", "steps"), what, strict=True))
+        yield from ({**arm, "lr": lr, "seed": 0} for lr in tried)
+        swept = where(rows, **arm, seed=0)
+        if len(swept) == len(tried):
+            chosen = dict.fromkeys([best_rate(swept), *FURTHER.get(what, ())])
+            yield from ({**arm, **one} for one in grid(lr=chosen, seed=SEEDS[1:]))
 
 
 if __name__ == "__main__":
-    main()
+    fill("bottleneck", run, plan, __doc__, spec=".4f")

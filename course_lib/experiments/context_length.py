@@ -6,32 +6,29 @@ and its loss on the same held-out characters is measured with windows of 64, 128
 
     python -m course_lib.experiments.context_length
 
-sweeps the learning rate of each encoding on seed 0, keeps the one with the lowest held-out loss at 64 characters,
-trains with it from three seeds for 800 steps, and records the result beside this file; T5 also after the untrained
-buckets got the bias of the last trained one. Then it extends the context of the RoPE models to 256 characters, by
-position interpolation (of all pairs, and of the fast or the slow ones alone) and by a larger base, before and after
-100 steps of fine-tuning. With names behind it (of encodings, and "extension") it runs these alone and keeps the rest.
+sweeps the learning rate of each encoding on seed 0, keeps the one with the lowest held-out loss at 64 characters, and
+trains with it from three seeds for 800 steps; T5 is measured also after the untrained buckets got the bias of the last
+trained one. Then it extends the context of the RoPE models to 256 characters, by position interpolation (of all pairs,
+and of the fast or the slow ones alone) and by a larger base, before and after 100 steps of fine-tuning.
 """
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Int
 from torch import Tensor
 
-from course_lib.experiments.record import read, run_arms
+from course_lib.experiments.runs import fill, grid, read, where
 from course_lib.train import fit, linear_schedule_with_warmup
 from course_lib.transformer import DecoderOnly, TransformerConfig
 from course_lib.transformer.positions import RotaryPositions, t5_bucket
 from course_lib.transformer.positions.sinusoidal import frequencies
 from course_lib.validation import require_one_of
 
-RECORD = Path(__file__).with_suffix(".json")
 ENCODINGS = ("none", "sinusoidal", "t5", "rotary", "alibi")
 TRAINED, EXTENDED = 64, 256
 FACTOR = EXTENDED / TRAINED
@@ -173,65 +170,52 @@ def repaired(model: DecoderOnly) -> DecoderOnly:
     return model
 
 
-def recorded() -> dict[str, dict]:
-    """Return the record.
-
-    "encodings": encoding → {"lr": …, "loss": for each seed, one per length}, T5 with the losses of its `repaired`
-    models as "repaired". "extensions": extension →
-    {"before": losses as above, "lr": of the fine-tuning, "after": losses}.
-    """
-    return read(RECORD)
+def recorded(measure: str = "loss", **arm: str) -> list[list[float]]:
+    """Return what is recorded of an arm (`encoding=` or `extension=`): one list per seed, one loss per length."""
+    return [row[measure] for row in where(read("context_length"), **arm)]
 
 
-def _place(record: dict, new: dict, name: str) -> dict:
-    """Return the record with the result of an arm; encodings in the order of `ENCODINGS`."""
-    old = {"encodings": {}, "extensions": {}} | record
-    if name == "extension":
-        return old | {"extensions": new}
-    done = old["encodings"] | {name: new}
-    return old | {"encodings": {one: done[one] for one in ENCODINGS if one in done}}
+def run(encoding: str | None = None, extension: str | None = None) -> list[dict]:
+    """Sweep the learning rate on the first seed; return it, and the losses of all seeds at the best one."""
+    return _extended(extension) if encoding is None else _trained(encoding)
 
 
-def _arm(encoding: str) -> dict:
-    """Sweep the learning rate on the first seed; return the best and the losses of all seeds."""
-    if encoding == "extension":
-        return _extensions()
+def _trained(encoding: str) -> list[dict]:
     swept = {lr: trained(encoding, lr=lr, seed=SEEDS[0]) for lr in LEARNING_RATES}
     lr = min(swept, key=lambda lr: losses(swept[lr], lengths=(TRAINED,)))
-    models = [swept[lr], *(trained(encoding, lr=lr, seed=seed) for seed in SEEDS[1:])]
-    arm = {"lr": lr, "loss": [losses(model) for model in models]}
-    if encoding == "t5":
-        arm["repaired"] = [losses(repaired(model)) for model in models]
-    return arm
+    rows = []
+    for seed in SEEDS:
+        model = swept[lr] if seed == SEEDS[0] else trained(encoding, lr=lr, seed=seed)
+        rows.append({"lr": lr, "seed": seed, "loss": losses(model)})
+        if encoding == "t5":
+            rows[-1]["repaired"] = losses(repaired(model))
+    return rows
 
 
-def _extensions() -> dict:
-    """Extend the context of RoPE models; return the losses before and after fine-tuning."""
-    lr, result = recorded()["encodings"]["rotary"]["lr"], {}
-    models = {seed: trained("rotary", lr=lr, seed=seed) for seed in SEEDS}
-    for extension in EXTENSIONS:
+def _extended(extension: str) -> list[dict]:
+    """Extend the context of RoPE models; measure the losses before and after fine-tuning."""
+    rotary = where(read("context_length"), encoding="rotary")[0]["lr"]
+    models = {seed: extended(trained("rotary", lr=rotary, seed=seed), extension) for seed in SEEDS}
 
-        def tuned(seed: int, lr: float, extension: str = extension) -> DecoderOnly:
-            model = extended(models[seed], extension)
-            train(model, length=EXTENDED, steps=FINE_TUNING_STEPS, lr=lr, seed=100 + seed)
-            return model
+    def tuned(seed: int, lr: float) -> DecoderOnly:
+        model = copy.deepcopy(models[seed])
+        train(model, length=EXTENDED, steps=FINE_TUNING_STEPS, lr=lr, seed=100 + seed)
+        return model
 
-        swept = {lr: tuned(SEEDS[0], lr) for lr in FINE_TUNING_RATES}
-        best = min(swept, key=lambda lr: losses(swept[lr], lengths=(EXTENDED,)))
-        after = [swept[best], *(tuned(seed, best) for seed in SEEDS[1:])]
-        result[extension] = {
-            "before": [losses(extended(models[seed], extension)) for seed in SEEDS],
-            "lr": best,
-            "after": [losses(model) for model in after],
-        }
-    return result
+    swept = {lr: tuned(SEEDS[0], lr) for lr in FINE_TUNING_RATES}
+    lr = min(swept, key=lambda lr: losses(swept[lr], lengths=(EXTENDED,)))
+    return [
+        {"lr": lr, "seed": seed, "before": losses(models[seed]), "after": losses(tuned(seed, lr))}
+        for seed in SEEDS
+    ]
 
 
-def main() -> None:
-    """Run the long version and record it."""
-    arms = [*ENCODINGS, "extension"]
-    run_arms(RECORD, arms, _arm, __doc__, last=arms[-1:], place=_place, spec=".4f")
+def plan(rows: list[dict]) -> Iterator[dict]:
+    """Train with each encoding; when that of RoPE is done, extend its context."""
+    yield from grid(encoding=ENCODINGS)
+    if where(rows, encoding="rotary"):
+        yield from grid(extension=EXTENSIONS)
 
 
 if __name__ == "__main__":
-    main()
+    fill("context_length", run, plan, __doc__, spec=".4f")

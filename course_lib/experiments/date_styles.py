@@ -4,15 +4,14 @@ Models with and without attention are trained on dates as in `bottleneck`, each 
 
     python -m course_lib.experiments.date_styles
 
-trains each arm of `ARMS` from three seeds, evaluates it on held-out days in every format of training, and records the
-result beside this file. One arm gets additional Swedish dates in training, the only format that starts with the year.
+trains each arm of `ARMS` from three seeds and evaluates it on held-out days in every format of training. One arm gets
+additional Swedish dates in training, the only format that starts with the year.
 """
 
 import random
 from datetime import timedelta
 from functools import cache
 from itertools import chain
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -28,10 +27,9 @@ from course_lib.experiments.bottleneck import (
     right_tokens,
     train_model,
 )
-from course_lib.experiments.record import read, run_arms
+from course_lib.experiments.runs import fill, grid
 from course_lib.topics.recurrent import Seq2Seq
 
-RECORD = Path(__file__).with_suffix(".json")
 #: The format that is ISO 8601 already.
 ISO_STYLE = ("sv", "short")
 #: Held-out days in every format of the test, and further Swedish dates in training.
@@ -103,33 +101,18 @@ def exposure(model: Seq2Seq) -> dict[str, list[float]]:
     return parts
 
 
-def run(name: str, seed: int) -> dict:
-    """Train and evaluate one model; return its entry of the record."""
-    decoder, steps, lr, further = ARMS[name]
+def run(arm: str, seed: int) -> list[dict]:
+    """Train and evaluate one model."""
+    decoder, steps, lr, further = ARMS[arm]
     pairs = training_pairs(further) if further else None
     model = train_model("dates", decoder, steps=steps, lr=lr, seed=seed, pairs=pairs)
     dates = tests()[" ".join(ISO_STYLE)]
     right = right_tokens(model, *encode_dates(dates))
     wrong = [(~right[:, digits].all(dim=1)).float().mean().item() for digits in FIELDS.values()]
-    return {"styles": by_style(model), "Swedish fields wrong": wrong, "exposure": exposure(model)}
+    return [{"styles": by_style(model), "Swedish fields wrong": wrong, "exposure": exposure(model)}]
 
 
-@cache
-def recorded() -> dict[str, list[dict]]:
-    """Return the recorded result: a key of `ARMS` → a run per seed."""
-    return read(RECORD)
-
-
-def _runs(name: str) -> list[dict]:
-    """Train an arm from the seeds that the record does not hold yet."""
-    done = recorded().get(name, [])
-    return done + [run(name, seed) for seed in SEEDS[len(done) :]]
-
-
-def main() -> None:
-    """Train what the record does not hold yet."""
-    run_arms(RECORD, ARMS, _runs, __doc__, spec=".4f", indent=None)
-
+PLAN = grid(arm=ARMS, seed=SEEDS)
 
 if __name__ == "__main__":
-    main()
+    fill("date_styles", run, PLAN, __doc__, spec=".4f")

@@ -4,13 +4,10 @@ Stacks of several depths are trained to predict the token three positions back, 
 
     python -m course_lib.experiments.depth
 
-trains every stack from three seeds for 300 steps and records the result beside this file.
+trains every stack from three seeds for 300 steps.
 """
 
 from collections.abc import Iterator
-from functools import cache
-from itertools import product
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -18,14 +15,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.experiments.positions import SYMBOLS, TASKS, TRAINED
-from course_lib.experiments.record import read, run_arms
+from course_lib.experiments.runs import fill, grid
 from course_lib.train import Progress, TrainingConfig, fit
 from course_lib.transformer import TransformerConfig
 from course_lib.transformer.blocks import NORMS, EncoderBlock
 from course_lib.transformer.parts import InputEmbedding, initialise, make_blocks, make_final_norm
 from course_lib.validation import require_one_of, require_whole
 
-RECORD = Path(__file__).with_suffix(".json")
 DEPTHS = (2, 4, 6, 9, 12, 18)
 WARMUPS = (0, 30, 100)
 STEPS, LEARNING_RATE = 300, 3e-3
@@ -137,36 +133,13 @@ def train_stack(
     return history.losses, norms
 
 
-def name_of(depth: int, norm: str, warmup: int) -> str:
-    """Return the key of a stack in the record."""
-    return f"{depth} {norm} {warmup}"
+def run(**setting) -> list[dict]:
+    """Train a stack; return every fifth loss, and the gradient norm of each block after each of the steps `PROBED`."""
+    losses, norms = train_stack(**setting)
+    return [{"losses": losses[EVERY - 1 :: EVERY], "gradients": [norms[step] for step in PROBED]}]
 
 
-@cache
-def recorded() -> dict[str, dict]:
-    """Return the recorded result of the long version.
-
-    `name_of(…)` → "losses": a list per seed, every fifth step; "gradients": step, as a string → a list per
-    seed, one gradient norm per block.
-    """
-    return read(RECORD)
-
-
-def _run(name: str) -> dict:
-    """Train one stack from three seeds."""
-    depth, norm, warmup = name.split()
-    runs = [train_stack(int(depth), norm, warmup=int(warmup), seed=seed) for seed in range(3)]
-    return {
-        "losses": [losses[EVERY - 1 :: EVERY] for losses, _ in runs],
-        "gradients": {str(step): [norms[step] for _, norms in runs] for step in PROBED},
-    }
-
-
-def main() -> None:
-    """Run the long version and record it."""
-    stacks = [name_of(*stack) for stack in product(DEPTHS, NORMS, WARMUPS)]
-    run_arms(RECORD, stacks, _run, __doc__, spec=".3g", indent=None)
-
+PLAN = grid(depth=DEPTHS, norm=NORMS, warmup=WARMUPS, seed=range(3))
 
 if __name__ == "__main__":
-    main()
+    fill("depth", run, PLAN, __doc__, spec=".3g")

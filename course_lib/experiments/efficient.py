@@ -4,16 +4,13 @@ Two tasks over 32 positions: in one all positions need the same fact, in the oth
 
     python -m course_lib.experiments.efficient
 
-trains every arm on both tasks from three seeds at each of five learning rates, scores it after 500 and after 1,500
-steps, and records the result beside this file (half an hour of CPU time). With names of arms behind it, it trains
-these alone and keeps what is recorded of the others.
+trains every arm on both tasks from three seeds at each of five learning rates, and scores it after 500 and after 1,500
+steps (half an hour of CPU time).
 """
 
 import copy
 import math
 from collections.abc import Sequence
-from itertools import product
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -21,14 +18,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
-from course_lib.experiments.record import read, run_arms
+from course_lib.experiments.runs import best as best_of
+from course_lib.experiments.runs import fill, grid, read, where
 from course_lib.topics.efficient import attention_pattern
 from course_lib.train import fit
 from course_lib.transformer.blocks import FeedForward
 from course_lib.transformer.multihead import merge_heads, split_heads
 from course_lib.validation import require_one_of
 
-RECORD = Path(__file__).with_suffix(".json")
 LENGTH, LETTERS = 32, 16
 D_MODEL, NUM_HEADS = 32, 2
 WINDOW, GLOBAL, RANK = 4, 2, 8
@@ -309,43 +306,33 @@ def attention_maps(model: Retriever, task: str) -> Float[Tensor, "layer head que
     return torch.stack(maps)
 
 
-def _sweep(task: str, arm: str) -> dict:
-    """Train an arm at every learning rate; return the accuracies, and those by distance at the best rate."""
-    accuracies, by_distance = train(task, arm, RATES)
-    result = {
-        str(budget): {f"{rate:g}": row for rate, row in zip(RATES, found.tolist(), strict=True)}
+def rows_of(accuracies: dict[int, Tensor], rates: Sequence[float]) -> list[dict]:
+    """Return what `train` returns first as rows of a table."""
+    return [
+        {"budget": budget, "lr": lr, "seed": seed, "accuracy": one}
         for budget, found in accuracies.items()
-    }
+        for lr, each in zip(rates, found.tolist(), strict=True)
+        for seed, one in zip(SEEDS, each, strict=True)
+    ]
+
+
+def run(task: str, arm: str) -> list[dict]:
+    """Train an arm at every learning rate from every seed; at the best, return the accuracies by distance too."""
+    accuracies, by_distance = train(task, arm, RATES)
+    rows = rows_of(accuracies, RATES)
     best = accuracies[BUDGETS[-1]].mean(dim=1).argmax()
-    rows = by_distance[best].T.tolist()  # (group, seed)
-    result["by distance"] = dict(zip(DISTANCES, rows, strict=True))
-    return result
-
-
-def recorded() -> dict[str, dict[str, dict]]:
-    """Return the recorded result: task → arm → budget → learning rate → an accuracy per seed.
-
-    Beside the budgets stands "by distance": group of distances → an accuracy per seed at the best learning rate of
-    the largest budget.
-    """
-    return read(RECORD)
-
-
-def best_rate(task: str, arm: str, budget: int = BUDGETS[-1]) -> str:
-    """Return the learning rate with the largest mean."""
-    found = recorded()[task][arm][str(budget)]
-    return max(found, key=lambda rate: sum(found[rate]))
+    for row in where(rows, budget=BUDGETS[-1], lr=RATES[best]):
+        found = by_distance[best, row["seed"]].tolist()
+        row["by distance"] = dict(zip(DISTANCES, found, strict=True))
+    return rows
 
 
 def best(task: str, arm: str, budget: int = BUDGETS[-1]) -> list[float]:
     """Return the accuracies, one per seed, at the best learning rate of a budget."""
-    return recorded()[task][arm][str(budget)][best_rate(task, arm, budget)]
+    return best_of(where(read("efficient"), task=task, arm=arm, budget=budget), "accuracy")[1]
 
 
-def main() -> None:
-    """Run the long version and record it."""
-    run_arms(RECORD, product(TASKS, ARMS), _sweep, __doc__, spec=".3f")
-
+PLAN = grid(task=TASKS, arm=ARMS)
 
 if __name__ == "__main__":
-    main()
+    fill("efficient", run, PLAN, __doc__, spec=".3f")

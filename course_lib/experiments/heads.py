@@ -4,34 +4,28 @@ Two tasks in which one query must retrieve four letters::
 
     python -m course_lib.experiments.heads
 
-trains every arm from three seeds at each learning rate of a sweep and from two more at the best one, and records
-the result beside this file (twenty minutes of CPU time). With names of arms behind it, it trains these alone and
-keeps what is recorded of the others.
+trains every arm from three seeds at each learning rate of a sweep, and from two more at the best one (twenty minutes
+of CPU time).
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.experiments.record import read, run_arms
+from course_lib.experiments.runs import best as best_of
+from course_lib.experiments.runs import by_rate, fill, read, where
 from course_lib.train import Evaluation, History, fit
 from course_lib.transformer.multihead import MultiHeadAttention
-from course_lib.validation import require_one_of, require_whole
+from course_lib.validation import require_one_of
 
-RECORD = Path(__file__).with_suffix(".json")
 LETTERS, ITEMS, ASKED = 8, 12, 4
 BATCH = 128
-HEADS = (1, 2, 4, 8, 16, 32)
-KV_HEADS = (4, 2, 1)
 PATHS = ("attention only", "residual", "residual and FFN")
-START = 5e-3  # the first learning rate of a sweep
-SEEDS, MORE_SEEDS = range(3), range(3, 5)  # at every learning rate; at the best one
 
-Batch = tuple[Tensor, Tensor, Tensor]
+Batch = tuple[Tensor, ...]
 
 
 def by_position(count: int, generator: torch.Generator) -> Batch:
@@ -45,7 +39,7 @@ def by_position(count: int, generator: torch.Generator) -> Batch:
     return letters, asked, letters.gather(1, asked)
 
 
-def by_attribute(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def by_attribute(count: int, generator: torch.Generator) -> Batch:
     """Sample items with a letter and four attributes; each question names one value of each attribute.
 
     The twelve items of an example have twelve different values of each attribute.
@@ -122,15 +116,13 @@ class Retrieval(nn.Module):
             x = x + self.feed_forward(x)
         return self.out(x).view(-1, ASKED, LETTERS)
 
+    def sample(self, count: int, generator: torch.Generator) -> Batch:
+        """Sample the model's task."""
+        return (by_attribute if self.attributes else by_position)(count, generator)
+
 
 def trained(*, seed: int = 0, steps: int = 600, lr: float = 5e-3, **options) -> Retrieval:
-    """Train a `Retrieval` with batches of 128 new questions.
-
-    Args:
-        seed: of the initialisation and the batches.
-        steps, lr: of training, with Adam.
-        options: of `Retrieval`.
-    """
+    """Train a `Retrieval`, made with the `options`, by Adam with batches of 128 new questions."""
     return training(seed=seed, steps=steps, lr=lr, **options)[0]
 
 
@@ -143,46 +135,34 @@ def training(
     **options,
 ) -> tuple[Retrieval, History]:
     """Train as `trained` does; return the model and what happened, with the scores of an evaluation."""
-    require_whole(steps=steps)
     torch.manual_seed(seed)
     model, generator = Retrieval(**options), torch.Generator().manual_seed(seed)
-    sample = by_attribute if model.attributes else by_position
-
-    def batches() -> Iterator[Batch]:
-        while True:
-            yield sample(BATCH, generator)
+    batches = (model.sample(BATCH, generator) for _ in range(steps))
 
     def loss(model: nn.Module, batch: Batch) -> Tensor:
         *inputs, labels = batch
         return F.cross_entropy(model(*inputs).flatten(0, 1), labels.flatten())
 
-    history = fit(model, batches(), loss, steps=steps, lr=lr, seed=seed, evaluation=evaluation)
-    return model, history
+    return model, fit(model, batches, loss, steps=steps, lr=lr, seed=seed, evaluation=evaluation)
 
 
 def accuracy(model: Retrieval, *, count: int = 2000) -> float:
     """Return the share of letters that are right, over new questions."""
-    sample = by_attribute if model.attributes else by_position
-    *inputs, labels = sample(count, torch.Generator().manual_seed(12345))
+    *inputs, labels = model.sample(count, torch.Generator().manual_seed(12345))
     with torch.no_grad():
         return (model(*inputs).argmax(dim=-1) == labels).float().mean().item()
 
 
 #: Name of an arm → options of `trained`.
-ARMS: dict[str, dict] = {f"attention only, {heads} heads": {"num_heads": heads} for heads in HEADS}
-ARMS |= {f"{path}, 1 heads": {"num_heads": 1, "path": path} for path in PATHS[1:]}
-ARMS |= {
-    f"{kv_heads} KV heads": {
-        "num_heads": 4,
-        "num_kv_heads": kv_heads,
-        "attributes": True,
-        "steps": 1500,
-    }
-    for kv_heads in KV_HEADS
+ARMS: dict[str, dict] = {
+    f"attention only, {heads} heads": {"num_heads": heads} for heads in (1, 2, 4, 8, 16, 32)
 }
+ARMS |= {f"{path}, 1 heads": {"num_heads": 1, "path": path} for path in PATHS[1:]}
+SHARED = {"num_heads": 4, "attributes": True, "steps": 1500}
+ARMS |= {f"{kv} KV heads": SHARED | {"num_kv_heads": kv} for kv in (4, 2, 1)}
 #: Controls: fewer parameters with four KV heads, and more with one.
-for heads, d_model in ((4, 24), (1, 40), (1, 64)):
-    ARMS[f"{heads} KV heads, d_model {d_model}"] = ARMS[f"{heads} KV heads"] | {"d_model": d_model}
+for kv, d_model in ((4, 24), (1, 40), (1, 64)):
+    ARMS[f"{kv} KV heads, d_model {d_model}"] = ARMS[f"{kv} KV heads"] | {"d_model": d_model}
 LONGER = ", 3 × the steps"
 #: Arms that are also trained three times as long, from three seeds, at the best learning rate and at half of it.
 LONG = (
@@ -193,53 +173,38 @@ LONG = (
 ARMS |= {arm + LONGER: ARMS[arm] | {"steps": 3 * ARMS[arm].get("steps", 600)} for arm in LONG}
 
 
-def runs(arm: str, lr: float, seeds: range) -> list[float]:
-    """Train one arm from several seeds; return the accuracies."""
-    return [round(accuracy(trained(seed=seed, lr=lr, **ARMS[arm])), 3) for seed in seeds]
-
-
-def _sweep(arm: str) -> dict[str, list[float]]:
-    """Train one arm at one learning rate after the other; return learning rate → accuracies.
-
-    The learning rate is halved and doubled until the best one is neither the largest nor the smallest, or until
-    it takes every seed to 0.99. Then two more seeds are trained at the best one. The arms that are trained for
-    longer have two learning rates: the one that was best before, and half of it.
-    """
-    short = arm.removesuffix(LONGER)
-    if short != arm:
-        most = float(best_rate(recorded()[short]))
-        return {f"{lr:g}": runs(arm, lr, SEEDS) for lr in (most / 2, most)}
-    found = {f"{START:g}": runs(arm, START, SEEDS)}
-    while min(max(found.values(), key=sum)) < 0.99:
-        largest, smallest = (end(map(float, found)) for end in (max, min))
-        best = float(best_rate(found))
-        if smallest < best < largest:
-            break
-        lr = smallest / 2 if best == smallest else 2 * largest
-        found[f"{lr:g}"] = runs(arm, lr, SEEDS)
-    found[best_rate(found)] += runs(arm, float(best_rate(found)), MORE_SEEDS)
-    return {lr: found[lr] for lr in sorted(found, key=float)}
-
-
-def best_rate(found: dict[str, list[float]]) -> str:
-    """Return the learning rate with the largest mean."""
-    return max(found, key=lambda lr: sum(found[lr]) / len(found[lr]))
-
-
-def recorded() -> dict[str, dict[str, list[float]]]:
-    """Return the recorded result: arm → learning rate → an accuracy per seed."""
-    return read(RECORD)
-
-
 def best(arm: str) -> list[float]:
-    """Return the accuracies, one per seed, at the best learning rate."""
-    return recorded()[arm][best_rate(recorded()[arm])]
+    """Return the recorded accuracies, one per seed, at the best learning rate."""
+    return best_of(where(read("heads"), arm=arm), "right")[1]
 
 
-def main() -> None:
-    """Run the long version and record it."""
-    run_arms(RECORD, ARMS, _sweep, __doc__, last=[arm + LONGER for arm in LONG])
+def plan(rows: list[dict]) -> Iterator[dict]:
+    """Sweep each arm; then take two more seeds at its best learning rate, and the longer trainings.
+
+    The learning rate is halved and doubled until the best one is neither the largest nor the smallest, or until it
+    takes every seed to 0.99.
+    """
+    for arm in ARMS:
+        short = arm.removesuffix(LONGER)
+        tried = [row for row in where(rows, arm=short) if row["seed"] < 3]
+        rates, wanted = by_rate(tried, "right"), 5e-3
+        if rates:
+            at, right = best_of(tried, "right")
+            ends = {max(rates): 2 * at, min(rates): at / 2}
+            wanted = ends.get(at) if min(right) < 0.99 else None
+        if wanted:
+            settings = [(wanted, range(3))] if arm == short else []  # the longer trainings wait
+        else:
+            settings = [(at, range(3, 5))] if arm == short else [(at / 2, range(3)), (at, range(3))]
+        yield from (
+            {"arm": arm, "lr": lr, "seed": seed} for lr, seeds in settings for seed in seeds
+        )
+
+
+def run(arm: str, **setting) -> list[dict]:
+    """Train once; return the share of letters that are right."""
+    return [{"right": accuracy(trained(**ARMS[arm], **setting))}]
 
 
 if __name__ == "__main__":
-    main()
+    fill("heads", run, plan, __doc__, spec=".3f")

@@ -5,20 +5,17 @@
     python -m course_lib.experiments.heads_longer
 
 trains every arm at the learning rates and from the seeds that `ARMS` names, with the accuracy on held-out questions
-along the way, and records these curves beside this file (twenty minutes of CPU time). The rates are those that
-were best in the sweeps of `heads`, and their neighbours. With names of arms behind it, it trains these alone and
-keeps what is recorded of the others.
+along the way (twenty minutes of CPU time). The rates are those that were best in the sweeps of `heads`, and their
+neighbours.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from course_lib.experiments import heads
 from course_lib.experiments.heads import PATHS
-from course_lib.experiments.record import read, run_arms
+from course_lib.experiments.runs import fill, read, where
 from course_lib.train import Evaluation
 
-RECORD = Path(__file__).with_suffix(".json")
 Curve = dict[int, float]  # step → accuracy
 
 
@@ -56,46 +53,36 @@ ARMS = {
 }
 
 
-def curve(arm: str, lr: float, seed: int) -> Curve:
-    """Train one arm from one seed; return step → accuracy on held-out questions."""
+def curves(arm: str) -> dict[float, list[Curve]]:
+    """Return the recorded curves of an arm: learning rate → one per seed."""
+    found: dict[float, list[Curve]] = {}
+    for row in where(read("heads_longer"), arm=arm):
+        steps = range(row["every"], ARMS[arm].steps + 1, row["every"])
+        found.setdefault(row["lr"], []).append(dict(zip(steps, row["right"], strict=True)))
+    return found
+
+
+def best(arm: str) -> list[Curve]:
+    """Return the curves, one per seed, at the learning rate that is best at the end."""
+    end = ARMS[arm].steps
+    return max(curves(arm).values(), key=lambda runs: sum(run[end] for run in runs) / len(runs))
+
+
+PLAN = [
+    {"arm": name, "lr": lr, "seed": seed}
+    for name, arm in ARMS.items()
+    for lr, seeds in arm.rates.items()
+    for seed in range(seeds)
+]
+
+
+def run(arm: str, **setting) -> list[dict]:
+    """Train once; return the accuracies on held-out questions."""
     evaluation = Evaluation(heads.accuracy, every=ARMS[arm].every)
-    options = {"steps": ARMS[arm].steps, "lr": lr, "seed": seed, **ARMS[arm].options}
+    options = {"steps": ARMS[arm].steps, **setting, **ARMS[arm].options}
     _, history = heads.training(evaluation=evaluation, **options)
-    return {step: round(score, 3) for step, score in history.scores.items()}
-
-
-def recorded() -> dict[str, dict[str, list[Curve]]]:
-    """Return the record: arm → learning rate → a curve per seed."""
-    return {
-        arm: {
-            lr: [{int(step): score for step, score in one.items()} for one in curves]
-            for lr, curves in found.items()
-        }
-        for arm, found in read(RECORD).items()
-    }
-
-
-def best(arm: str, step: int | None = None) -> list[Curve]:
-    """Return the curves, one per seed, at the learning rate that is best at a step (the last where left out)."""
-    step = ARMS[arm].steps if step is None else step
-
-    def mean(curves: list[Curve]) -> float:
-        return sum(one[step] for one in curves) / len(curves)
-
-    return max(recorded()[arm].values(), key=mean)
-
-
-def _curves(arm: str) -> dict[str, list[Curve]]:
-    return {
-        f"{lr:g}": [curve(arm, lr, seed) for seed in range(seeds)]
-        for lr, seeds in ARMS[arm].rates.items()
-    }
-
-
-def main() -> None:
-    """Train, and record it."""
-    run_arms(RECORD, ARMS, _curves, __doc__, indent=None)
+    return [{"every": ARMS[arm].every, "right": list(history.scores.values())}]
 
 
 if __name__ == "__main__":
-    main()
+    fill("heads_longer", run, PLAN, __doc__, spec=".3f")

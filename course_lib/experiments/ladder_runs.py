@@ -4,20 +4,17 @@
 
     python -m course_lib.experiments.ladder_runs
 
-trains two sizes of `scaling_ladder` from three seeds and records the losses beside this file (three minutes of CPU
-time). "schedules": 16x2 at two peak learning rates, for each of several numbers of steps as a run of its own, and
-longer runs that are evaluated at the same steps and stopped at the last of them. "epochs": 32x2, always 256 steps,
-on all the text they need, a quarter of it, and so on.
+trains two sizes of `scaling_ladder` from three seeds (three minutes of CPU time): 16x2 at two peak learning rates, for
+each of several numbers of steps as a run of its own, and longer runs that are evaluated at the same steps and stopped
+at the last of them; 32x2, always 256 steps, on all the text they need, a quarter of it, and so on.
 """
 
 from collections.abc import Iterable
-from functools import cache
-from pathlib import Path
 
 import torch
 
 from course_lib.data import docstring_text, text_windows
-from course_lib.experiments.record import read, run_arms
+from course_lib.experiments.runs import fill, grid, read, where
 from course_lib.experiments.scaling_ladder import (
     BATCH,
     LENGTH,
@@ -30,7 +27,6 @@ from course_lib.experiments.scaling_ladder import (
 )
 from course_lib.transformer import DecoderOnly
 
-RECORD = Path(__file__).with_suffix(".json")
 SCHEDULED, RATES = "16x2", (0.0625, 0.03125)
 CHECKED = (64, 128, 256, 512, 1024)
 #: Steps of the longer runs; they are evaluated at those of `CHECKED` up to their half.
@@ -76,41 +72,30 @@ def train(
     return losses
 
 
-@cache
-def recorded() -> dict[str, dict]:
-    """Return the record.
-
-    "schedules": peak learning rate → "own", or the steps of a longer run → steps → a loss per seed; "epochs":
-    epochs → a loss per seed. The keys are strings.
-    """
-    return read(RECORD)
+def losses(**setting) -> list[float]:
+    """Return the recorded losses with these settings, one per seed."""
+    return [row["loss"] for row in where(read("ladder_runs"), **setting)]
 
 
-def _schedules(lr: float) -> dict[str, dict[int, list[float]]]:
-    seeds = range(SEEDS)
-    losses = {"own": {n: [train(SCHEDULED, n, lr, seed)[n] for seed in seeds] for n in CHECKED}}
-    for steps in LONG:
-        checked = [n for n in CHECKED if n <= steps / 2]
-        runs = [train(SCHEDULED, steps, lr, seed, checked=checked) for seed in seeds]
-        losses[str(steps)] = {n: [run[n] for run in runs] for n in checked}
-    return losses
+def run(size: str, steps: int, seed: int, lr: float | None = None, epochs: int = 1) -> list[dict]:
+    """Train once; return the loss after the last step, and of a longer run those at the steps that are checked."""
+    if size == REPEATED:
+        lr, unique, checked = (
+            best_lr(size, STEPS * BATCH * LENGTH),
+            STEPS * BATCH // epochs,
+            [steps],
+        )
+    else:
+        unique = None
+        checked = [n for n in CHECKED if n == steps or (steps in LONG and n <= steps / 2)]
+    found = train(size, steps, lr, seed, unique=unique, checked=checked)
+    return [{"step": step, "loss": loss} for step, loss in found.items()]
 
 
-def _epochs(epochs: int) -> list[float]:
-    lr = best_lr(REPEATED, STEPS * BATCH * LENGTH)
-    unique = STEPS * BATCH // epochs
-    return [train(REPEATED, STEPS, lr, seed, unique=unique)[STEPS] for seed in range(SEEDS)]
-
-
-def _run(part: str, number: str) -> dict[str, dict[int, list[float]]] | list[float]:
-    return _schedules(float(number)) if part == "schedules" else _epochs(int(number))
-
-
-def main() -> None:
-    """Train everything and record it."""
-    arms = [("schedules", f"{lr:g}") for lr in RATES] + [("epochs", str(n)) for n in EPOCHS]
-    run_arms(RECORD, arms, _run, __doc__, spec=".4f")
-
+PLAN = (
+    *grid(size=[SCHEDULED], lr=RATES, steps=sorted({*CHECKED, *LONG}), seed=range(SEEDS)),
+    *grid(size=[REPEATED], steps=[STEPS], epochs=EPOCHS, seed=range(SEEDS)),
+)
 
 if __name__ == "__main__":
-    main()
+    fill("ladder_runs", run, PLAN, __doc__, spec=".4f")

@@ -5,8 +5,7 @@
     export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000
     python -m course_lib.experiments.layer_times
 
-measures processor time on one thread, for the layers and for the operations of self-attention, and records it beside
-this file (about a minute). With the two variables, the C library (glibc) keeps the memory of large tensors; otherwise
+measures processor time on one thread, for the layers and for the operations of self-attention (about a minute). With the two variables, the C library (glibc) keeps the memory of large tensors; otherwise
 it returns that of 16 MB to the operating system after every call, which takes longer than some of the operations.
 Other programs on the machine lengthen a measurement, through the caches that they share: run it while it is quiet.
 Each time is the least of `REPETITIONS`, which alternate between all that is measured.
@@ -15,16 +14,13 @@ Each time is the least of `REPETITIONS`, which alternate between all that is mea
 import math
 import time
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib.experiments.record import read, rounded, write
+from course_lib.experiments.runs import fill, read, where
 
-RECORD = Path(__file__).with_suffix(".json")
 LENGTHS, BATCHES = (16, 32, 64, 128, 256, 512, 1024, 2048), (1, 64)
 #: With as many vectors as each has components, self-attention and the GRU need equally many multiplications.
 DIMENSIONS = (64, 128, 256, 512)
@@ -113,41 +109,43 @@ def _seconds(call: Callable[[], Tensor], count: int) -> float:
     return time.process_time() - started
 
 
-@cache
-def recorded() -> dict[str, dict[str, list[float]]]:
-    """Return the record: "layers", "operations" → name → times for `LENGTHS`; "batches" → layer → for
-    `BATCHES`; "dimensions" → layer → for `DIMENSIONS`.
+def recorded(group: str) -> dict[str, list[float]]:
+    """Return the times of a group, in milliseconds, name → one for each size.
+
+    The groups are "layers" and "operations", by length, "batches" and "dimensions".
     """
-    return read(RECORD)
+    times: dict[str, list[float]] = {}
+    for row in where(read("layer_times"), group=group):
+        times.setdefault(row["name"], []).append(row["ms"])
+    return times
 
 
-def main() -> None:
-    """Measure, and record it."""
-    torch.set_num_threads(1)
+def run(threads: int) -> list[dict]:
+    """Measure everything, one call of each after the other."""
     torch.manual_seed(0)
     modules, calls = layers(), {}
+
+    def add(group: str, layers: dict[str, nn.Module], size: int, *shape: int) -> None:
+        x = torch.randn(*shape)
+        for name, layer in layers.items():
+            calls[group, name, size] = lambda layer=layer: layer(x)
+
     for n in LENGTHS:
-        x = torch.randn(1, n, D)
-        for name, layer in modules.items():
-            calls["layers", name, n] = lambda layer=layer, x=x: layer(x)
+        add("layers", modules, n, 1, n, D)
         for name, call in operations(n).items():
             calls["operations", name, n] = call
     for batch in BATCHES:
-        x = torch.randn(batch, LENGTH_OF_BATCHES, D)
-        for name, layer in modules.items():
-            calls["batches", name, batch] = lambda layer=layer, x=x: layer(x)
+        add("batches", modules, batch, batch, LENGTH_OF_BATCHES, D)
     for d in DIMENSIONS:
-        x = torch.randn(1, d, d)
-        for name, layer in {
-            "self-attention": SelfAttentionLayer(d),
-            "GRU": nn.GRU(d, d, batch_first=True),
-        }.items():
-            calls["dimensions", name, d] = lambda layer=layer, x=x: layer(x)
-    record: dict = {"layers": {}, "operations": {}, "batches": {}, "dimensions": {}}
-    for (group, name, _), spent in least_times(calls).items():
-        record[group].setdefault(name, []).append(spent)
-    write(RECORD, rounded(record, ".4g"))
+        both = {"self-attention": SelfAttentionLayer(d), "GRU": nn.GRU(d, d, batch_first=True)}
+        add("dimensions", both, d, 1, d, d)
+    return [
+        {"group": group, "name": name, "size": size, "ms": ms}
+        for (group, name, size), ms in least_times(calls).items()
+    ]
 
+
+PLAN = [{"threads": 1}]
 
 if __name__ == "__main__":
-    main()
+    fill("layer_times", run, PLAN, __doc__)

@@ -6,27 +6,24 @@ double its context, without any training::
 
     python -m course_lib.experiments.long_context
 
-records the result beside this file, with weights in bfloat16 (two minutes of CPU time for each text and method). "unchanged"
-and "larger θ" are on record in float32; in bfloat16 the loss of the first text, unchanged, is the same within 0.005 nats.
-Runs that are recorded already are kept; delete the file to start anew.
+computes with weights in bfloat16 (two minutes of CPU time for each text and method). "unchanged" and "larger θ" are on
+record in float32; in bfloat16 the loss of the first text, unchanged, is the same within 0.005 nats.
 """
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from course_lib.experiments.record import read, rounded, write
+from course_lib.experiments.runs import fill, grid, read, where
 from course_lib.topics.pretrained import CONFIG, Tokenizer, load_smollm2
 from course_lib.transformer import DecoderOnly
 from course_lib.transformer.positions import RotaryPositions
 from course_lib.validation import require_one_of, require_whole
 
-RECORD = Path(__file__).with_suffix(".json")
 LENGTH, BUCKET, PARTS = 12_288, 512, 5
 #: The factor by which each method stretches the context.
 FACTOR = 2
@@ -95,27 +92,20 @@ def loss_by_position(
     return torch.stack(losses)
 
 
-def recorded() -> dict[str, list[list[float]]]:
-    """Return the recorded result: method → a list of losses by bucket for each part."""
-    return read(RECORD)
+def recorded(method: str) -> list[list[float]]:
+    """Return the recorded losses by bucket, one list per part of the text."""
+    return [row["losses"] for row in where(read("long_context"), method=method)]
 
 
-def main() -> None:
-    """Run what is not recorded yet."""
-    torch.set_num_threads(1)
+def run(part: int, method: str) -> list[dict]:
+    """Measure one method on one part of the text."""
     model, tokenizer = load_smollm2(torch.bfloat16)
-    parts = documentation_parts(tokenizer)
-    for number, part in enumerate(parts):
-        for method in METHODS:
-            record = recorded()
-            runs = record.setdefault(method, [])
-            if len(runs) > number:
-                continue
-            scale_positions(model, method)
-            runs.append(rounded(loss_by_position(model, part).tolist(), ".4g"))
-            write(RECORD, record)
-            print(number, method, runs[-1], flush=True)
+    scale_positions(model, method)
+    losses = loss_by_position(model, documentation_parts(tokenizer)[part])
+    return [{"losses": losses.tolist()}]
 
+
+PLAN = grid(part=range(PARTS), method=METHODS)
 
 if __name__ == "__main__":
-    main()
+    fill("long_context", run, PLAN, __doc__)

@@ -7,9 +7,8 @@ the model's own first answers to twelve questions, and at one rate on twelve tha
 
     python -m course_lib.experiments.lora
 
-records beside this file, for every learning rate of `RATES` and three seeds (one at both ends of the sweep), the scores
-after each of `BUDGETS` (about fifteen minutes of one core). Runs that are recorded already are kept. The frozen weights
-are in bfloat16, A and B in float32.
+measures, for every learning rate of `RATES` and three seeds (one at both ends of the sweep), the scores after each of
+`BUDGETS` (about fifteen minutes of one core). The frozen weights are in bfloat16, A and B in float32.
 """
 
 import math
@@ -17,8 +16,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from itertools import zip_longest
-from pathlib import Path
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -26,12 +24,11 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.data.dates import FIRST_DAY, LAST_DAY, WrittenDate, is_held_out, write_date
-from course_lib.experiments.record import read, rounded, write
+from course_lib.experiments.runs import fill, grid, read, where
 from course_lib.topics.pretrained import Tokenizer, load_smollm2
 from course_lib.transformer import DecoderOnly
 from course_lib.validation import require_whole
 
-RECORD = Path(__file__).with_suffix(".json")
 RANK, ALPHA, BATCH = 8, 16, 4
 RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
 #: The smallest and the largest are run with the first seed only.
@@ -302,55 +299,57 @@ def other_losses(
     }
 
 
-def recorded() -> dict:
-    """Return the record: "before" → scores; arm → learning rate → a list by seed of budget → scores."""
-    return read(RECORD)
+def recorded(arm: str, lr: float, budget: int) -> list[dict]:
+    """Return the recorded scores of an arm, one per seed."""
+    return where(read("lora"), arm=arm, lr=lr, budget=budget)
+
+
+def before() -> dict:
+    """Return the recorded scores before training."""
+    (row,) = where(read("lora"), arm="before")
+    return row
 
 
 def by_rate(arm: str, budget: int, key: str) -> list[list[float]]:
     """Return one recorded score of an arm after a budget: for each seed, its values by learning rate; NaN: not run."""
-    runs = [recorded()[arm][f"{lr:g}"] for lr in RATES]
-    rows = zip_longest(*runs)  # None for a seed that a rate was not run with
-    return [[run[str(budget)][key] if run else math.nan for run in row] for row in rows]
+    runs = [{row["seed"]: row[key] for row in recorded(arm, lr, budget)} for lr in RATES]
+    return [[run.get(seed, math.nan) for run in runs] for seed in SEEDS]
 
 
-def main() -> None:
-    """Run what is not recorded yet, seed by seed."""
-    torch.set_num_threads(1)
-    record, dates = read(RECORD), english_dates(TESTED, held_out=True)
+@cache
+def _answers() -> list[list[tuple[str, list[int]]]]:
+    """The model's own first answers to `QUESTIONS`, `REPLAYED` and `UNLIKE`."""
     model, tokenizer = load_smollm2(torch.bfloat16)
-    own = own_answers(model, tokenizer, QUESTIONS)
-    replayed, unlike = (own_answers(model, tokenizer, some) for some in (REPLAYED, UNLIKE))
-    if "before" not in record:
-        before = evaluated(model, tokenizer, dates, own)
-        for name, messages in PROMPTS.items():
-            before[name] = exact_match(model, tokenizer, dates, messages)
-        before |= other_losses(model, tokenizer, unlike, replayed)
-        record["before"] = rounded(before, ".4g")
-        write(RECORD, record)
-        print(record["before"], flush=True)
-    for seed in SEEDS:
-        for arm, replays in ARMS.items():
-            for lr in REPEATED if seed else RATES:
-                done = record.setdefault(arm, {}).setdefault(f"{lr:g}", [])
-                if len(done) > seed:
-                    continue
-                torch.manual_seed(seed)
-                model, _ = load_smollm2(torch.bfloat16)
-                options = {"lr": lr, "steps": BUDGETS[-1], "seed": seed, "replays": replays}
-                run, losses = {}, []
-                for step, loss in train(
-                    model, tokenizer, add_lora(model), replayed=replayed, **options
-                ):
-                    losses.append(loss)
-                    if step in BUDGETS:
-                        run[str(step)] = evaluated(model, tokenizer, dates, own)
-                        if lr == COMPARED_RATE:
-                            run[str(step)] |= other_losses(model, tokenizer, unlike, replayed)
-                done.append(rounded({**run, "losses": losses}, ".4g"))
-                write(RECORD, record)
-                print(seed, arm, lr, run, flush=True)
+    return [own_answers(model, tokenizer, some) for some in (QUESTIONS, REPLAYED, UNLIKE)]
 
+
+def run(arm: str, lr: float | None = None, seed: int = 0) -> list[dict]:
+    """Train once; return the scores after each budget, or with the arm "before" those without training."""
+    (own, replayed, unlike), dates = _answers(), english_dates(TESTED, held_out=True)
+    torch.manual_seed(seed)
+    model, tokenizer = load_smollm2(torch.bfloat16)
+    if arm == "before":
+        scores = evaluated(model, tokenizer, dates, own)
+        for name, messages in PROMPTS.items():
+            scores[name] = exact_match(model, tokenizer, dates, messages)
+        return [scores | other_losses(model, tokenizer, unlike, replayed)]
+    options = {"lr": lr, "steps": BUDGETS[-1], "seed": seed, "replays": ARMS[arm]}
+    rows, losses = [], []
+    for step, loss in train(model, tokenizer, add_lora(model), replayed=replayed, **options):
+        losses.append(loss)
+        if step in BUDGETS:
+            rows.append({"budget": step} | evaluated(model, tokenizer, dates, own))
+            if lr == COMPARED_RATE:
+                rows[-1] |= other_losses(model, tokenizer, unlike, replayed)
+    rows[-1]["losses"] = losses
+    return rows
+
+
+PLAN = (
+    {"arm": "before"},
+    *grid(seed=[0], arm=ARMS, lr=RATES),
+    *grid(seed=SEEDS[1:], arm=ARMS, lr=REPEATED),
+)
 
 if __name__ == "__main__":
-    main()
+    fill("lora", run, PLAN, __doc__)

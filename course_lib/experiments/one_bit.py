@@ -5,24 +5,20 @@ was one. Each cell is trained on texts of 20 letters with every learning rate of
 
     python -m course_lib.experiments.one_bit
 
-trains with five seeds and records beside this file, after each of `BUDGETS`, the accuracy on texts of up to 640
-letters: with the B anywhere, and with the B as the first letter, which is the farthest to carry.
+trains with five seeds and measures, after each of `BUDGETS`, the accuracy on texts of up to 640 letters: with the B
+anywhere, and with the B as the first letter, which is the farthest to carry.
 """
 
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib.experiments.record import read, rounded, write
-from course_lib.validation import require_one_of, require_positive, require_whole
+from course_lib.experiments.runs import fill, grid, read, where
 
-RECORD = Path(__file__).with_suffix(".json")
 RATES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
-SEEDS, BUDGETS = range(5), (200, 600, 2000)
+BUDGETS = (200, 600, 2000)
 #: Letters in a text in training, and of those that are tested.
 TRAINED, TESTED = 20, (5, 10, 20, 40, 80, 160, 320, 640)
 #: A model that has learned the task is right on this share of texts as long as those in training.
@@ -100,13 +96,7 @@ def train_cell(
         seed: of the initialisation and the texts.
         budgets: numbers of training steps, of 64 texts each, rising.
         evaluate: of the model; by default the model itself, which changes as training goes on.
-
-    Raises:
-        ValueError: for an unknown cell, a learning rate that is not above 0, and a budget below 1.
     """
-    require_one_of(CELLS, cell=cell)
-    require_positive(lr=lr)
-    require_whole(budget=budgets[0])
     torch.manual_seed(seed)
     model, found = CELLS[cell](), []
     generator = torch.Generator().manual_seed(seed)
@@ -131,40 +121,24 @@ def evaluated(model: DetectB) -> dict[str, list[float]]:
     }
 
 
-@cache
-def recorded() -> dict:
-    """Return the recorded result: cell → learning rate → a list by seed of budget → case → accuracies."""
-    return read(RECORD)
-
-
-def runs(cell: str, budget: int, lr: str, case: str = "anywhere") -> list[list[float]]:
+def runs(cell: str, budget: int, lr: float, case: str = "anywhere") -> list[list[float]]:
     """Return the recorded accuracies by length of an arm, one list per seed."""
-    return [run[str(budget)][case] for run in recorded()[cell][lr]]
+    return [row[case] for row in where(read("one_bit"), cell=cell, lr=lr, budget=budget)]
 
 
-def learned(cell: str, budget: int, lr: str) -> list[bool]:
+def learned(cell: str, budget: int, lr: float) -> list[bool]:
     """Return which seeds have learned the task, on texts as long as those in training."""
     at = TESTED.index(TRAINED)
     return [accuracies[at] >= LEARNED for accuracies in runs(cell, budget, lr)]
 
 
-def main() -> None:
-    """Train what the record does not hold yet; seed by seed, so that a part of it holds every arm."""
-    torch.set_num_threads(1)
-    record = read(RECORD)
-    for seed in SEEDS:
-        for cell in CELLS:
-            for lr in map(str, RATES):
-                done = record.setdefault(cell, {}).setdefault(lr, [])
-                if len(done) > seed:
-                    continue
-                found = train_cell(cell, float(lr), seed=seed, evaluate=evaluated)
-                named = {str(budget): one for budget, one in zip(BUDGETS, found, strict=True)}
-                done.append(rounded(named, ".4f"))
-                write(RECORD, record, indent=None)
-                at = TESTED.index(TRAINED)
-                print(seed, cell, lr, [one["anywhere"][at] for one in found], flush=True)
+def run(**setting) -> list[dict]:
+    """Train once; return the accuracies by length after each budget."""
+    found = train_cell(**setting, evaluate=evaluated)
+    return [{"budget": n} | one for n, one in zip(BUDGETS, found, strict=True)]
 
+
+PLAN = grid(seed=range(5), cell=CELLS, lr=RATES)
 
 if __name__ == "__main__":
-    main()
+    fill("one_bit", run, PLAN, __doc__)

@@ -5,11 +5,8 @@ They are trained until the held-out loss is at most `LEARNED`, or until a budget
 
     python -m course_lib.experiments.plateau
 
-trains every arm from three seeds and records the training loss, a mean over every 50 steps, beside this file (35
-minutes of CPU time). Runs that are recorded already are kept; delete the file to start anew.
+trains every arm from three seeds; recorded is the training loss, a mean over every 50 steps (35 minutes of CPU time).
 """
-
-from pathlib import Path
 
 import torch
 
@@ -22,9 +19,8 @@ from course_lib.experiments.post_norm import (
     arm,
     train,
 )
-from course_lib.experiments.record import read, run_arms
+from course_lib.experiments.runs import fill, read, where
 
-RECORD = Path(__file__).with_suffix(".json")
 PLAIN, WARM = arm(12, "post"), arm(12, "post", warmup=200)
 SIX, SMALL = arm(6, "post"), arm(12, "post", scale=0.1)
 MEDIUM, PRE = arm(12, "post", scale=0.3), arm(12, "pre")
@@ -49,40 +45,28 @@ RUNS = (
     (LAYER, 3e-3, 4000),
     (STACKED, 3e-3, 1000),
 )
-BUDGETS = {(name, f"{lr:g}"): steps for name, lr, steps in RUNS}
+BUDGETS = {(name, lr): steps for name, lr, steps in RUNS}
 
 
-def recorded() -> dict[str, dict[str, list[list[float]]]]:
-    """Return the recorded result: arm → learning rate → for each seed the mean loss of every 50 steps.
-
-    A run that ended before its budget had learned the task.
-    """
-    return read(RECORD)
+def curves(name: str, lr: float) -> list[list[float]]:
+    """Return the recorded losses, one list per seed; one that ends before its budget had learned the task."""
+    return [row["losses"] for row in where(read("plateau"), arm=name, lr=lr)]
 
 
 def steps_needed(name: str, lr: float) -> list[int | None]:
     """Return after how many steps each seed had learned; None where the budget did not suffice."""
-    lengths = [EVERY * len(losses) for losses in recorded()[name][f"{lr:g}"]]
-    return [length if length < BUDGETS[name, f"{lr:g}"] else None for length in lengths]
+    lengths = [EVERY * len(losses) for losses in curves(name, lr)]
+    return [length if length < BUDGETS[name, lr] else None for length in lengths]
 
 
-def train_until_learned(name: str, lr: float, steps: int, seed: int) -> list[float]:
+def run(arm: str, lr: float, seed: int) -> list[dict]:
     """Train one stack; return the mean loss of every `EVERY` steps."""
-    losses = train(**OPTIONS[name], lr=lr, seed=seed, steps=steps, until=LEARNED)
-    windows = torch.tensor(losses).view(-1, EVERY).mean(dim=1)
-    return [float(f"{loss:.3g}") for loss in windows.tolist()]
+    steps = BUDGETS[arm, lr]
+    losses = train(**OPTIONS[arm], lr=lr, seed=seed, steps=steps, until=LEARNED)
+    return [{"losses": torch.tensor(losses).view(-1, EVERY).mean(dim=1).tolist()}]
 
 
-def _run(name: str, lr: str) -> list[list[float]]:
-    """Train from the seeds that are not recorded yet."""
-    runs, steps = recorded().get(name, {}).get(lr, []), BUDGETS[name, lr]
-    return runs + [train_until_learned(name, float(lr), steps, seed) for seed in SEEDS[len(runs) :]]
-
-
-def main() -> None:
-    """Run what is not recorded yet."""
-    run_arms(RECORD, BUDGETS, _run, __doc__, indent=None)
-
+PLAN = [{"arm": name, "lr": lr, "seed": seed} for name, lr, _ in RUNS for seed in SEEDS]
 
 if __name__ == "__main__":
-    main()
+    fill("plateau", run, PLAN, __doc__, spec=".3g")

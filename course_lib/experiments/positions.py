@@ -6,24 +6,21 @@ evaluated at 16, 32, 64 and 128::
     python -m course_lib.experiments.positions
 
 sweeps the learning rate of each arm (encoding, task, mask) on seed 0, keeps the one with the lowest loss on new
-sequences of the training length, trains with it from three seeds for 1,000 steps and records the result beside this
-file. Rates that all solve the task (a loss below 0.01) differ by noise only; then it keeps 0.01 if that is one of
-them, and the record of the sweep shows how the others extrapolate. RoPE is also trained at the next lower rate, T5 is
-also tried with the biases of far offsets set to the last trained ones. With names of arms behind it, it trains these
-alone and keeps what is recorded of the others.
+sequences of the training length, and trains with it from three seeds for 1,000 steps. Rates that all solve the task (a
+loss below 0.01) differ by noise only; then it keeps 0.01 if that is one of them, and the rows of the sweep show how the
+others extrapolate. RoPE is also trained at the next lower rate, T5 is also tried with the biases of far offsets set to
+the last trained ones.
 """
 
 import copy
 from collections.abc import Callable, Iterator
-from itertools import product
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from course_lib.experiments.record import read, run_arms
+from course_lib.experiments.runs import fill, grid, read, where
 from course_lib.train import fit
 from course_lib.transformer.masks import causal_mask
 from course_lib.transformer.multihead import MultiHeadAttention
@@ -38,7 +35,6 @@ from course_lib.transformer.positions import (
 )
 from course_lib.validation import require_one_of, require_whole
 
-RECORD = Path(__file__).with_suffix(".json")
 SYMBOLS, TRAINED = 16, 16
 LENGTHS = (16, 32, 64, 128)
 #: Name of the mask → whether it is causal.
@@ -210,13 +206,19 @@ def accuracies(model: SmallModel, task: str, *, count: int = 100) -> list[float 
     return shares
 
 
-def recorded() -> dict[str, dict[str, dict[str, dict]]]:
-    """Return the record: mask → task → arm → {"lr": …, "accuracy": for each seed, one per length}.
+def recorded(
+    mask: str, task: str, arm: str, part: str = "chosen", measure: str = "accuracy"
+) -> list:
+    """Return what is recorded of an arm: one list per seed, one accuracy per length.
 
-    "sweep", where it was recorded: rate → the loss and the accuracies of the first seed. RoPE has "lower" too, with
-    the "lr" below and its "accuracy"; T5 has "repaired", the accuracies of `repaired` models.
+    Args:
+        mask, task, arm: of `MASKS`, `TASKS`, `ARMS`.
+        part: "chosen", the models of the learning rate that was kept; "lower", of RoPE, those at the next lower one;
+            "swept": the other rates of the sweep.
+        measure: "accuracy"; of T5 also "repaired", that of `repaired` models.
     """
-    return read(RECORD)
+    rows = where(read("positions"), mask=mask, task=task, arm=arm, part=part)
+    return [row[measure] for row in rows if measure in row]
 
 
 def arm_of(name: str, causal: bool) -> Encoding:
@@ -238,51 +240,47 @@ def repaired(model: SmallModel) -> SmallModel:
     return model
 
 
-def _arm(mask: str, task: str, name: str) -> dict:
-    """Sweep the learning rate of one arm on the first seed; return the best and the accuracies of all seeds."""
-    causal, swept = MASKS[mask], {}
+def run(mask: str, task: str, arm: str) -> list[dict]:
+    """Sweep the learning rate of an arm on the first seed; return the accuracies of all seeds at the best one."""
+    causal, models, loss, to_try = MASKS[mask], {}, {}, list(FIRST_RATES)
 
-    def run(seed: int, lr: float) -> SmallModel:
-        if seed == SEEDS[0] and lr in swept:
-            return swept[lr]
-        return trained(arm_of(name, causal), task, seed=seed, steps=STEPS, lr=lr, causal=causal)
+    def model(lr: float, seed: int) -> SmallModel:
+        if (lr, seed) not in models:
+            options = {"seed": seed, "steps": STEPS, "lr": lr, "causal": causal}
+            models[lr, seed] = trained(arm_of(arm, causal), task, **options)
+        return models[lr, seed]
 
-    def measured(models: list[SmallModel]) -> list[list[float | None]]:
-        return [accuracies(model, task, count=300) for model in models]
-
-    loss, to_try = {}, list(FIRST_RATES)
     while to_try:
-        for lr in to_try:
-            swept[lr] = run(SEEDS[0], lr)
-            loss[lr] = held_out_loss(swept[lr], task)
-        lr = min(loss, key=loss.get)
-        if loss[lr] < SOLVED:
-            lr = 1e-2 if loss[1e-2] < SOLVED else lr
+        loss |= {lr: held_out_loss(model(lr, SEEDS[0]), task) for lr in to_try}
+        best = min(loss, key=loss.get)
+        if loss[best] < SOLVED:
+            best = 1e-2 if loss[1e-2] < SOLVED else best
             break
-        at = LEARNING_RATES.index(lr)
-        to_try = [lr for lr in LEARNING_RATES[max(0, at - 1) : at + 2] if lr not in swept]
-    models = [run(seed, lr) for seed in SEEDS]
-    arm = {
-        "lr": lr,
-        "accuracy": measured(models),
-        "sweep": {
-            f"{rate:g}": {"loss": loss[rate], "accuracy": measured([swept[rate]])[0]}
-            for rate in sorted(swept)
-        },
-    }
-    if name == "rotary":
-        lower = LEARNING_RATES[LEARNING_RATES.index(lr) - 1]
-        arm["lower"] = {"lr": lower, "accuracy": measured([run(seed, lower) for seed in SEEDS])}
-    if name == "t5":
-        arm["repaired"] = measured([repaired(model) for model in models])
-    return arm
+        at = LEARNING_RATES.index(best)
+        to_try = [lr for lr in LEARNING_RATES[max(0, at - 1) : at + 2] if lr not in loss]
+    parts = [("chosen", best, seed) for seed in SEEDS]
+    if arm == "rotary":
+        lower = LEARNING_RATES[LEARNING_RATES.index(best) - 1]
+        parts += [("lower", lower, seed) for seed in SEEDS]
+    parts += [("swept", lr, SEEDS[0]) for lr in sorted(loss) if lr not in (one[1] for one in parts)]
+    rows = []
+    for part, lr, seed in parts:
+        row = {"part": part, "lr": lr, "seed": seed}
+        row["accuracy"] = accuracies(model(lr, seed), task, count=300)
+        if seed == SEEDS[0] and lr in loss:
+            row["loss"] = loss[lr]
+        if arm == "t5" and part == "chosen":
+            row["repaired"] = accuracies(repaired(model(lr, seed)), task, count=300)
+        rows.append(row)
+    return rows
 
 
-def main() -> None:
-    """Run the long version and record it."""
-    arms = product(MASKS, TASKS, ARMS)
-    run_arms(RECORD, arms, _arm, __doc__, spec=".3g", mask=MASKS, task=TASKS)
-
+PLAN = [
+    *grid(mask=["bidirectional"], task=TASKS, arm=ARMS),
+    *grid(
+        mask=["causal"], task=TASKS, arm=[one for one in ARMS if one not in ("shaw 8", "shaw 15")]
+    ),
+]
 
 if __name__ == "__main__":
-    main()
+    fill("positions", run, PLAN, __doc__, spec=".3g")

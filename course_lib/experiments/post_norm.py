@@ -5,24 +5,23 @@ varied is the scale of the residual branches at initialisation, warm-up, depth, 
 
     python -m course_lib.experiments.post_norm
 
-trains every arm from three seeds at several learning rates, and where the seeds disagree from ten, and records the
-result beside this file (40 minutes of CPU time). Runs that are recorded already are kept; delete the file to start
-anew. How long the slow arms need is what `course_lib.experiments.plateau` measures.
+trains every arm from three seeds at several learning rates, and where the seeds disagree from ten (40 minutes of CPU
+time). How long the slow arms need is what `course_lib.experiments.plateau` measures.
 """
 
+from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.experiments.depth import DeepStack, task_batches, task_loss
-from course_lib.experiments.record import read, run_arms
+from course_lib.experiments.runs import best as best_of
+from course_lib.experiments.runs import by_rate, fill, grid, read, where
 from course_lib.train import Evaluation, TrainingConfig, fit
 from course_lib.validation import require_one_of, require_positive, require_whole
 
-RECORD = Path(__file__).with_suffix(".json")
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)
 #: Learning rates that follow while the largest, or the smallest, one so far is the best.
 LARGER_RATES, SMALLER_RATES = (3e-2, 1e-1), (1e-4, 3e-5)
@@ -32,9 +31,8 @@ LEARNED = 0.1
 EVERY, HELD_OUT = 50, 8
 SEEDS = range(3)
 STEPS, LONG = 300, 1000
-#: Two arms whose seeds disagree, scale 0.3 with and without warm-up, are trained for `STEPS` steps from more seeds,
-#: at this learning rate; the record has them under this key.
-MANY_SEEDS, MANY_RATE, MANY = range(10), 3e-3, "300, ten seeds"
+#: Two arms whose seeds disagree, scale 0.3 with and without warm-up, are trained from more seeds at this rate.
+MANY_SEEDS, MANY_RATE = range(10), 3e-3
 #: The recorded loss is a mean over so many steps, the last ones.
 LAST = 10
 #: How a stack may differ from a plain one: with "weighted" every sublayer is LN(10 x + f(x)); with "embedding added"
@@ -180,82 +178,57 @@ def train(
 def arm(
     depth: int, norm: str, *, scale: float = 1.0, warmup: int = 0, variant: str = "plain"
 ) -> str:
-    """Return the key of an arm in the record."""
+    """Return the name of an arm."""
     return f"{depth} {norm}, scale {scale:g}, warm-up {warmup}, {variant}"
 
 
-def _arms() -> dict[str, dict]:
-    """Return arm → options of `train`."""
-    post, pre = {"norm": "post"}, {"norm": "pre"}
-    options = [
-        {"depth": 12, "scale": s, "warmup": w} | post for s in (1.0, 0.3, 0.1) for w in (0, 200)
-    ]
-    options += [{"depth": 12, "variant": v} | post for v in VARIANTS[1:]]
-    options += [{"depth": 12, "warmup": w} | pre for w in (0, 200)]
-    options += [{"depth": 6, "scale": s} | post for s in (1.0, 0.3, 0.1)]
-    options += [{"depth": 18, "scale": s} | post for s in (0.3, 0.1)]
-    return {arm(**one): one for one in options}
-
-
-ARMS = _arms()
-#: 12 blocks, post-norm: initial scale of the residual branches × warm-up.
-MAP = tuple(arm(12, "post", scale=s, warmup=w) for s in (1.0, 0.3, 0.1) for w in (0, 200))
+_OPTIONS = (
+    *grid(depth=[12], norm=["post"], scale=[1.0, 0.3, 0.1], warmup=[0, 200]),
+    *grid(depth=[12], norm=["post"], variant=VARIANTS[1:]),
+    *grid(depth=[12], norm=["pre"], warmup=[0, 200]),
+    *grid(depth=[6], norm=["post"], scale=[1.0, 0.3, 0.1]),
+    *grid(depth=[18], norm=["post"], scale=[0.3, 0.1]),
+)
+#: Name of an arm → options of `train`.
+ARMS = {arm(**one): one for one in _OPTIONS}
 #: Arms that are trained for `LONG` steps as well, at the two learning rates that were best before.
 LONG_ARMS = (*(arm(12, "post", warmup=w) for w in (0, 200)), arm(12, "post", scale=0.3))
 MANY_ARMS = tuple(arm(12, "post", scale=0.3, warmup=w) for w in (0, 200))
 
 
-def recorded() -> dict[str, dict[str, dict[str, list[float]]]]:
-    """Return the recorded result: arm → number of steps, or `MANY` → learning rate → a final loss per seed."""
-    return read(RECORD)
+def runs(name: str, steps: int = STEPS, seeds: range = SEEDS) -> list[dict]:
+    """Return the recorded runs of an arm from these seeds."""
+    return [row for row in where(read("post_norm"), arm=name, steps=steps) if row["seed"] in seeds]
 
 
-def best_rate(by_rate: dict[str, list[float]]) -> str:
-    """Return the learning rate with the smallest mean loss."""
-    return min(by_rate, key=lambda lr: sum(by_rate[lr]) / len(by_rate[lr]))
+def best(name: str, steps: int = STEPS) -> tuple[float, list[float]]:
+    """Return the learning rate with the smallest mean loss, and its final losses, one per seed."""
+    return best_of(runs(name, steps), "loss", min)
 
 
-def best(name: str, steps: int = STEPS) -> list[float]:
-    """Return the final losses of an arm at its best learning rate, one per seed."""
-    by_rate = recorded()[name][str(steps)]
-    return by_rate[best_rate(by_rate)]
+def plan(rows: list[dict]) -> Iterator[dict]:
+    """Sweep each arm until the best learning rate has a worse one on both sides; then the longer runs, and more seeds."""
+    for name in ARMS:
+        tried = [row for row in where(rows, arm=name, steps=STEPS) if row["seed"] in SEEDS]
+        losses, rates = by_rate(tried, "loss"), list(RATES)
+        for further, edge in ((LARGER_RATES, max(RATES)), (SMALLER_RATES, min(RATES))):
+            for lr in further:
+                done = [row for row in tried if row["lr"] in rates]
+                if set(rates) <= set(losses) and best_of(done, "loss", min)[0] == edge:
+                    rates.append(lr)
+                    edge = lr
+        yield from grid(arm=[name], steps=[STEPS], lr=rates, seed=SEEDS)
+        if name in LONG_ARMS and set(rates) <= set(losses):
+            two = sorted(RATES, key=lambda lr: sum(losses[lr]))[:2]
+            yield from grid(arm=[name], steps=[LONG], lr=two, seed=SEEDS)
+        if name in MANY_ARMS:
+            yield from grid(arm=[name], steps=[STEPS], lr=[MANY_RATE], seed=MANY_SEEDS)
 
 
-def _run(name: str) -> dict[str, dict[str, list[float]]]:
-    """Train an arm as far as it is not recorded; return number of steps, or `MANY` → learning rate → final losses.
-
-    The sweep ends when the best learning rate has a worse one on both sides. An arm of `LONG_ARMS` is then trained for
-    `LONG` steps at the two of the `RATES` that are best.
-    """
-    found = recorded().get(name, {})
-
-    def add(lr: float, steps: int = STEPS, seeds: range = SEEDS, key: str | None = None) -> None:
-        rates = found.setdefault(key or str(steps), {})
-        if f"{lr:g}" not in rates:
-            runs = [train(**ARMS[name], lr=lr, seed=seed, steps=steps) for seed in seeds]
-            rates[f"{lr:g}"] = [float(f"{sum(losses[-LAST:]) / LAST:.3g}") for losses in runs]
-
-    for lr in RATES:
-        add(lr)
-    short = found[str(STEPS)]
-    for further, edge in ((LARGER_RATES, max(RATES)), (SMALLER_RATES, min(RATES))):
-        for lr in further:
-            if best_rate(short) != f"{edge:g}":
-                break
-            add(lr)
-            edge = lr
-    if name in LONG_ARMS:
-        for lr in sorted(RATES, key=lambda lr: sum(short[f"{lr:g}"]))[:2]:
-            add(lr, LONG)
-    if name in MANY_ARMS:
-        add(MANY_RATE, seeds=MANY_SEEDS, key=MANY)
-    return found
-
-
-def main() -> None:
-    """Run what is not recorded yet."""
-    run_arms(RECORD, ARMS, _run, __doc__)
+def run(arm: str, **setting) -> list[dict]:
+    """Train once; return the final loss."""
+    return [{"loss": sum(train(**ARMS[arm], **setting)[-LAST:]) / LAST}]
 
 
 if __name__ == "__main__":
-    main()
+    fill("post_norm", run, plan, __doc__, spec=".3g")

@@ -5,14 +5,12 @@ adjective or of "it"::
 
     python -m course_lib.experiments.pronouns
 
-trains readers from five seeds with every learning rate and budget of `ARMS`, measures them on held-out sentences and
-records the result beside this file (5 to 6 minutes on one CPU core). With the names of arms, it trains these.
+trains readers from five seeds with every learning rate and budget of `ARMS`, and measures them on held-out sentences (5
+to 6 minutes on one CPU core).
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -21,11 +19,10 @@ from torch import Tensor
 
 from course_lib.checkpoints.pronouns import PronounModel
 from course_lib.data import pronoun_sentences, pronoun_vocabulary
-from course_lib.experiments.record import read, run_arms
+from course_lib.experiments.runs import fill, read, where
 from course_lib.topics.inspection import record_attention
 from course_lib.validation import require_one_of
 
-RECORD = Path(__file__).with_suffix(".json")
 ASKED, PROJECTIONS = ("adjective", "it"), ("three", "shared", "none")
 SEEDS = range(5)
 
@@ -228,15 +225,9 @@ def measure_reader(model: PronounModel, asked: str) -> dict:
     }
 
 
-def name_of(arm: str, lr: float, steps: int) -> str:
-    """Return the key of the readers of an arm in the record."""
-    return f"{arm} {lr:g} {steps}"
-
-
-@cache
-def recorded() -> dict[str, list[dict]]:
-    """Return the recorded result of the long version: `name_of(…)` → what `measure_reader` says, per seed."""
-    return read(RECORD)
+def recorded(arm: str, lr: float, steps: int) -> list[dict]:
+    """Return what `measure_reader` says of the recorded readers, one per seed."""
+    return where(read("pronouns"), arm=arm, lr=lr, steps=steps)
 
 
 def _tensors(split: str, asked: str) -> tuple[Tensor, Tensor, Tensor]:
@@ -257,26 +248,19 @@ def _share(hits: Tensor) -> float:
     return hits.float().mean().item()
 
 
-def _run(name: str) -> dict[str, list[dict]]:
-    """Train the readers of an arm; return `name_of(…)` → what `measure_reader` says, per seed."""
-    asked, rates, budgets, projections, removed = ARMS[name]
+def run(arm: str, lr: float) -> list[dict]:
+    """Train the readers of an arm, and measure them."""
+    asked, _, budgets, projections, removed = ARMS[arm]
     how = {"projections": projections, "removed": removed}
-    result = {}
-    for lr in rates:
-        readers = train_readers(asked, seeds=SEEDS, lr=lr, budgets=budgets, **how)
-        for steps, models in readers.items():
-            result[name_of(name, lr, steps)] = [measure_reader(model, asked) for model in models]
-    return result
+    readers = train_readers(asked, seeds=SEEDS, lr=lr, budgets=budgets, **how)
+    return [
+        {"steps": steps, "seed": seed} | measure_reader(model, asked)
+        for steps, models in readers.items()
+        for seed, model in zip(SEEDS, models, strict=True)
+    ]
 
 
-def main() -> None:
-    """Run the long version and record it."""
-
-    def place(record: dict, new: dict, _: str) -> dict:
-        return dict(sorted((record | new).items()))
-
-    run_arms(RECORD, ARMS, _run, __doc__, place=place, spec=".3g", indent=None)
-
+PLAN = [{"arm": name, "lr": lr} for name, arm in ARMS.items() for lr in arm.rates]
 
 if __name__ == "__main__":
-    main()
+    fill("pronouns", run, PLAN, __doc__, spec=".3g")

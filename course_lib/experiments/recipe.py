@@ -6,13 +6,12 @@ left out::
     python -m course_lib.experiments.recipe
 
 trains every arm from three seeds. With 400 steps the learning rate is swept in factors of two until the best one has
-a worse one on either side; with this rate it is then trained for 1,200 steps. What each run reaches on 1,000 held-out
-sentences is recorded beside this file (half an hour of CPU time). Runs that are recorded already are kept; delete the
-file to start anew.
+a worse one on either side; with this rate it is then trained for 1,200 steps. Recorded is what each run reaches on
+1,000 held-out sentences (half an hour of CPU time).
 """
 
+from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -28,14 +27,12 @@ from course_lib.data import (
     strongest_links,
 )
 from course_lib.experiments.beam_size import encode_phrases
-from course_lib.experiments.record import read, rounded, run_arms
+from course_lib.experiments.runs import best as best_of
+from course_lib.experiments.runs import by_rate, fill, grid, read, where
 from course_lib.topics.inspection import record_attention
 from course_lib.train import linear_schedule_with_warmup, next_token_loss
 from course_lib.train.translator import PhraseTranslator
 from course_lib.transformer import Transformer, TransformerConfig
-from course_lib.validation import require_one_of, require_positive, require_whole
-
-RECORD = Path(__file__).with_suffix(".json")
 
 
 class Recipe(NamedTuple):
@@ -125,9 +122,6 @@ def train(arm: str, lr: float, seed: int, steps: int) -> PhraseTranslator:
         seed: of the initialisation and the batches.
         steps: of 64 sentences.
     """
-    require_one_of(ARMS, arm=arm)
-    require_positive(lr=lr)
-    require_whole(steps=steps)
     english, french = _pairs()[:2]
     recipe = ARMS[arm]
     torch.manual_seed(seed)
@@ -154,52 +148,28 @@ def train(arm: str, lr: float, seed: int, steps: int) -> PhraseTranslator:
     return PhraseTranslator(model.eval(), english, french)
 
 
-def recorded() -> dict[str, dict[str, dict[str, list[dict[str, float]]]]]:
-    """Return the recorded result: arm → steps → learning rate → for each seed what was measured.
-
-    Runs of the larger budget have the two numbers of `aligned` too.
-    """
-    return read(RECORD)
+def best(arm: str, steps: int, measure: str = "exact") -> list[float]:
+    """Return what was measured, one per seed, at the learning rate with the largest mean exact match."""
+    rows = where(read("recipe"), arm=arm, steps=steps)
+    return by_rate(rows, measure)[best_of(rows, "exact")[0]]
 
 
-def mean(runs: list[dict[str, float]], measure: str = "exact") -> float:
-    """Return the mean of a measure over the seeds."""
-    return sum(run[measure] for run in runs) / len(runs)
+def plan(rows: list[dict]) -> Iterator[dict]:
+    """Sweep each arm, then train it for longer at its best learning rate."""
+    for arm in ARMS:
+        tried = where(rows, arm=arm, steps=SHORT)
+        lr = best_of(tried, "exact")[0] if tried else MIDDLE
+        rates = lr, lr / 2, 2 * lr
+        yield from grid(arm=[arm], steps=[SHORT], lr=rates, seed=SEEDS)
+        if set(rates) <= set(by_rate(tried, "exact")):
+            yield from grid(arm=[arm], steps=[LONG], lr=[lr], seed=SEEDS)
 
 
-def best(arm: str, steps: int) -> tuple[str, list[dict[str, float]]]:
-    """Return the learning rate with the largest mean exact match, and what was measured of its runs."""
-    return max(recorded()[arm][str(steps)].items(), key=lambda item: mean(item[1]))
-
-
-def _run(arm: str) -> dict[str, dict[str, list[dict[str, float]]]]:
-    """Train what is not recorded yet of an arm; return steps → learning rate → for each seed what was measured."""
-    result = recorded().get(arm, {})
-
-    def extend(lr: float, steps: int) -> None:
-        rates = result.setdefault(str(steps), {})
-        if f"{lr:g}" not in rates:
-            runs = []
-            for seed in SEEDS:
-                translator = train(arm, lr, seed, steps)
-                runs.append(measured(translator) | (aligned(translator) if steps == LONG else {}))
-            rates[f"{lr:g}"] = rounded(runs, ".4f")
-
-    chosen, rate = MIDDLE, None
-    while chosen != rate:
-        rate = chosen
-        for lr in (rate, rate / 2, 2 * rate):
-            extend(lr, SHORT)
-        rates = result[str(SHORT)]
-        chosen = float(max(rates, key=lambda lr: mean(rates[lr])))
-    extend(rate, LONG)
-    return result
-
-
-def main() -> None:
-    """Run the long version and record it."""
-    run_arms(RECORD, ARMS, _run, __doc__)
+def run(steps: int, **setting) -> list[dict]:
+    """Train and evaluate one model; one that is trained for longer also as an aligner."""
+    translator = train(steps=steps, **setting)
+    return [measured(translator) | (aligned(translator) if steps == LONG else {})]
 
 
 if __name__ == "__main__":
-    main()
+    fill("recipe", run, plan, __doc__, spec=".4f")

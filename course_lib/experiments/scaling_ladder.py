@@ -1,29 +1,21 @@
 r"""How does the loss of a language model fall with its size and with the amount of text?
 
-`DecoderOnly` models of nine sizes read the docstrings of installed packages byte by byte. Every pair of a size
+`DecoderOnly` models of nine sizes read the docstrings of four packages byte by byte. Every pair of a size
 and a number of training tokens is trained for itself, with a learning rate that falls to 0 at its last step, and
 with a peak learning rate of its own: factors of 2 are tried with seed 0 until the best one lies between two worse
 ones, and seeds 1 and 2 train with the best::
 
     python -m course_lib.experiments.scaling_ladder
 
-trains all pairs up to $2 \cdot 10^{12}$ FLOPs per run and records every run beside this file; runs that are
-recorded already are skipped, so the command can be stopped and started again. `--workers 2` trains two models at
-once, `--flops 1e11` stops at smaller runs, `--device cuda` trains on a GPU, `--tiny` tries the training within a
-minute and records nothing.
+trains all pairs up to $6 \cdot 10^{11}$ FLOPs per run. On record is what PyTorch 2.13.0 gave on x86-64, with one
+thread per model; a loss of null is that of a training that diverged.
 """
 
-import argparse
 import math
-import platform
 import random
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import cache
-from pathlib import Path
-from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -31,7 +23,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course_lib.data import BYTE_VOCABULARY, docstring_text, text_windows
-from course_lib.experiments.record import processes, read, write
+from course_lib.experiments.runs import fill, grid, read, where
 from course_lib.topics.scaling import (
     LossSurface,
     fit_loss_surface,
@@ -42,7 +34,6 @@ from course_lib.train import fit, linear_schedule_with_warmup
 from course_lib.transformer import DecoderOnly, TransformerConfig
 from course_lib.validation import require_one_of, require_positive, require_whole
 
-RECORD = Path(__file__).with_suffix(".json")
 #: d_model × layers → d_model, layers, heads; the FFN has 4 d_model hidden units.
 SIZES = {
     "8x1": (8, 1, 1),
@@ -70,7 +61,7 @@ WARMUP = 0.1
 #: Held-out windows on which the final loss is measured.
 EVALUATED = 512
 #: The largest run, in FLOPs as 6 · parameters · tokens.
-LARGEST_RUN = 2e12
+LARGEST_RUN = 6e11
 
 
 def ladder_config(size: str) -> TransformerConfig:
@@ -96,24 +87,24 @@ def next_byte_loss(model: nn.Module, windows: Int[Tensor, "window bytes"]) -> Fl
     return F.cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
 
 
-def training_batches(seed: int, device: str = "cpu") -> Iterator[Int[Tensor, "window bytes"]]:
+def training_batches(seed: int) -> Iterator[Int[Tensor, "window bytes"]]:
     """Yield batches of windows in a random order; each window once per pass over the text."""
     epoch = 0
     while True:
         windows = text_windows(docstring_text().training, LENGTH, seed=1000 * epoch + seed)
-        yield from windows[: len(windows) // BATCH * BATCH].to(device).split(BATCH)
+        yield from windows[: len(windows) // BATCH * BATCH].split(BATCH)
         epoch += 1
 
 
 @torch.no_grad()
-def held_out_loss(model: nn.Module, device: str = "cpu") -> float:
+def held_out_loss(model: nn.Module) -> float:
     """Return the loss on held-out windows, the same for every model."""
-    windows = text_windows(docstring_text().held_out, LENGTH, seed=0)[:EVALUATED].to(device)
+    windows = text_windows(docstring_text().held_out, LENGTH, seed=0)[:EVALUATED]
     losses = [next_byte_loss(model, part).item() for part in windows.split(64)]
     return sum(losses) / len(losses)
 
 
-def train_size(size: str, tokens: int, lr: float, *, seed: int = 0, device: str = "cpu") -> float:
+def train_size(size: str, tokens: int, lr: float, *, seed: int = 0) -> float:
     """Train a model of one size, and return its held-out loss in nats per byte; infinity if it diverged.
 
     Args:
@@ -121,7 +112,6 @@ def train_size(size: str, tokens: int, lr: float, *, seed: int = 0, device: str 
         tokens: how many bytes it is trained to predict; rounded to whole steps.
         lr: the peak learning rate, after a linear warm-up and before a linear decay to 0.
         seed: of the initialisation and the order of the text.
-        device: where it is trained.
 
     Raises:
         ValueError: for an unknown size, fewer tokens than two steps, and a learning rate that is not above 0.
@@ -129,13 +119,13 @@ def train_size(size: str, tokens: int, lr: float, *, seed: int = 0, device: str 
     require_whole(2 * LENGTH * BATCH, tokens=tokens)
     require_positive(lr=lr)
     torch.manual_seed(seed)
-    model = DecoderOnly(ladder_config(size)).to(device)
+    model = DecoderOnly(ladder_config(size))
     steps = round(tokens / (LENGTH * BATCH))
     warmup = max(1, round(WARMUP * steps))
     try:
         fit(
             model,
-            training_batches(seed, device),
+            training_batches(seed),
             next_byte_loss,
             steps=steps,
             lr=lambda step: linear_schedule_with_warmup(step, lr, steps, warmup),
@@ -144,20 +134,10 @@ def train_size(size: str, tokens: int, lr: float, *, seed: int = 0, device: str 
         )
     except FloatingPointError:
         return math.inf
-    return held_out_loss(model, device)
+    return held_out_loss(model)
 
 
 # --- the record ------------------------------------------------------------------------------
-
-
-@cache
-def recorded() -> dict[str, Any]:
-    """Return the record.
-
-    "runs": size → tokens → learning rate → a loss per seed, in order, null where training diverged; the keys
-    are strings. "text": versions and checksum of the text. "machine": what it was recorded on.
-    """
-    return read(RECORD)
 
 
 class LadderPoint(NamedTuple):
@@ -204,16 +184,24 @@ def recorded_points() -> list[LadderPoint]:
     points = []
     for size in SIZES:
         parameters = parameter_count(ladder_config(size)).total
-        for tokens, rates in sorted(recorded()["runs"].get(size, {}).items(), key=_number):
-            lr = _best(rates)
-            losses = tuple(loss for loss in rates[f"{lr:g}"] if loss is not None)
+        for tokens in sorted({row["tokens"] for row in where(read("scaling_ladder"), size=size)}):
+            lr = best_lr(size, tokens)
+            losses = tuple(run["loss"] for run in runs(size, tokens, lr) if run["loss"] < math.inf)
             if len(losses) == SEEDS:
-                points.append(LadderPoint(size, parameters, int(tokens), lr, losses))
+                points.append(LadderPoint(size, parameters, tokens, lr, losses))
     return points
 
 
-def _number(item: tuple[str, Any]) -> int:
-    return int(item[0])
+def runs(size: str, tokens: int, lr: float) -> list[dict]:
+    """Return the recorded runs, one per seed."""
+    rows = where(read("scaling_ladder"), size=size, tokens=tokens, lr=lr)
+    return sorted(rows, key=lambda row: row["seed"])
+
+
+def sweep(size: str, tokens: int, rows: list[dict] | None = None) -> dict[float, float]:
+    """Return learning rate → loss of seed 0; of the recorded runs where `rows` is left out."""
+    rows = where(read("scaling_ladder") if rows is None else rows, size=size, tokens=tokens, seed=0)
+    return dict(sorted((row["lr"], row["loss"]) for row in rows))
 
 
 def best_lr(size: str, tokens: int) -> float:
@@ -222,16 +210,10 @@ def best_lr(size: str, tokens: int) -> float:
     Raises:
         ValueError: for a size and a number of tokens that are not recorded.
     """
-    require_one_of(recorded()["runs"], size=size)
-    rates = recorded()["runs"][size].get(str(tokens))
-    if rates is None:
-        known = ", ".join(sorted(recorded()["runs"][size], key=int))
-        raise ValueError(f"tokens={tokens} is not recorded for size {size!r}; {known} are")
-    return _best(rates)
-
-
-def _best(rates: dict[str, list[float | None]]) -> float:
-    return float(min(rates, key=lambda lr: math.inf if rates[lr][0] is None else rates[lr][0]))
+    if not (tried := sweep(size, tokens)):
+        known = sorted({row["tokens"] for row in where(read("scaling_ladder"), size=size)})
+        raise ValueError(f"tokens={tokens} is not recorded for {size=}; {known} are")
+    return min(tried, key=tried.get)
 
 
 def fitted_points() -> list[LadderPoint]:
@@ -266,49 +248,6 @@ def resampled_surfaces(
     return surfaces
 
 
-class _Ladder:
-    """The runs so far, and the search for the best learning rate of every pair."""
-
-    def __init__(self, pool: ProcessPoolExecutor, device: str, path: Path | None) -> None:
-        self.pool, self.device, self.path = pool, device, path
-        self.lock = threading.Lock()
-        self.record = read(path) if path else {}
-        self.record.setdefault("runs", {})
-
-    def loss(self, size: str, tokens: int, lr: float, seed: int) -> float:
-        """Train with this seed, unless it is recorded; the seeds of a learning rate come in order."""
-        found = self.rates(size, tokens).get(f"{lr:g}", [])
-        if len(found) <= seed:
-            start = perf_counter()
-            job = self.pool.submit(train_size, size, tokens, lr, seed=seed, device=self.device)
-            loss = job.result()
-            found = [*found, round(loss, 5) if loss < math.inf else None]
-            with self.lock:
-                runs = self.record["runs"].setdefault(size, {}).setdefault(str(tokens), {})
-                runs[f"{lr:g}"] = found
-                if self.path:
-                    write(self.path, self.record, indent=None)
-            taken = perf_counter() - start
-            print(f"{size} {tokens} lr={lr:g} {seed=} {loss:.4f} {taken:.0f} s", flush=True)
-        return math.inf if found[seed] is None else found[seed]
-
-    def rates(self, size: str, tokens: int) -> dict[str, list[float | None]]:
-        """Return the losses of the learning rates tried so far."""
-        return self.record["runs"].get(size, {}).get(str(tokens), {})
-
-    def point(self, pair: tuple[str, int]) -> None:
-        """Find the best learning rate with seed 0, then train with the other seeds."""
-        size, tokens = pair
-        before = self.rates(size, tokens // 2)
-        start = _best(before) if before else 2.0 ** round(math.log2(0.5 / SIZES[size][0]))
-        losses = {lr: self.loss(size, tokens, lr, 0) for lr in (start, start / 2)}
-        while (best := min(losses, key=losses.get)) in (min(losses), max(losses)):
-            lr = best / 2 if best == min(losses) else best * 2
-            losses[lr] = self.loss(size, tokens, lr, 0)
-        for seed in range(1, SEEDS):
-            self.loss(size, tokens, best, seed)
-
-
 def pairs(largest_run: float = LARGEST_RUN) -> list[tuple[str, int]]:
     """Return all sizes and numbers of tokens of the ladder: the smallest run of each size, then small runs first."""
     flops: dict[tuple[str, int], float] = {}
@@ -322,23 +261,33 @@ def pairs(largest_run: float = LARGEST_RUN) -> list[tuple[str, int]]:
     return [pair for pair in ordered if flops[pair] <= largest_run]
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Train and record what is not recorded yet."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--flops", type=float, default=LARGEST_RUN)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--tiny", action="store_true")
-    options = parser.parse_args(arguments)
-    todo = pairs(1.2e9 if options.tiny else options.flops)
-    with processes(options.workers) as pool, ThreadPoolExecutor(options.workers) as threads:
-        ladder = _Ladder(pool, options.device, None if options.tiny else RECORD)
-        ladder.record["machine"] = (
-            f"PyTorch {torch.__version__}, {options.device}, {platform.machine()}, "
-            f"one thread per model"
-        )
-        list(threads.map(ladder.point, todo))
+def plan(rows: list[dict]) -> Iterator[dict]:
+    """Find the best learning rate of every pair with seed 0, then train with the other seeds.
+
+    A sweep begins with the best learning rate for half as many tokens, and its half.
+    """
+    todo = pairs()
+    for size, tokens in todo:
+        half = {"size": size, "tokens": tokens // 2}
+        if (size, tokens // 2) in todo and not where(rows, **half, seed=SEEDS - 1):
+            continue  # until it is known where to begin
+        before = sweep(**half, rows=rows)
+        start = 2.0 ** round(math.log2(0.5 / SIZES[size][0]))
+        start = min(before, key=before.get) if before else start
+        tried = sweep(size, tokens, rows)
+        if tried:
+            best = min(tried, key=tried.get)
+            ends = {min(tried): best / 2, max(tried): best * 2}
+            lrs, seeds = ([ends[best]], [0]) if best in ends else ([best], range(SEEDS))
+        else:
+            lrs, seeds = [start, start / 2], [0]
+        yield from grid(size=[size], tokens=[tokens], lr=lrs, seed=seeds)
+
+
+def run(**setting) -> list[dict]:
+    """Train once; return the held-out loss."""
+    return [{"loss": train_size(**setting)}]
 
 
 if __name__ == "__main__":
-    main()
+    fill("scaling_ladder", run, plan, __doc__, spec=".5f")

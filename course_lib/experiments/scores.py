@@ -5,25 +5,20 @@ they are or permuted. Scores with parameters are trained with several learning r
 
     python -m course_lib.experiments.scores
 
-trains each from five seeds and records the accuracy beside this file; so it does for additive scores of vectors
-that are shifted away from 0. With the word "shifted", it replaces that part only.
+trains each from five seeds, and additive scores also on vectors that are shifted away from 0.
 """
 
 from collections.abc import Callable
-from functools import cache
-from itertools import product
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib.experiments.record import read, run_arms
+from course_lib.experiments.runs import best as best_of
+from course_lib.experiments.runs import fill, grid, read, where
 from course_lib.transformer.scoring import AdditiveScore, DotScore, GaussianScore, GeneralScore
-from course_lib.validation import require_one_of, require_positive, require_whole
 
-RECORD = Path(__file__).with_suffix(".json")
-RATES, SEEDS, BUDGETS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3), 5, (500, 1500)
+RATES, BUDGETS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3), (500, 1500)
 #: Keys per example, components of a vector, hidden units of additive scores, standard deviation of the noise.
 KEYS, SIZE, HIDDEN, NOISE = 6, 4, 32, 0.3
 #: Which component of the target key each component of a query is a noisy copy of.
@@ -97,15 +92,7 @@ def accuracy(
         seed: of the initialisation and the examples.
         shift: what is added to every component of the keys.
         budgets: numbers of training steps, of 64 examples each, rising.
-
-    Raises:
-        ValueError: for an unknown score or order, a learning rate that is not above 0, and a budget below 1.
     """
-    require_one_of(SCORES, name=name)
-    require_one_of(ORDERS, order=order)
-    require_positive(lr=lr)
-    for budget in budgets:
-        require_whole(budget=budget)
     torch.manual_seed(seed)
     generator, score = torch.Generator().manual_seed(seed + 1), SCORES[name]()
     test = examples(5000, order, torch.Generator().manual_seed(10_000 + seed), shift=shift)
@@ -126,40 +113,26 @@ def accuracy(
     return found
 
 
-@cache
-def recorded() -> dict[str, dict]:
-    """Return the recorded result: order → score → learning rate → budget → an accuracy per seed.
-
-    Under "shifted" it is shift → score → learning rate → budget → an accuracy per seed, in the order "identity".
-    """
-    return read(RECORD)
-
-
 def best(order: str, name: str, budget: int, *, shift: float = 0.0) -> tuple[float, list[float]]:
-    """Return the learning rate with the highest mean recorded accuracy, and its accuracies."""
-    arms = recorded()["shifted"][f"{shift:g}"][name] if shift else recorded()[order][name]
-    rate = max(arms, key=lambda lr: sum(arms[lr][str(budget)]))
-    return float(rate), arms[rate][str(budget)]
+    """Return the learning rate with the highest mean recorded accuracy, and its accuracies, one per seed."""
+    arm = {"order": order, "score": name, "shift": shift, "budget": budget}
+    return best_of(where(read("scores"), **arm), "accuracy")
 
 
-#: The keys of the record: order and score, or "shifted", shift and score.
-ARMS = (*product(ORDERS, SCORES), *product(["shifted"], map("{:g}".format, SHIFTS), SHIFTED))
+LEARNED = [name for name, make in SCORES.items() if any(True for _ in make().parameters())]
+FIXED = [name for name in SCORES if name not in LEARNED]
+PLAN = (
+    *grid(order=ORDERS, shift=[0.0], score=FIXED, lr=RATES[:1], seed=range(5)),
+    *grid(order=ORDERS, shift=[0.0], score=LEARNED, lr=RATES, seed=range(5)),
+    *grid(order=["identity"], shift=SHIFTS, score=SHIFTED, lr=RATES, seed=range(5)),
+)
 
 
-def _sweep(part: str, *rest: str) -> dict[str, dict]:
-    *shift, name = rest
-    order, shifted = ("identity", float(shift[0])) if shift else (part, 0.0)
-    learns, found = any(True for _ in SCORES[name]().parameters()), {}
-    for lr in RATES if learns else RATES[:1]:
-        runs = [accuracy(name, order, lr, seed=seed, shift=shifted) for seed in range(SEEDS)]
-        found[str(lr)] = {str(budget): [run[n] for run in runs] for n, budget in enumerate(BUDGETS)}
-    return found
-
-
-def main() -> None:
-    """Train everything and record it; with the word "shifted", only the shifted vectors."""
-    run_arms(RECORD, ARMS, _sweep, __doc__, spec=".4f", indent=None)
+def run(score: str, order: str, lr: float, **setting) -> list[dict]:
+    """Train once; return the accuracy after each budget."""
+    found = accuracy(score, order, lr, **setting)
+    return [{"budget": n, "accuracy": one} for n, one in zip(BUDGETS, found, strict=True)]
 
 
 if __name__ == "__main__":
-    main()
+    fill("scores", run, PLAN, __doc__)

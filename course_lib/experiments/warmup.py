@@ -5,28 +5,22 @@ It learns to copy sequences of unequal length::
     python -m course_lib.experiments.warmup
 
 trains it with post-norm and with pre-norm, with and without 50 steps of warm-up, from three seeds at each learning
-rate, and records the exact-match accuracy after 150 and after 300 steps beside this file (ten minutes of CPU time).
-Runs that are recorded already are kept; delete the file to start anew.
+rate, and measures the exact-match accuracy after 150 and after 300 steps (ten minutes of CPU time).
 """
-
-from itertools import product
-from pathlib import Path
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from course_lib.experiments.record import read, run_arms
+from course_lib.experiments.runs import fill, grid
 from course_lib.train import next_token_loss
 from course_lib.transformer import Transformer, TransformerConfig
-from course_lib.validation import require_one_of, require_positive, require_whole
 
-RECORD = Path(__file__).with_suffix(".json")
 PAD, BOS, EOS = 0, 1, 2
 SHORTEST, LONGEST, VOCABULARY = 3, 10, 13  # ten symbols besides the three special tokens
 NORMS, WARMUPS = ("post", "pre"), (0, 50)
 RATES = (1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2)
-SEEDS, BUDGETS = range(3), (150, 300)
+BUDGETS = (150, 300)
 
 
 def copy_batch(
@@ -54,19 +48,8 @@ def exact_match(model: Transformer, *, count: int = 500) -> float:
     return ((predicted == labels) | (labels == PAD)).all(dim=1).float().mean().item()
 
 
-def train(norm: str, warmup: int, lr: float, seed: int, budgets: tuple[int, ...]) -> list[float]:
-    """Train one model; return its exact-match accuracy after each number of steps in `budgets`.
-
-    Args:
-        norm: "post" or "pre".
-        warmup: steps in which the learning rate rises linearly; it is constant afterwards.
-        lr: the largest learning rate.
-        seed: of the initialisation and the batches.
-        budgets: increasing numbers of steps.
-    """
-    require_one_of(NORMS, norm=norm)
-    require_positive(lr=lr)
-    require_whole(last_budget=budgets[-1])
+def run(norm: str, warmup: int, lr: float, seed: int) -> list[dict]:
+    """Train once, with a learning rate that rises for `warmup` steps; return the accuracy after each budget."""
     torch.manual_seed(seed)
     config = TransformerConfig(
         target_vocabulary=VOCABULARY,
@@ -83,50 +66,19 @@ def train(norm: str, warmup: int, lr: float, seed: int, budgets: tuple[int, ...]
     model, generator = Transformer(config), torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
     found = []
-    for step in range(1, budgets[-1] + 1):
+    for step in range(1, BUDGETS[-1] + 1):
         optimizer.param_groups[0]["lr"] = lr * min(1, step / max(warmup, 1))
         source, target = copy_batch(64, generator)
         loss = next_token_loss(model(source, target[:, :-1]), target, smoothing=0.1)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if step in budgets:
-            found.append(exact_match(model))
+        if step in BUDGETS:
+            found.append({"budget": step, "exact": exact_match(model)})
     return found
 
 
-def recorded() -> dict[str, dict[str, list[list[float]]]]:
-    """Return the recorded result: arm → learning rate → for each seed an accuracy per budget."""
-    return read(RECORD)
-
-
-def arm(norm: str, warmup: int) -> str:
-    """Return the name of an arm in the record."""
-    return f"{norm}-norm, " + (f"{warmup} steps of warm-up" if warmup else "no warm-up")
-
-
-#: Name of an arm → norm, and steps of warm-up.
-ARMS = {arm(*options): options for options in product(NORMS, WARMUPS)}
-
-
-def best(name: str, budget: int) -> tuple[str, list[float]]:
-    """Return the learning rate with the largest mean after `budget` steps, and the accuracy of each seed."""
-    column = BUDGETS.index(budget)
-    rates = {lr: [run[column] for run in runs] for lr, runs in recorded()[name].items()}
-    return max(rates.items(), key=lambda item: sum(item[1]))
-
-
-def _run(name: str, lr: str) -> list[list[float]]:
-    """Train from every seed, unless that is recorded."""
-    runs = recorded().get(name, {}).get(lr)
-    return runs or [train(*ARMS[name], float(lr), seed, BUDGETS) for seed in SEEDS]
-
-
-def main() -> None:
-    """Run what is not recorded yet."""
-    arms = product(ARMS, map("{:g}".format, RATES))
-    run_arms(RECORD, arms, _run, __doc__, spec=".3f")
-
+PLAN = grid(norm=NORMS, warmup=WARMUPS, lr=RATES, seed=range(3))
 
 if __name__ == "__main__":
-    main()
+    fill("warmup", run, PLAN, __doc__, spec=".3f")

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from course_lib.experiments.depth import DEPTHS, PROBED, WARMUPS, name_of, recorded
+from course_lib.experiments.depth import DEPTHS, PROBED, WARMUPS
+from course_lib.experiments.runs import read, where
 from course_lib.plots import LinesPanel, figure
 from course_lib.transformer.blocks import NORMS
 from course_lib.widgets.explorer import View, explorer
@@ -22,7 +23,7 @@ def depth_explorer(
         depth, norm, warmup, after: initial values of the controls: one of `DEPTHS`, "pre" or "post", one of
             `WARMUPS`, and the step after which the gradients are shown, one of `PROBED`.
     """
-    blocks = np.arange(max(DEPTHS))
+    blocks, rows = np.arange(max(DEPTHS)), read("depth")
     fig, ax = figure(8, 3.6)
     ax.set(xlabel="block (0 = the first)", ylabel="gradient norm")
     lines = {name: np.full(len(blocks), np.nan) for name in NORMS}
@@ -32,8 +33,8 @@ def depth_explorer(
     ax.xaxis.get_major_locator().set_params(integer=True)
 
     def update(depth: int, norm: str, warmup: int, after: int) -> dict[str, str]:
-        runs = {name: recorded()[name_of(depth, name, warmup)] for name in NORMS}
-        by_block = {name: _by_block(run, after, len(blocks)) for name, run in runs.items()}
+        runs = {name: where(rows, depth=depth, norm=name, warmup=warmup) for name in NORMS}
+        by_block = {name: _by_block(each, after, len(blocks)) for name, each in runs.items()}
         gradients.update(emphasise=norm, **by_block)
         mine = by_block[norm][:depth]
         return {
@@ -49,9 +50,9 @@ def depth_explorer(
     return View("Depth", [gradients], update, controls, "depth", labels)
 
 
-def _by_block(run: dict, after: int, count: int) -> np.ndarray:
+def _by_block(runs: list[dict], after: int, count: int) -> np.ndarray:
     """Return the geometric mean over the seeds, padded with NaN to `count` blocks."""
-    seeds = np.array(run["gradients"][str(after)])  # (seed, block)
+    seeds = np.array([run["gradients"][PROBED.index(after)] for run in runs])  # (seed, block)
     norms = np.full(count, np.nan)
     norms[: seeds.shape[1]] = np.exp(np.log(np.maximum(seeds, 1e-12)).mean(axis=0))
     return norms

@@ -5,6 +5,7 @@ import torch
 
 from course_lib.checkpoints import untrained_phrase_translator
 from course_lib.experiments import beam_size
+from course_lib.experiments.runs import by_rate, read, where
 from course_lib.topics.bleu import bleu
 
 TEXTS = [["le", "chien", "dort", "."], [], ["les", "chats"]]
@@ -58,10 +59,9 @@ def test_a_text_repeats_itself_if_a_token_occurs_three_times_in_a_row(text, repe
     assert beam_size.repeats(text.split()) is repeated
 
 
-def test_the_record_has_every_arm_and_every_sweep_has_its_best_rate_in_the_middle():
-    record = beam_size.recorded()
-    assert list(record) == list(beam_size.ARMS)
-    for arm, result in record.items():
-        swept = list(result["validation"])
-        assert len(swept) == 1 or f"{result['lr']:g}" == swept[1], arm
-        assert len(result["runs"]) == (5 if len(swept) == 3 else 3)
+def test_every_sweep_has_its_best_rate_in_the_middle():
+    for arm in beam_size.ARMS:
+        swept = list(by_rate(where(read("beam_size"), arm=arm), "validation"))
+        runs = beam_size.runs(arm)
+        assert {run["lr"] for run in runs} == {swept[len(swept) // 2]}, arm
+        assert len(runs) == (5 if len(swept) == 3 else 3)

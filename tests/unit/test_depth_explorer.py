@@ -1,25 +1,25 @@
 """The depth explorer of notebook 07: what it draws and says is what the record holds."""
 
 import itertools
-import json
 import math
 
 import numpy as np
 import pytest
 
-from course_lib.experiments import depth as experiment
+from course_lib.experiments.runs import read, where
 from course_lib.widgets import depth_explorer
 from tests.helpers.explorers import fact, move, panels
 
 DEPTHS, NORMS, WARMUPS = (2, 4, 6, 9, 12, 18), ("pre", "post"), (0, 30, 100)
 AFTER = (0, 10, 30, 100, 300)
 POSITIONS = {"depth": DEPTHS, "norm": NORMS, "warmup": WARMUPS, "after": AFTER}
-RECORD = json.loads(experiment.RECORD.read_text(encoding="utf-8"))
+ROWS = read("depth")
 
 
 def geometric_means(depth, norm, warmup, after):
     """Per block: the third root of the product of the three seeds."""
-    seeds = RECORD[f"{depth} {norm} {warmup}"]["gradients"][str(after)]
+    runs = where(ROWS, depth=depth, norm=norm, warmup=warmup)
+    seeds = [run["gradients"][AFTER.index(after)] for run in runs]
     return [math.prod(block) ** (1 / 3) for block in zip(*seeds, strict=True)]
 
 
@@ -32,7 +32,8 @@ def vertices(panel, name):
 def test_the_controls_offer_all_that_was_recorded():
     controls = depth_explorer().controls.items()
     assert {name: tuple(one._options_values) for name, one in controls} == POSITIONS
-    assert set(RECORD) == {f"{d} {n} {w}" for d in DEPTHS for n in NORMS for w in WARMUPS}
+    recorded = {(row["depth"], row["norm"], row["warmup"]) for row in ROWS}
+    assert recorded == set(itertools.product(DEPTHS, NORMS, WARMUPS))
 
 
 def test_the_lines_are_the_means_of_the_record_and_stay_inside_their_axes():

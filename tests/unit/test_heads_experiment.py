@@ -91,19 +91,30 @@ def test_training_learns():
 def test_a_curve_passes_through_what_shorter_training_reaches(monkeypatch):
     options = {"num_heads": 2}
     monkeypatch.setitem(heads_longer.ARMS, "short", heads_longer.Arm({0.01: 1}, 6, 3, options))
-    curve = heads_longer.curve("short", 0.01, seed=1)
-    expected = {
-        n: lookup.accuracy(lookup.trained(steps=n, lr=0.01, seed=1, **options)) for n in (3, 6)
-    }
-    assert curve == {step: round(right, 3) for step, right in expected.items()}
+    expected = [
+        lookup.accuracy(lookup.trained(steps=n, lr=0.01, seed=1, **options)) for n in (3, 6)
+    ]
+    assert heads_longer.run("short", lr=0.01, seed=1) == [{"every": 3, "right": expected}]
 
 
-@pytest.mark.parametrize("arm", heads_longer.ARMS)
-def test_every_curve_is_recorded_to_its_last_step(arm):
-    recorded, wanted = heads_longer.recorded()[arm], heads_longer.ARMS[arm]
-    assert {float(lr): len(curves) for lr, curves in recorded.items()} == wanted.rates
-    steps = list(range(wanted.every, wanted.steps + 1, wanted.every))
-    assert all(list(curve) == steps for curves in recorded.values() for curve in curves)
-    best = max(sum(one[wanted.steps] for one in runs) / len(runs) for runs in recorded.values())
-    found = heads_longer.best(arm)
-    assert sum(one[wanted.steps] for one in found) / len(found) == best
+def test_the_best_curves_end_highest_on_average():
+    for arm in heads_longer.ARMS:
+        ends = [
+            [list(curve.values())[-1] for curve in curves]
+            for curves in heads_longer.curves(arm).values()
+        ]
+        best = [list(curve.values())[-1] for curve in heads_longer.best(arm)]
+        assert best in ends and sum(best) / len(best) == max(sum(one) / len(one) for one in ends)
+        assert list(heads_longer.best(arm)[0])[-1] == heads_longer.ARMS[arm].steps
+
+
+def test_a_sweep_goes_on_until_the_best_rate_has_a_worse_one_on_both_sides():
+    arm, rows = "attention only, 1 heads", []
+    right = {0.005: 0.5, 0.0025: 0.6, 0.00125: 0.4, 0.01: 0.3}
+    asked = []
+    while more := [one for one in lookup.plan(rows) if one["arm"] == arm and one not in asked]:
+        asked += more
+        rows += [one | {"right": right[one["lr"]]} for one in more]
+    rates = [one["lr"] for one in asked]
+    assert rates == 3 * [0.005] + 3 * [0.0025] + 3 * [0.00125] + 2 * [0.0025]
+    assert [one["seed"] for one in asked[-2:]] == [3, 4]

@@ -4,30 +4,22 @@ import numpy as np
 import pytest
 
 from course_lib.experiments import ladder_runs
-from course_lib.experiments.scaling_ladder import SEEDS, best_lr
+from course_lib.experiments.scaling_ladder import best_lr
 
 
-def test_the_record_is_complete():
-    recorded = ladder_runs.recorded()
-    assert list(recorded["epochs"]) == [str(n) for n in ladder_runs.EPOCHS]
-    assert list(recorded["schedules"]) == [f"{lr:g}" for lr in ladder_runs.RATES]
-    for losses in recorded["schedules"].values():
-        assert list(losses["own"]) == [str(n) for n in ladder_runs.CHECKED]
-        for steps in ladder_runs.LONG:
-            checked = [str(n) for n in ladder_runs.CHECKED if n <= steps / 2]
-            assert list(losses[str(steps)]) == checked
-        assert all(len(row) == SEEDS for arm in losses.values() for row in arm.values())
+def losses(**setting):
+    return np.array(ladder_runs.losses(**setting))
 
 
 def test_halfway_a_long_run_is_worse_and_a_short_one_better_than_one_that_ends_there():
-    for losses in ladder_runs.recorded()["schedules"].values():
-        own = losses["own"]
-        assert (np.array(losses["2048"]["1024"]) - own["1024"] > 0.015).all()
-        assert (np.array(losses["512"]["256"]) - own["256"] < -0.015).all()
+    for lr in ladder_runs.RATES:
+        own = {n: losses(lr=lr, steps=n, step=n) for n in (256, 1024)}
+        assert (losses(lr=lr, steps=2048, step=1024) - own[1024] > 0.015).all()
+        assert (losses(lr=lr, steps=512, step=256) - own[256] < -0.015).all()
 
 
 def test_four_epochs_cost_little_and_sixty_four_much():
-    epochs = {int(n): np.array(losses) for n, losses in ladder_runs.recorded()["epochs"].items()}
+    epochs = {n: losses(epochs=n) for n in ladder_runs.EPOCHS}
     assert (epochs[4] - epochs[1] < 0.02).all()
     assert (epochs[64] > np.log(128)).all()
 

@@ -43,8 +43,8 @@ def test_the_least_time_is_that_of_one_call():
 
 
 def test_the_record_holds_every_layer_and_operation():
-    record = layer_times.recorded()
-    assert list(record["layers"]) == list(record["batches"]) == list(layer_times.layers())
-    assert list(record["operations"]) == list(layer_times.operations(4))
+    recorded, layers = layer_times.recorded, list(layer_times.layers())
+    assert list(recorded("layers")) == list(recorded("batches")) == layers
+    assert list(recorded("operations")) == list(layer_times.operations(4))
     for group, count in (("layers", 8), ("operations", 8), ("batches", 2), ("dimensions", 4)):
-        assert all(len(times) == count for times in record[group].values())
+        assert all(len(times) == count for times in recorded(group).values())

@@ -49,21 +49,3 @@ def test_a_model_is_evaluated_after_each_budget_and_a_seed_repeats_it():
     one, two = one_bit.train_cell("GRU", 0.01, seed=4, budgets=(3, 6), evaluate=weights)
     (alone,) = one_bit.train_cell("GRU", 0.01, seed=4, budgets=(3,), evaluate=weights)
     assert torch.equal(one, alone) and not torch.equal(one, two)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"cell": "LSTM", "lr": 0.01}, "cell='LSTM' is unknown"),
-        ({"cell": "GRU", "lr": 0.0}, "lr=0 is not"),
-        ({"cell": "GRU", "lr": 0.01, "budgets": (0, 5)}, "budget=0"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused(arguments, says):
-    with pytest.raises(ValueError, match=says):
-        one_bit.train_cell(**arguments)
-
-
-def test_a_recorded_run_can_be_repeated():
-    (again,) = one_bit.train_cell("GRU", 0.01, budgets=(200,), evaluate=one_bit.evaluated)
-    assert again["anywhere"] == pytest.approx(one_bit.runs("GRU", 200, "0.01")[0], abs=0.02)

@@ -13,6 +13,7 @@ from course_lib.experiments.positions import (
     repaired,
     trained,
 )
+from course_lib.experiments.runs import where
 from course_lib.transformer.positions import ENCODINGS, AlibiBias, T5RelativeBias
 
 
@@ -80,11 +81,11 @@ def test_an_arm_keeps_the_learning_rate_with_the_lowest_loss(
     monkeypatch.setattr(positions, "trained", trained)
     monkeypatch.setattr(positions, "held_out_loss", lambda model, task: losses[model[1]])
     monkeypatch.setattr(positions, "accuracies", lambda model, task, count: list(model))
-    arm = positions._arm("causal", "the first", "shaw 4")
-    assert arm["lr"] == kept and arm["accuracy"] == [[0, kept], [1, kept], [2, kept]]
-    assert arm["sweep"] == {
-        f"{lr:g}": {"loss": losses[lr], "accuracy": [0, lr]} for lr in sorted(tried)
-    }
+    rows = positions.run("causal", "the first", "shaw 4")
+    chosen, swept = (where(rows, part=part) for part in ("chosen", "swept"))
+    assert [row["accuracy"] for row in chosen] == [[0, kept], [1, kept], [2, kept]]
+    found = {row["lr"]: (row["loss"], row["accuracy"]) for row in [chosen[0], *swept]}
+    assert found == {lr: (losses[lr], [0, lr]) for lr in tried}
     assert made == [*((0, lr) for lr in tried), (1, kept), (2, kept)]
 
 

@@ -5,6 +5,7 @@ import torch
 
 from course_lib.experiments import post_norm
 from course_lib.experiments.depth import DeepStack, task_batches
+from course_lib.experiments.runs import by_rate
 
 TOKENS = next(task_batches(5))[:3]
 
@@ -59,12 +60,12 @@ def test_training_ends_once_the_held_out_loss_is_low_enough(monkeypatch):
 
 
 def test_the_best_learning_rate_of_every_arm_has_a_worse_one_on_both_sides():
-    for name, by_steps in post_norm.recorded().items():
-        rates = sorted(map(float, by_steps[str(post_norm.STEPS)]))
-        assert set(post_norm.RATES) <= set(rates)
-        assert rates[0] < float(post_norm.best_rate(by_steps[str(post_norm.STEPS)])) < rates[-1], (
-            name
-        )
+    for name in post_norm.ARMS:
+        means = {lr: sum(each) for lr, each in by_rate(post_norm.runs(name), "loss").items()}
+        assert set(post_norm.RATES) <= set(means)
+        lr, losses = post_norm.best(name)
+        assert min(means) < lr < max(means), name
+        assert sum(losses) == means[lr] == min(means.values()) and len(losses) == 3
 
 
 @pytest.mark.parametrize("initialisation", ["nn.Linear", "PyTorch's layer"])

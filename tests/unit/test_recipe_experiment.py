@@ -5,6 +5,7 @@ import pytest
 from course_lib.checkpoints import phrase_translator
 from course_lib.data import phrasebook_vocabularies, phrases
 from course_lib.experiments import recipe
+from course_lib.experiments.runs import by_rate, read, where
 
 pytestmark = pytest.mark.usefixtures("without_annotations")
 
@@ -50,6 +51,7 @@ def test_the_shipped_model_is_measured_as_in_the_study(few_sentences):
 
 
 def test_the_best_learning_rate_has_a_worse_one_on_either_side():
-    for arm, budgets in recipe.recorded().items():
-        rates = sorted(budgets[str(recipe.SHORT)], key=float)
-        assert recipe.best(arm, recipe.SHORT)[0] not in (rates[0], rates[-1]), arm
+    for arm in recipe.ARMS:
+        swept = by_rate(where(read("recipe"), arm=arm, steps=recipe.SHORT), "exact")
+        first, *_, last = (sum(exact) for exact in swept.values())
+        assert first < sum(recipe.best(arm, recipe.SHORT)) > last, arm

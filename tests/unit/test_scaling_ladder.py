@@ -1,7 +1,6 @@
 """The recorded ladder: what was recorded, how it is read, and one short training."""
 
 import ast
-import math
 
 import nbformat
 import numpy as np
@@ -23,10 +22,10 @@ from course_lib.experiments.scaling_ladder import (
     ladder_config,
     next_byte_loss,
     pairs,
-    recorded,
     recorded_points,
     recorded_surface,
     resampled_surfaces,
+    sweep,
     train_size,
     training_batches,
 )
@@ -55,8 +54,7 @@ def test_the_best_learning_rate_of_each_point_lies_between_two_worse_ones():
     compute = [point.counted_flops for point in points]
     assert max(compute) / min(compute) >= 1000
     for point in points:
-        rates = recorded()["runs"][point.size][str(point.tokens)]
-        first = {float(lr): math.inf if one[0] is None else one[0] for lr, one in rates.items()}
+        first = sweep(point.size, point.tokens)
         assert len(point.losses) == SEEDS and point.lr == best_lr(point.size, point.tokens)
         assert first[point.lr] == min(first.values())
         assert min(first) < point.lr < max(first)
@@ -151,7 +149,6 @@ def test_bad_input_is_named():
         (lambda: ladder_config("9x9"), "size='9x9' is unknown"),
         (lambda: train_size("8x1", 100, 0.1), "tokens=100 is below 2048"),
         (lambda: train_size("8x1", 2048, 0.0), "lr=0 is not"),
-        (lambda: best_lr("8x1", 77), "tokens=77 is not recorded for size '8x1'; 32768"),
     ):
         with pytest.raises(ValueError, match=words):
             call()

@@ -39,15 +39,6 @@ def test_training_learns():
     assert scale.final_loss(list(range(100)), 80) == pytest.approx(54.5)
 
 
-def test_a_recorded_run_can_be_repeated():
-    losses = scale.train_scale("1/√d", 16, scale.RATES[4], seed=1)
-    wanted = scale.recorded()["16"]["1/√d"]["0.01"]["400"][1]
-    assert scale.final_loss(losses, 400) == pytest.approx(wanted, rel=0.05)
-    losses = scale.train_scale("1", 16, scale.START_RATE, seed=2, on_scores=True)
-    wanted = scale.recorded()["start"]["16"]["1, on scores"][2]
-    assert scale.final_loss(losses, 400) == pytest.approx(wanted, rel=0.05)
-
-
 @pytest.mark.parametrize("d", [16, 25])
 def test_a_scale_is_a_learning_rate_and_an_initialisation(d):
     scaled = scale.train_scale("1/√d", d, 0.02, seed=1, steps=60)
@@ -82,16 +73,6 @@ def test_a_score_with_parameters_learns_the_permutation_and_one_without_does_not
     (guessed,) = scores.accuracy("dot", "permuted", budgets=(1,))
     (learned,) = scores.accuracy("general", "permuted", 0.03, budgets=(150,))
     assert guessed < 0.2 < 0.6 < learned
-
-
-def test_runs_of_the_recorded_comparison_can_be_repeated():
-    again = scores.accuracy("general", "permuted", 0.01, seed=2, budgets=(500,))
-    recorded = scores.recorded()["permuted"]["general"]["0.01"]["500"][2]
-    assert again == pytest.approx([recorded], abs=0.01)
-    shifted = {"shift": 1.0, "seed": 1, "budgets": (500,)}
-    again = scores.accuracy("additive, no bias", "identity", 0.03, **shifted)
-    recorded = scores.recorded()["shifted"]["1"]["additive, no bias"]["0.03"]["500"][1]
-    assert again == pytest.approx([recorded], abs=0.01)
 
 
 def test_an_additive_score_without_a_bias_is_odd_and_with_one_is_not():

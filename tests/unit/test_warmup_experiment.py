@@ -38,5 +38,6 @@ def test_it_counts_the_sequences_that_greedy_decoding_copies(monkeypatch):
 
 def test_training_is_repeatable_and_scores_after_each_budget(monkeypatch):
     monkeypatch.setattr(warmup, "exact_match", lambda model: model.lm_head.weight.sum().item())
-    runs = [warmup.train("pre", 50, 4e-3, seed=seed, budgets=(2, 4)) for seed in (0, 0, 1)]
-    assert runs[0] == runs[1] != runs[2] and len(runs[0]) == 2
+    monkeypatch.setattr(warmup, "BUDGETS", (2, 4))
+    runs = [warmup.run("pre", 50, 4e-3, seed=seed) for seed in (0, 0, 1)]
+    assert runs[0] == runs[1] != runs[2] and [row["budget"] for row in runs[0]] == [2, 4]
