@@ -10,15 +10,16 @@ import nbformat
 from course_lib.tools import normal_form
 
 LESSON = normal_form.NOTEBOOKS / "01_kernel_regression.ipynb"
+STUDY = normal_form.NOTEBOOKS / "studies" / "01a_which_average.ipynb"
 WAVE = "wave = wave_series(count=50, noise=0.4, seed=0)\n"
 #: Words of a cell that stands on its own, what comes before it, what is replaced in it.
 CELLS = [
     ("start(seed=1)", "", "seed=1", "seed=1"),
-    ("def error_at_the_keys", WAVE, "s.values).square()", "1.01 * s.values).square()"),
+    ("def errors_at_the_keys", WAVE, "s.values).square()", "1.01 * s.values).square()"),
     ("curves = {", "", "curves = {", "curves = {"),  # shows the figure
     ("nile = nile_series()", "", "query=1899.0", "query=1899.5"),
-    ("wave_explorer =", WAVE, "noise=0.4", "noise=0.408"),
-    ("wave_explorer =", WAVE, 'kernel="boxcar"', 'kernel="epanechnikov"'),
+    ("wave_explorer =", "", "noise=0.4", "noise=0.408"),
+    ("wave_explorer =", "", 'kernel="boxcar"', 'kernel="epanechnikov"'),
 ]
 
 
@@ -34,15 +35,17 @@ def failed(folder):
 
 
 def test_a_changed_number_is_noticed(tmp_path):
-    lesson, kept, changed = nbformat.read(LESSON, as_version=4).cells, [], []
+    cells = nbformat.read(LESSON, as_version=4).cells
+    cells += [c for c in nbformat.read(STUDY, as_version=4).cells if "wave_explorer =" in c.source]
+    kept, changed = [], []
     for number, (words, before, old, new) in enumerate(CELLS):
-        (cell,) = (copy.deepcopy(cell) for cell in lesson if words in cell.source)
+        (cell,) = (copy.deepcopy(cell) for cell in cells if words in cell.source)
         cell.id, cell.source = f"code-{number}", before + cell.source
         assert cell.source.count(old) == 1
         kept.append(cell)
         changed.append(copy.deepcopy(cell))
         changed[-1].source = cell.source.replace(old, new)
-    for name, cells in {"kept": kept, "changed": changed}.items():
-        book = nbformat.v4.new_notebook(cells=cells, metadata=normal_form.METADATA)
+    for name, book_cells in {"kept": kept, "changed": changed}.items():
+        book = nbformat.v4.new_notebook(cells=book_cells, metadata=normal_form.METADATA)
         (tmp_path / f"{name}.ipynb").write_text(normal_form.text(book), encoding="utf-8")
     assert failed(tmp_path) == [f"changed {number}" for number in (2, 3, 4, 5)]
