@@ -176,15 +176,18 @@ def test_neither_reaches_the_files_or_the_kernels_of_the_other(users):
 
 
 def test_a_copy_is_brought_up_to_date_and_answers_stay(tmp_path):
+    def notebook(text):
+        return json.dumps({"cells": [{"cell_type": "code", "source": text}]})
+
     course, folder = tmp_path / "course", tmp_path / "user"
     for path in ("notebooks/1.ipynb", "notebooks/studies/1a.ipynb", "img/1.svg"):
         (course / path).parent.mkdir(parents=True, exist_ok=True)
-        (course / path).write_text("old")
+        (course / path).write_text(notebook("old"))
     copy_course(folder, course)
-    (folder / "notebooks/1.ipynb").write_text("my answers")
+    (folder / "notebooks/1.ipynb").write_text(notebook("my answers"))
     for path in course.rglob("1*.*"):
-        path.write_text("new")
+        path.write_text(notebook("new"))
     copy_course(folder, course)
     found = {path.name: path.read_text() for path in folder.rglob("1*.*")}
-    assert found.pop("1.ipynb") == "my answers"
-    assert len(found) == 3 and set(found.values()) == {"new"}, "1a, 1.svg, and 1 beside mine"
+    assert found.pop("1.ipynb") == notebook("my answers")
+    assert len(found) == 3 and set(found.values()) == {notebook("new")}, "1a, 1.svg, 1 beside mine"
