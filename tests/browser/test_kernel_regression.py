@@ -57,6 +57,9 @@ def test_a_slider_dragged_by_mouse_changes_the_picture(explorer):
 
 
 def test_the_words_below_are_what_course_lib_computes(ran):
+    stub = 'check("leave_one_out", leave_one_out)'
+    options = 'bandwidth=0.1, query=2.5, kernel="boxcar"'
+    ran.edit_and_run(stub, f"kernel_regression_explorer(wave_series(), {options})")
     explorer = Explorer(ran.page, "Kernel regression of the noisy wave")
     explorer.reset()
     # to 2.6 and 10 ** -0.2: the browser says one decimal

@@ -66,13 +66,15 @@ def test_the_best_learning_rate_of_each_point_lies_between_two_worse_ones():
         assert point.without_embeddings == point.parameters - sum(m.weight.numel() for m in outside)
 
 
-def cell_of_notebook_11(start):
-    cells = nbformat.read(normal_form.NOTEBOOKS / "11_scaling_laws.ipynb", as_version=4).cells
+def cell_of_study_11d(start):
+    cells = nbformat.read(
+        normal_form.NOTEBOOKS / "studies" / "11d_ladder.ipynb", as_version=4
+    ).cells
     return next(cell.source for cell in cells if cell.source.startswith(start))
 
 
-def test_the_losses_on_the_page_of_notebook_11_are_the_recorded_means():
-    stated = ast.literal_eval(ast.parse(cell_of_notebook_11("LOSSES = ")).body[0].value)
+def test_the_losses_on_the_page_of_study_11d_are_the_recorded_means():
+    stated = ast.literal_eval(ast.parse(cell_of_study_11d("LOSSES = ")).body[0].value)
     found = [
         (parameters, first * 2**doubled, loss)
         for parameters, (first, losses) in stated.items()
@@ -82,10 +84,10 @@ def test_the_losses_on_the_page_of_notebook_11_are_the_recorded_means():
     assert found == wanted
 
 
-def test_the_law_of_the_explorer_is_the_one_that_notebook_11_fits():
+def test_the_law_of_the_explorer_is_the_one_that_study_11d_fits():
     names = {"np": np}
     for start in ("LOSSES = ", "def loss("):
-        exec(cell_of_notebook_11(start), names)
+        exec(cell_of_study_11d(start), names)
     used = names["D"] >= FITTED_FROM
     irreducible, _, _, alpha, beta = names["fit_law"](*(names[one][used] for one in "NDL"))
     law = recorded_surface()
