@@ -103,10 +103,14 @@ class TokenBatches:
         self._sources, self._targets = list(sources), list(targets)
         self._lengths = [max(len(source), len(target)) for source, target in pairs]
         self.tokens, self.world, self.pad_id, self.seed = tokens, world, pad_id, seed
-        if not self._lengths or max(self._lengths) * world > tokens:
+        if len(self._lengths) < world:
+            raise ValueError(f"{len(self._lengths)} pairs are fewer than world={world} processes")
+        longest = max(self._lengths)
+        if longest * world > tokens:
             raise ValueError(
-                f"tokens={tokens} is less than the {max(self._lengths, default=0)} tokens of the longest sequence"
-                + (f" times {world} processes" if world > 1 else "")
+                f"tokens={tokens} is less than the {longest} tokens of the longest sequence, of pair "
+                f"{self._lengths.index(longest)}"
+                + (f", times {world} processes" if world > 1 else "")
             )
         self._epochs: dict[int, list[list[int]]] = {}  # the last one asked for
         self._starts = [0]  # of each epoch, in batches
@@ -124,6 +128,13 @@ class TokenBatches:
     def target_tokens(self, number: int) -> int:
         """Return how many tokens batch `number` predicts: all of its targets but their first."""
         return sum(len(self._targets[n]) - 1 for n in self._pairs(number))
+
+    @property
+    def largest(self) -> int:
+        """The number of the batch of the first epoch with the most tokens, padding included."""
+        batches = self._epoch(0)
+        slots = [len(some) * max(self._lengths[n] for n in some) for some in batches]
+        return slots.index(max(slots))
 
     def epoch_of(self, number: int) -> float:
         """Return how many epochs lie before batch `number`."""

@@ -26,6 +26,7 @@ class Subwords:
     """
 
     pad_id, bos_id, eos_id = Vocabulary.pad_id, Vocabulary.bos_id, Vocabulary.eos_id
+    smallest = 3 + 256  # special tokens and bytes
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         special = [Vocabulary.pad, Vocabulary.bos, Vocabulary.eos]
@@ -41,24 +42,33 @@ class Subwords:
         tokenizer.normalizer = normalizers.NFC()
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
         tokenizer.decoder = decoders.ByteLevel()
-        alphabet = pre_tokenizers.ByteLevel.alphabet()
-        least = 3 + len(alphabet)
-        if size < least:
-            raise ValueError(f"size={size}; it must be at least {least}: bytes and special tokens")
+        if size < cls.smallest:
+            raise ValueError(
+                f"size={size}; it must be at least {cls.smallest}: bytes and special tokens"
+            )
         trainer = trainers.BpeTrainer(
             vocab_size=size,
             special_tokens=[Vocabulary.pad, Vocabulary.bos, Vocabulary.eos],
-            initial_alphabet=sorted(alphabet),
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
             show_progress=False,
         )
         tokenizer.train_from_iterator(texts, trainer)
         return cls(tokenizer)
 
     @classmethod
+    def from_str(cls, text: str) -> "Subwords":
+        """Return what `to_str` made a text of."""
+        return cls(Tokenizer.from_str(text))
+
+    def to_str(self) -> str:
+        """Return the vocabulary and the merges as JSON."""
+        return self._tokenizer.to_str()
+
+    @classmethod
     def read(cls, path: str | Path) -> "Subwords":
         """Read what `write` wrote."""
         try:
-            return cls(Tokenizer.from_str(Path(path).read_text(encoding="utf-8")))
+            return cls.from_str(Path(path).read_text(encoding="utf-8"))
         except OSError:
             raise
         except Exception as error:  # tokenizers raises plain Exceptions
@@ -68,7 +78,7 @@ class Subwords:
 
     def write(self, path: str | Path) -> None:
         """Write the vocabulary and the merges as JSON."""
-        Path(path).write_text(self._tokenizer.to_str(), encoding="utf-8")
+        Path(path).write_text(self.to_str(), encoding="utf-8")
 
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()

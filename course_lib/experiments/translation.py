@@ -39,7 +39,7 @@ from course_lib.data.batching import TokenBatches
 from course_lib.data.sentence_pairs import SentencePairs, sentence_pairs
 from course_lib.experiments.record import read, write
 from course_lib.train.folder import RunFolder
-from course_lib.train.run import bleu
+from course_lib.train.scores import sacrebleu_scores
 from course_lib.train.settings import Settings
 from course_lib.train.translator import SubwordTranslator
 
@@ -113,7 +113,7 @@ def scored(translator: SubwordTranslator, pairs: SentencePairs, beam_size: int) 
     seconds = time.perf_counter() - started
     tokens = sum(map(len, translator.subwords.encode_all(translations)))
     return {
-        "bleu": bleu(translations, references)["score"],
+        "bleu": sacrebleu_scores(translations, references)["score"],
         "seconds": round(seconds, 1),
         "tokens": round(tokens / len(translations), 2),
     }

@@ -40,8 +40,25 @@ class RunFolder:
         _replace(self.settings, settings.write)
 
     def holds_a_run(self) -> bool:
-        """Whether a run was started here."""
-        return self.settings.exists()
+        """Whether anything was trained here."""
+        weights = (
+            one for kind in ("step", "average") for one in self.path.glob(f"{kind}-*.safetensors")
+        )
+        return any(one.exists() for one in (self.checkpoint, self.model, *weights))
+
+    def require_usable(self, resume: bool) -> None:
+        """Refuse a path that can be no folder, and one with a run that nobody wants to continue.
+
+        Raises:
+            ValueError: says which.
+        """
+        made = next(one for one in (self.path, *self.path.absolute().parents) if one.exists())
+        if not made.is_dir() or not os.access(made, os.W_OK):
+            raise ValueError(f"{made} is no folder that can be written to; name another --folder")
+        if self.holds_a_run() and not resume:
+            raise ValueError(
+                f"{self.path} holds a run already; continue it with --resume, or name another --folder"
+            )
 
     def save(self, state: dict[str, Any]) -> None:
         """Write the checkpoint."""

@@ -30,12 +30,16 @@ class Processes(NamedTuple):
         """Join the others that `torchrun` started; alone where it did not.
 
         Args:
-            device: "cpu", "cuda", or "auto" for a GPU if there is one.
+            device: "cpu", "cuda", "mps" (Apple's GPUs; untested), or "auto" for a GPU of CUDA if there is one.
+
+        Raises:
+            ValueError: for a device that is not usable here.
         """
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         world = int(os.environ.get("WORLD_SIZE", "1"))
         local = int(os.environ.get("LOCAL_RANK", "0"))
+        _require_usable(device, local)
         where = torch.device(device, local) if device == "cuda" else torch.device(device)
         if device == "cuda":
             torch.cuda.set_device(where)
@@ -60,6 +64,13 @@ class Processes(NamedTuple):
         """Return the model as it is called in training: its gradients become means over the processes."""
         return model if self.world == 1 else DistributedDataParallel(model)
 
+    def shared(self, text: str | None) -> str:
+        """Return the text of the first process."""
+        texts = [text]
+        if self.world > 1:
+            dist.broadcast_object_list(texts, 0)
+        return texts[0]
+
     def mean(self, number: Tensor) -> Tensor:
         """Return the mean of a number over the processes."""
         if self.world > 1:
@@ -74,10 +85,25 @@ class Processes(NamedTuple):
         dist.broadcast(shared, 0)
         return shared.item()
 
-    def wait(self) -> None:
-        """Wait until all are here."""
-        if self.world > 1:
-            dist.barrier()
+
+def _require_usable(device: str, local: int) -> None:
+    """Refuse a GPU that is not there, in one line."""
+    if device == "cuda" and not torch.cuda.is_available():
+        why = "is built without CUDA" if torch.version.cuda is None else "finds no GPU"
+        raise ValueError(
+            f"no GPU is usable here: PyTorch {torch.__version__} {why}. Leave out --device, or name cpu"
+        )
+    if device == "cuda" and local >= torch.cuda.device_count():
+        raise ValueError(
+            f"process {local} of this machine needs a GPU of its own, and there are {torch.cuda.device_count()}; "
+            f"start fewer processes, or name --device cpu"
+        )
+    if device == "mps" and not torch.backends.mps.is_available():
+        raise ValueError(
+            f"no GPU of Apple is usable here: PyTorch {torch.__version__} finds no MPS. Leave out --device, or name cpu"
+        )
+    if device == "mps" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError("--device mps trains in one process; leave out torchrun, or name cpu")
 
 
 def _of_this_start(store: dist.Store, rank: int, world: int) -> dist.Store:

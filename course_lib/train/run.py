@@ -1,28 +1,33 @@
 """One training of a translator: batches by tokens, a schedule, evaluation, checkpoints, averaged weights."""
 
+import math
 import platform
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import count, takewhile
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from course_lib.data.batching import TokenBatches, pad
-from course_lib.data.sentence_pairs import SentencePairs
+from course_lib.data.batching import TokenBatches
+from course_lib.data.sentence_pairs import SPLITS, SentencePairs
 from course_lib.data.subwords import Subwords
 from course_lib.train import fused_cross_entropy, train_step
 from course_lib.train.folder import RunFolder, write_weights
 from course_lib.train.processes import Processes
+from course_lib.train.scores import sacrebleu_scores, without_four_tokens
 from course_lib.train.settings import Settings
-from course_lib.train.translator import SubwordTranslator
+from course_lib.train.translator import SubwordTranslator, positions_of
 from course_lib.transformer import Transformer
 
-_AT_ONCE = 100  # pairs whose held-out loss is computed together
+_NAMED = 5  # places in a message
+_NO_CLIPPING = 1e30  # a norm that no gradient has
 
 
 class Shard(NamedTuple):
@@ -43,6 +48,7 @@ class Moment(NamedTuple):
     seconds: float  # since the start of the run
     held_out_loss: float | None = None
     bleu: float | None = None
+    chrf: float | None = None
 
 
 class Run:
@@ -59,6 +65,9 @@ class Run:
         resume: continue from the folder's checkpoint.
         compiled: whether to use `torch.compile`.
         make_model: from the settings and the size of the vocabulary to a model.
+
+    Raises:
+        ValueError: for what would stop the training later, as far as it can be known; nothing is written then.
     """
 
     def __init__(
@@ -72,23 +81,29 @@ class Run:
         compiled: bool = False,
         make_model: Callable[[Settings, int], nn.Module] | None = None,
     ) -> None:
-        self.settings, self.pairs, self.folder, self.processes = settings, pairs, folder, processes
-        if processes.first and not (resume and folder.holds_a_run()):
-            texts = (text for pair in pairs.train for text in pair)
-            folder.start(settings, Subwords.learned(texts, settings.vocabulary))
-        processes.wait()
-        self.subwords = Subwords.read(folder.subwords)
-        torch.manual_seed(settings.seed)
-        make = make_model or (lambda made, size: Transformer(made.model_config(size)))
-        self.model = make(settings, len(self.subwords)).to(processes.device)
-        self.translator = SubwordTranslator(self.model, self.subwords)
-        self._trained = processes.wrapped(torch.compile(self.model) if compiled else self.model)
-        self.optimizer = torch.optim.Adam(
-            self.model.parameters(), lr=settings.lr, betas=(0.9, 0.98), fused=True
-        )
-        self.batches = TokenBatches(
-            *self._encoded(pairs.train), settings.tokens, world=processes.world, seed=settings.seed
-        )
+        self.settings = settings = settings.of(pairs)
+        self.pairs, self.folder, self.processes = pairs, folder, processes
+        folder.require_usable(resume)
+        _require_sentences(pairs)
+        resume = bool(processes.of_first(resume and folder.holds_a_run()))
+        if resume:
+            settings.require_same(Settings.read(folder.settings), folder.path)
+        self.subwords = self._vocabulary(resume)
+        try:
+            torch.manual_seed(settings.seed)
+            make = make_model or (lambda made, size: Transformer(made.model_config(size)))
+            self.model = make(settings, len(self.subwords)).to(processes.device)
+            self.translator = SubwordTranslator(self.model, self.subwords)
+            self._trained = processes.wrapped(torch.compile(self.model) if compiled else self.model)
+            self.optimizer = torch.optim.Adam(
+                self.model.parameters(), lr=settings.lr, betas=(0.9, 0.98), fused=True
+            )
+            self.batches = TokenBatches(
+                *self._fitting(), settings.tokens, world=processes.world, seed=settings.seed
+            )
+            self._try()
+        except (RuntimeError, MemoryError) as error:  # PyTorch's, of memory, devices and compilers
+            raise ValueError(f"such a run cannot be trained here: {error}") from error
         self.step, self.seconds, self.losses, self.measured = 0, 0.0, [], []
         self.stopping = False
         state = folder.load() if resume else None
@@ -97,6 +112,8 @@ class Run:
             self.optimizer.load_state_dict(state["optimizer"])
             for name in ("step", "seconds", "losses", "measured"):
                 setattr(self, name, state[name])
+        if processes.first:
+            folder.start(settings, self.subwords)
 
     @property
     def share(self) -> float:
@@ -119,10 +136,10 @@ class Run:
         """
         settings, first, before = self.settings, self.processes.first, 0.0
         started, saved = time.perf_counter() - self.seconds, time.perf_counter()
-        with self._stopped_by_signals():
+        with self._stopped_by_signals(), self._saved_at_the_end():
             while (share := self.share) < 1 and not self.processes.of_first(self.stopping):
+                loss, tokens = self._step(self.step + 1, share)
                 self.step += 1
-                loss, tokens = self._step(share)
                 self.losses.append(loss)
                 if first and int(100 * share) > max(int(100 * before), 99 - settings.average):
                     self.folder.save_for_average(self.model, self.step, settings.average)
@@ -130,16 +147,14 @@ class Run:
                 self.seconds = time.perf_counter() - started
                 moment = Moment(self.step, share, loss, tokens, self.seconds)
                 if self.step % settings.evaluate_every == 0 and first:
-                    moment = moment._replace(**self.evaluate())
-                    self.measured.append(moment._asdict())
                     self.folder.save_weights(self.model, self.step, settings.average)
+                    moment = moment._replace(**self.evaluate(self.pairs.val))
+                    self.measured.append(moment._asdict())
                     self.seconds = time.perf_counter() - started
                 if first and time.perf_counter() - saved > save_seconds:
                     self.save()
                     saved = time.perf_counter()
                 callback(moment)
-        if first:
-            self.save()
         return "stopped" if share < 1 else "done"
 
     def save(self) -> None:
@@ -151,29 +166,36 @@ class Run:
     def finish(self) -> dict[str, Any]:
         """Average the weights of the last percents of the budget, keep what translates the held-out sentences best, and test that.
 
+        The weights are written first: nothing that is measured afterwards can cost them.
+
         Returns:
-            What is written as the result: settings, losses, measurements, and the BLEU of the test sentences, by greedy
-            decoding and with a beam of 5, with sacreBLEU's signature.
+            What is written as the result: settings, losses, measurements, and BLEU and chrF of the test sentences, by
+            greedy decoding and with a beam of 5, with sacreBLEU's signatures.
         """
+        write_weights(self.model, self.folder.model)
         self.folder.save_for_average(self.model, self.step, self.settings.average)
         final = {name: one.detach().clone() for name, one in self.model.state_dict().items()}
-        choices = {"last": self.evaluate()}
+        choices = {"last": self.evaluate(self.pairs.val)}
         self.model.load_state_dict(
             self.folder.average(), strict=False
         )  # a shared matrix is there once
-        choices["averaged"] = self.evaluate()
-        best = max(choices, key=lambda name: choices[name]["bleu"])
+        choices["averaged"] = self.evaluate(self.pairs.val)
+        best = max(choices, key=lambda name: (choices[name]["bleu"], choices[name]["chrf"]))
         if best == "last":
             self.model.load_state_dict(final)
-        write_weights(self.model, self.folder.model)
+        else:
+            write_weights(self.model, self.folder.model)
         sources, references = zip(*self.pairs.test, strict=True)
         test = {}
         for name, beam in (("greedy", 1), ("beam 5", 5)):
-            test[name] = bleu(self.translator.all(sources, beam_size=beam), references)
+            candidates = self.translator.all(sources, beam_size=beam)
+            test[name] = sacrebleu_scores(candidates, references, self.settings.target)
         where = self.processes.device
         device = torch.cuda.get_device_name(where) if where.type == "cuda" else where.type
         result = {
             "settings": asdict(self.settings),
+            "pairs": {split: len(getattr(self.pairs, split)) for split in SPLITS},
+            "too long, for training": self.too_long,
             "parameters": sum(one.numel() for one in self.model.parameters()),
             "steps": self.step,
             "epochs": round(self.batches.epoch_of(self.step * self.settings.accumulation), 2),
@@ -193,40 +215,123 @@ class Run:
         return result
 
     @torch.no_grad()
-    def evaluate(self) -> dict[str, float]:
-        """Return the loss per token of the held-out sentences, and the BLEU of their greedy translations."""
+    def evaluate(self, pairs: list[tuple[str, str]]) -> dict[str, float]:
+        """Return the loss per token of these pairs, and BLEU and chrF of their greedy translations."""
         self.model.eval()
-        sources, targets = self._encoded(self.pairs.val)
-        total = count = 0.0
-        for chosen in torch.arange(len(sources)).split(_AT_ONCE):
-            source, target = (pad([part[n] for n in chosen]) for part in (sources, targets))
-            batch = Shard(source, target, int((target[:, 1:] != 0).sum()))
+        encoded = self._encoded(pairs)
+        longest = max(len(one) for side in encoded for one in side)
+        batches = TokenBatches(*encoded, max(self.settings.tokens, longest))
+        total = tokens = 0.0
+        for number in takewhile(lambda number: batches.epoch_of(number) < 1, count()):
+            batch = Shard(*batches[number], batches.target_tokens(number))
             total += self._mean_loss(self.model, batch, smoothing=0.0).item() * batch.tokens
-            count += batch.tokens
-        texts, references = zip(*self.pairs.val, strict=True)
+            tokens += batch.tokens
+        texts, references = zip(*pairs, strict=True)
+        scores = sacrebleu_scores(self.translator.all(texts), references, self.settings.target)
         return {
-            "held_out_loss": round(total / count, 4),
-            "bleu": bleu(self.translator.all(texts), references)["score"],
+            "held_out_loss": round(total / tokens, 4),
+            "bleu": scores["score"],
+            "chrf": scores["chrf"],
         }
 
-    def _step(self, share: float) -> tuple[float, int]:
+    def _vocabulary(self, resume: bool) -> Subwords:
+        """Return the subwords of the folder, or those that the first process learns."""
+        if resume:
+            return Subwords.read(self.folder.subwords)
+        learned = None
+        if self.processes.first:
+            texts = (text for pair in self.pairs.train for text in pair)
+            learned = Subwords.learned(texts, self.settings.vocabulary).to_str()
+        return Subwords.from_str(self.processes.shared(learned))
+
+    def _fitting(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Return the pairs for training, those over the limit that was asked for left out or cut, and named.
+
+        Raises:
+            ValueError: for pairs that do not fit into a batch, or have more tokens than the model has positions.
+        """
+        settings, world = self.settings, self.processes.world
+        sides = self._encoded(self.pairs.train)
+        limit = settings.skip_longer or settings.cut_longer
+        self.too_long = {"left out": 0, "cut": 0}
+        if limit is not None and (over := _longer_than(limit, sides)):
+            done = "left out" if settings.skip_longer else "cut"
+            self.too_long[done] = len(over)
+            if done == "cut":
+                sides = tuple([_cut(one, limit) for one in side] for side in sides)
+            else:
+                sides = tuple(
+                    [one for n, one in enumerate(side) if n not in over] for side in sides
+                )
+            if self.processes.first:
+                said = self._named("train", over)
+                warnings.warn(f"{said} have more than {limit} tokens, and are {done}", stacklevel=2)
+            if not sides[0]:
+                raise ValueError(f"skip_longer={limit} leaves no pair for training")
+        if over := _longer_than(settings.tokens // world, sides):
+            room = f"tokens={settings.tokens}" + (f" for {world} processes" if world > 1 else "")
+            most = settings.tokens // world
+            raise ValueError(
+                f"{self._named('train', over)} do not fit into {room}. Give more --tokens, leave such pairs out with "
+                f"--skip-longer {most}, or cut them with --cut-longer {most}"
+            )
+        most = positions_of(self.model)
+        for split in SPLITS if math.isfinite(most) else ():
+            own = sides if split == "train" else self._encoded(getattr(self.pairs, split))
+            if over := _longer_than(most, own):
+                raise ValueError(
+                    f"{self._named(split, over)} have more than the {most} positions of positions="
+                    f"{settings.positions!r}. Choose other positions, or shorten these sentences"
+                )
+        return sides
+
+    def _named(self, split: str, lengths: dict[int, int]) -> str:
+        """Return how many pairs these are, and where the first of them stand, with their lengths."""
+        pairs = getattr(self.pairs, split)
+        first = list(lengths)[:_NAMED]
+        places = self.pairs.places([pairs[n] for n in first], split)
+        said = [f"{one} ({lengths[n]:,} tokens)" for one, n in zip(places, first, strict=True)]
+        more = f", and {len(lengths) - _NAMED} more" if len(lengths) > _NAMED else ""
+        return f"{len(lengths):,} of {len(pairs):,} pairs of {split} ({'; '.join(said)}{more})"
+
+    def _try(self) -> None:
+        """Compute the largest batch and one translation: what cannot work fails now, and not after an hour."""
+        device, bfloat16 = self.processes.device.type, self.settings.precision == "bfloat16"
+        self._trained.train()
+        with torch.autocast(device, torch.bfloat16, enabled=bfloat16):
+            loss = self._loss(self._trained, self._shard(self.batches.largest))
+        loss.backward()
+        self.optimizer.zero_grad()
+        if not self.processes.first:
+            return
+        self.evaluate(self.pairs.val[:1])
+        for split in ("val", "test"):
+            references = [target for _, target in getattr(self.pairs, split)]
+            if name := without_four_tokens(references, self.settings.target):
+                warnings.warn(
+                    f"no target sentence of {split} has four tokens as BLEU counts them (tok:{name}), so BLEU says little, "
+                    f"or is 0: look at chrF. Of a language without spaces between words, name it, as in --target zh",
+                    stacklevel=2,
+                )
+
+    def _shard(self, number: int) -> Shard:
+        """Return this process's share of a batch."""
+        mine = self.batches.shard(number, self.processes.rank, self.processes.world)
+        return Shard(*mine, self.batches.target_tokens(number))
+
+    def _step(self, step: int, share: float) -> tuple[float, int]:
         settings, processes = self.settings, self.processes
-        torch.manual_seed(
-            (settings.seed * 1_000_003 + self.step) * processes.world + processes.rank
-        )
+        torch.manual_seed((settings.seed * 1_000_003 + step) * processes.world + processes.rank)
         for group in self.optimizer.param_groups:
-            group["lr"] = settings.lr_at(self.step, share)
-        first = (self.step - 1) * settings.accumulation
-        shards = []
-        for number in range(first, first + settings.accumulation):
-            mine = self.batches.shard(number, processes.rank, processes.world)
-            shards.append(Shard(*mine, self.batches.target_tokens(number)))
+            group["lr"] = settings.lr_at(step, share)
+        first = (step - 1) * settings.accumulation
+        shards = [self._shard(number) for number in range(first, first + settings.accumulation)]
         loss = train_step(
             self._trained,
             self.optimizer,
             self._loss,
             shards,
-            max_grad_norm=settings.max_grad_norm,
+            max_grad_norm=settings.max_grad_norm or _NO_CLIPPING,
             token_count=lambda shard: shard.tokens,
             precision=settings.precision,
         )
@@ -258,6 +363,15 @@ class Run:
         return encode(sources, eos=True), encode(targets, bos=True, eos=True)
 
     @contextmanager
+    def _saved_at_the_end(self) -> Iterator[None]:
+        """Save however the training ends: a step is taken as a whole, or not at all."""
+        try:
+            yield
+        finally:
+            if self.processes.first:
+                self.save()
+
+    @contextmanager
     def _stopped_by_signals(self) -> Iterator[None]:
         """Let Ctrl-C, and the SIGTERM of a cluster, end the run after the step that is being taken."""
         if threading.current_thread() is not threading.main_thread():
@@ -275,10 +389,28 @@ class Run:
                 signal.signal(one, handler)
 
 
-def bleu(candidates: list[str], references: tuple[str, ...]) -> dict[str, Any]:
-    """Return sacreBLEU's default score, 0 to 100, and its signature."""
-    from sacrebleu.metrics import BLEU
+def _require_sentences(pairs: SentencePairs) -> None:
+    """Refuse data without a sentence to train, to choose or to test by."""
+    counts = {split: len(getattr(pairs, split)) for split in SPLITS}
+    for split, number in counts.items():
+        if not number:
+            said = ", ".join(f"{count:,} in {name!r}" for name, count in counts.items())
+            table = (
+                "Of a table, 2 % of the source sentences are held out for each of 'val' and 'test': give one of some "
+                "hundred pairs, or a folder with files for each split"
+            )
+            advice = "Each of them needs one at least" if pairs.columns is None else table
+            raise ValueError(
+                f"{pairs.name} has no pair of sentences in {split!r}: there are {said}. {advice}"
+            )
 
-    metric = BLEU()
-    score = metric.corpus_score(list(candidates), [list(references)]).score
-    return {"score": round(score, 2), "signature": str(metric.get_signature())}
+
+def _longer_than(limit: int, sides: tuple[list[Tensor], list[Tensor]]) -> dict[int, int]:
+    """Return the pairs of which one side has more tokens, number → length of that side."""
+    lengths = (max(map(len, pair)) for pair in zip(*sides, strict=True))
+    return {number: length for number, length in enumerate(lengths) if length > limit}
+
+
+def _cut(ids: Tensor, limit: int) -> Tensor:
+    """Return the first tokens, and the one that ends the sentence."""
+    return ids if len(ids) <= limit else torch.cat([ids[: limit - 1], ids[-1:]])

@@ -6,6 +6,7 @@ python -m course_lib.train.translate --folder runs/en-de --beam 5 < sentences.en
 
 import argparse
 import sys
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 
@@ -27,9 +28,14 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = options.parse_args(arguments)
     try:
         translator = RunFolder(chosen.folder).translator()
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(
+                encoding="utf-8-sig", newline="\n"
+            )  # as the files of --data are read
         lines = (line.strip() for line in chosen.sentences or sys.stdin)
         while texts := list(islice(lines, _LINES)):
-            print(*translator.all(texts, beam_size=chosen.beam), sep="\n", flush=True)
+            translated = translator.all(texts, beam_size=chosen.beam)
+            print(*(" ".join(text.splitlines()) for text in translated), sep="\n", flush=True)
     except (ValueError, OSError) as error:
         print(f"course_lib.train.translate: {error}", file=sys.stderr)
         return 1

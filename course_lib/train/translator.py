@@ -1,9 +1,11 @@
 """Text in, text out: a trained model between two vocabularies."""
 
+import math
 from collections.abc import Sequence
 from difflib import get_close_matches
 from itertools import groupby
 from typing import NamedTuple
+from unicodedata import category
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +13,7 @@ from torch import Tensor, nn
 from course_lib.data import Vocabulary, detokenize, english_words, pad
 from course_lib.data.subwords import Subwords
 from course_lib.topics.inspection import AttentionMap, record_attention
-from course_lib.transformer import Transformer
+from course_lib.transformer import EmbeddingPositions, Transformer
 from course_lib.transformer.decoding import (
     IncrementalDecoder,
     beam_search,
@@ -19,6 +21,7 @@ from course_lib.transformer.decoding import (
     sample,
     temperature,
 )
+from course_lib.validation import require_whole
 
 __all__ = ["PhraseTranslator", "SubwordTranslator", "Translation", "Translator"]
 
@@ -182,12 +185,23 @@ class SubwordTranslator:
         Args:
             texts: sentences.
             beam_size: 1 for greedy decoding; more for a beam search, with a length penalty of 1.
+
+        Returns:
+            A translation of each; "" of a text without a visible character.
         """
         if isinstance(texts, str):
             raise ValueError(f"texts is a str; it must be a list of texts, e.g. [{texts!r}]")
+        require_whole(beam_size=beam_size)
         self.model.eval()
         sources = self.subwords.encode_all(texts, eos=True)
-        order = sorted(range(len(sources)), key=lambda number: len(sources[number]))
+        most = positions_of(self.model)
+        for number, source in enumerate(sources):
+            if len(source) > most:
+                raise ValueError(
+                    f"texts[{number}] has {len(source)} tokens, and the model {most} positions; split the text"
+                )
+        order = [number for number, text in enumerate(texts) if not _is_blank(text)]
+        order.sort(key=lambda number: len(sources[number]))
         together = _AT_ONCE // beam_size + 1
         # a beam search depends on where it ends: only sources of one length share a batch
         groups = groupby(order, lambda number: len(sources[number]) if beam_size > 1 else 0)
@@ -195,7 +209,7 @@ class SubwordTranslator:
         translations = [""] * len(sources)
         for rows in batches:
             source = pad([sources[number] for number in rows]).to(_device_of(self.model))
-            longest = _longest(source.shape[1])
+            longest = min(_longest(source.shape[1]), most)
             if beam_size == 1:
                 found = greedy(self.model, source, max_length=longest)
             else:
@@ -219,6 +233,17 @@ class SubwordTranslator:
 def _longest(source: int) -> int:
     """The longest translation of a source of so many tokens."""
     return source + source // 2 + 20
+
+
+def positions_of(model: nn.Module) -> float:
+    """How many positions a model has for tokens: infinitely many, if it has not learned them."""
+    limits = [one.max_length for one in model.modules() if isinstance(one, EmbeddingPositions)]
+    return min((limit for limit in limits if limit is not None), default=math.inf)
+
+
+def _is_blank(text: str) -> bool:
+    """Whether a text has nothing but separators, control and format characters."""
+    return all(category(one)[0] == "Z" or category(one) in ("Cc", "Cf") for one in text)
 
 
 def _device_of(model: nn.Module) -> torch.device:

@@ -121,7 +121,7 @@ def speed(arguments: list[str]) -> None:
                 started = time.perf_counter()
                 for _ in range(STEPS if turn else WARM_UP):
                     run.step += 1
-                    count = run._step(0.5)[1]
+                    count = run._step(run.step, 0.5)[1]
                     tokens[name] += count if turn else 0
                 seconds[name] += time.perf_counter() - started if turn else 0.0
     ours = tokens["this course"] / seconds["this course"]

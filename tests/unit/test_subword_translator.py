@@ -49,7 +49,7 @@ def test_translations_are_those_of_each_text_alone(ledger, folder):
                 row = greedy(model, source, max_length=longest)[0]
             else:
                 row = beam_search(model, source, beam, max_length=longest).tokens[0, 0]
-            alone.append(subwords.decode(row))
+            alone.append(subwords.decode(row) if text else "")
         assert len(set(alone)) > 1
         assert translator.all(TEXTS, beam_size=beam) == alone
         assert translator(TEXTS[0], beam_size=beam) == alone[0]

@@ -10,7 +10,8 @@ from course_lib.experiments import translation
 from course_lib.tools import normal_form
 from course_lib.train.folder import RunFolder
 from course_lib.train.processes import Processes
-from course_lib.train.run import Run, bleu
+from course_lib.train.run import Run
+from course_lib.train.scores import sacrebleu_scores
 from course_lib.train.settings import Settings
 from tests.helpers.sentences import few_pairs, write_pairs
 
@@ -76,7 +77,7 @@ def test_scores_are_those_of_sacrebleu(new, folders, pairs):
     sources, references = zip(*pairs.test, strict=True)
     for size in translation.BEAMS[:2]:
         texts = translator.all(sources, beam_size=size)
-        assert new["beams"][str(size)]["bleu"] == bleu(texts, references)["score"]
+        assert new["beams"][str(size)]["bleu"] == sacrebleu_scores(texts, references)["score"]
     for row in new["quoted"]:
         assert (row["source"], row["reference"]) in pairs.test
         assert row["translation"] == translator(row["source"])
