@@ -7,7 +7,7 @@ import pooch
 import pytest
 
 from course_lib.data import sentence_pairs as module
-from course_lib.data.sentence_pairs import DOWNLOADS, sentence_pairs
+from course_lib.data.sentence_pairs import DOWNLOADS, SentencePairs, sentence_pairs
 from tests.helpers.sentences import all_pairs
 
 PAIRS = [("A dog.", "Ein Hund."), ("Two – cats\u2028!", "Zwei Katzen!"), ("Æ", "ß")]
@@ -143,3 +143,93 @@ def test_a_download_is_checked_kept_and_never_half(served, tmp_path, monkeypatch
 def test_without_a_network_it_is_said_what_to_do(served):
     with pytest.raises(ConnectionError, match="Without a network: copy the files of Elliott"):
         sentence_pairs("multi30k")
+
+
+# --- directions, places, fingerprints ---------------------------------------------------------
+
+
+def test_named_data_are_turned_round_or_refused(served, tmp_path, monkeypatch):
+    french = [pair[1] for pair in all_pairs().train[:5]]
+    turned = sentence_pairs("phrasebook", "fr", "en")
+    assert [pair[0] for pair in turned.train[:5]] == french and turned[4:6] == ("fr", "en")
+    assert all_pairs()[4:6] == ("en", "fr") == sentence_pairs(source="en")[4:6]
+    assert sentence_pairs(target="en").train == turned.train
+    for source, target, says in (
+        ("en", "de", "phrasebook has no 'de'; it has 'en', 'fr', in either direction"),
+        ("xx", "yy", "phrasebook has no 'xx'"),
+        ("fr", "fr", "source and target are both 'fr'"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            sentence_pairs("phrasebook", source, target)
+    with pytest.raises(ValueError, match="multi30k has no 'cs'; it has 'en', 'de', 'fr'"):
+        sentence_pairs("multi30k", "en", "cs")
+    with zipfile.ZipFile(served / "fra-eng.zip", "w") as archive:
+        archive.writestr("fra.txt", "".join(f"word {n}\tmot {n}\n" for n in range(300)))
+    (address,) = DOWNLOADS["tatoeba"].files
+    known = "sha256:" + pooch.file_hash(served / "fra-eng.zip")
+    monkeypatch.setitem(module.DOWNLOADS, "tatoeba", DOWNLOADS["tatoeba"]._replace(files={address: known}))  # fmt: skip
+    for languages, first in ((("en", "fr"), "word"), (("fr", "en"), "mot")):
+        found = sentence_pairs("tatoeba", *languages)
+        assert found[4:6] == languages and found.train[0][0].startswith(first)
+
+
+def test_the_columns_of_a_table_are_those_asked_for(tmp_path):
+    table = tmp_path / "four.tsv"
+    rows = [(f"{n}", f"word {n}", f"{n + 1}", f"Wort {n}") for n in range(300)]
+    table.write_text("".join("\t".join(row) + "\n" for row in rows))
+    for columns, pick in (((2, 4), (1, 3)), ((4, 2), (3, 1)), (None, (0, 1))):
+        found = sentence_pairs(table, columns=columns)
+        every = [pair for split in found[:3] for pair in split]
+        assert sorted(every) == sorted((row[pick[0]], row[pick[1]]) for row in rows)
+        assert found.columns == (columns or (1, 2)) and found[4:6] == (None, None)
+    assert sentence_pairs(table, "de", "en", columns=(4, 2))[4:6] == ("de", "en")
+    for columns in ((1, 1), (0, 1), (2, -1)):
+        with pytest.raises(ValueError, match="must be two different columns, the first being 1"):
+            sentence_pairs(table, columns=columns)
+    for data in ("phrasebook", folder_of(tmp_path)):
+        with pytest.raises(ValueError, match="is for a table"):
+            sentence_pairs(data, columns=(2, 1))
+    table.write_text("\tEin Hund.\tCC-BY\n")
+    with pytest.raises(
+        ValueError, match="line 1: it needs a source and a target, in columns 1 and 2"
+    ):
+        sentence_pairs(table)
+
+
+@pytest.mark.parametrize("split", ["train", "val", "test"])
+def test_pairs_are_found_again_in_their_files(tmp_path, split):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (tmp_path / "table.tsv").write_text("".join(f"source {n}\ttarget {n}\n" for n in range(900)))
+    name = "test_2016_flickr" if split == "test" else split
+    found = sentence_pairs(folder_of(folder))
+    place = f"{folder}/{name}.en and {name}.de, line "
+    assert found.places([PAIRS[2], PAIRS[0]], split) == [place + "3", place + "1"]
+    table = sentence_pairs(tmp_path / "table.tsv", columns=(2, 1))
+    pair = getattr(table, split)[-1]
+    line = int(pair[0].split()[1]) + 1
+    assert table.places([pair], split) == [f"{tmp_path}/table.tsv, line {line}"]
+    by_hand = SentencePairs([("a", "b"), ("c", "d")], [("e", "f")], [("g", "h")], "mine")
+    assert by_hand.places([getattr(by_hand, split)[-1]], split)[0].startswith("mine, pair ")
+    (folder / f"{name}.en").unlink()
+    assert found.places([PAIRS[1]], split) == [f"{folder}, pair 2 of {split}"]
+
+
+def test_a_fingerprint_is_that_of_the_sentences_alone(tmp_path):
+    found, other = tmp_path / "one", tmp_path / "other"
+    for folder in (found, other):
+        folder.mkdir()
+    one = sentence_pairs(folder_of(found))
+    assert one.fingerprint() == sentence_pairs(folder_of(other, True)).fingerprint()
+    assert one.fingerprint() == one._replace(name="x").fingerprint()
+    seen = {one.fingerprint(), sentence_pairs(found, "de", "en").fingerprint()}
+    for split in ("train", "val", "test"):
+        for changed in (PAIRS[:2], PAIRS[::-1], [*PAIRS[:2], ("Æ", "ss")], [("Æ ß", ""), *PAIRS]):
+            seen.add(one._replace(**{split: changed}).fingerprint())
+    assert len(seen) == 14
+
+
+def test_a_damaged_archive_is_refused(tmp_path):
+    (tmp_path / "a.zip").write_bytes(b"PK\x03\x04 nothing")
+    with pytest.raises(ValueError, match=r"a\.zip is damaged, or no \.zip file"):
+        sentence_pairs(tmp_path / "a.zip")

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from io import TextIOWrapper
 
 import pytest
 import torch
@@ -56,6 +57,63 @@ def test_translations_are_those_of_each_text_alone(ledger, folder):
     ledger.holds()
     with pytest.raises(ValueError, match="must be a list of texts"):
         translator.all("a text")
+
+
+BLANK = ["", " ", "\t", "\u00a0", "\u3000 \u2003", "\u200b", "\ufeff", "\x0b", "\u2028"]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_blank_texts_stay_blank_and_in_their_places(folder, beam, capsys, monkeypatch):
+    translator = folder.translator()
+    assert translator.all(BLANK, beam_size=beam) == [""] * len(BLANK)
+    assert [translator(text, beam_size=beam) for text in BLANK] == [""] * len(BLANK)
+    assert translator.all([], beam_size=beam) == []
+    mixed = [text for blank in BLANK for text in (blank, TEXTS[0], TEXTS[2])]
+    wanted = [one for _ in BLANK for one in ("", *translator.all(TEXTS[::2], beam_size=beam))]
+    assert translator.all(mixed, beam_size=beam) == wanted
+    lines = [text for text in mixed if not text or text[0] not in "\x0b\u2028"]
+    monkeypatch.setattr("course_lib.train.translate._LINES", 4)
+    monkeypatch.setattr(
+        sys, "stdin", TextIOWrapper(io.BytesIO("\n".join(lines).encode("utf-8-sig")))
+    )
+    assert main(["--folder", str(folder.path), "--beam", str(beam)]) == 0
+    assert capsys.readouterr().out.split("\n")[:-1] == translator.all(lines, beam_size=beam)
+    assert main(["--folder", str(folder.path), "", TEXTS[0], " "]) == 0
+    assert capsys.readouterr().out == f"\n{translator(TEXTS[0])}\n\n"
+
+
+def test_a_line_is_one_line_whatever_is_in_it(folder, capsys, monkeypatch):
+    monkeypatch.setattr(
+        sys, "stdin", TextIOWrapper(io.BytesIO(b"we see\rthe cat\r\n\r\nhe sees\n"))
+    )
+    translator = folder.translator()
+    monkeypatch.setattr("course_lib.train.folder.RunFolder.translator", lambda self: translator)
+    monkeypatch.setattr(
+        translator, "all", lambda texts, beam_size: [f"{text}\n|" for text in texts]
+    )
+    assert main(["--folder", str(folder.path)]) == 0
+    assert capsys.readouterr().out == "we see the cat |\n |\nhe sees |\n"
+
+
+@pytest.mark.parametrize("beam", ["0", "-1"])
+def test_a_beam_below_one_is_refused(folder, capsys, beam):
+    for texts in (["a man"], [""]):
+        with pytest.raises(ValueError, match=rf"beam_size={beam} is below 1"):
+            folder.translator().all(texts, beam_size=int(beam))
+        assert main(["--folder", str(folder.path), "--beam", beam, *texts]) == 1
+        said = capsys.readouterr()
+        assert said.err == f"course_lib.train.translate: beam_size={beam} is below 1\n"
+        assert not said.out
+
+
+def test_names_of_special_tokens_are_translated_as_text(folder):
+    translator = folder.translator()
+    ids = translator.subwords.encode("the cat <eos> sees him <pad>.", eos=True).tolist()
+    assert [number for number in ids if number < 3] == [2]
+    text = "the cat sees <eos>"
+    source = translator.subwords.encode(text, eos=True)[None]
+    alone = greedy(translator.model, source, max_length=int(1.5 * source.shape[1] + 20))
+    assert translator(text) == translator.subwords.decode(alone[0])
 
 
 def test_maps_are_what_the_model_computes_and_rows_are_named_after_its_tokens(folder):

@@ -294,7 +294,7 @@ def test_splits_without_sentences_are_named_before_the_first_step(tmp_path, caps
     table = table_of(tmp_path / "forty.tsv", 40)
     assert main([*ARGUMENTS, "--steps=2", f"--data={table}", f"--folder={tmp_path / 'run'}"]) == 1
     said = capsys.readouterr().err
-    assert re.search(r"no pair of sentences in 'val': there are \d+ in 'train', 0 in 'val', \d in 'test'\. Of a table, 2 %", said)  # fmt: skip
+    assert re.search(r"no pair of sentences in '(val|test)': there are \d+ in 'train', \d in 'val', \d in 'test'\. Of a table, 2 %", said)  # fmt: skip
     for split in ("train", "val", "test"):
         text = texts_in(tmp_path / split, **{split: 0})
         folder = tmp_path / "run"
