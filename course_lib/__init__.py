@@ -95,6 +95,7 @@ LAYERS = {
         "train.settings": Module("`python -m course_lib.train`: the settings of a run", 12),
         "train.processes": Module("one process, or many that share a batch", 12),
         "train.folder": Module("what a run keeps on disk", 12),
+        "train.scores": Module("BLEU and chrF of translations, as sacreBLEU computes them", 12),
         "train.run": Module("trains a translator on real sentences", 12),
         "train.translate": Module("translates with what a run has left", 12),
         "experiments": Module("experiments: small in a notebook, at length on the command line", 2),
