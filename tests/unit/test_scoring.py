@@ -1,12 +1,15 @@
 """Scores and attention against an explicit double loop, PyTorch's layers, SciPy, statsmodels."""
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from statsmodels.nonparametric.kernel_regression import KernelReg
+from torch import Tensor, nn
 
 from course_lib.transformer.attention import Attention, attend
 from course_lib.transformer.scoring import (
@@ -25,19 +28,67 @@ ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-5}
 QUERIES, KEYS, QUERY_SIZE, KEY_SIZE, HIDDEN, VALUE_SIZE = 4, 5, 6, 7, 8, 9
 BATCHES = [((), ()), ((2, 1), (1, 3)), ((3,), (2, 3))]
 
-MAKERS = {
-    "dot": DotScore,
-    "scaled": ScaledDotScore,
-    "general": lambda: GeneralScore(QUERY_SIZE, KEY_SIZE),
-    "concat": lambda: ConcatScore(QUERY_SIZE, KEY_SIZE, HIDDEN),
-    "additive": lambda: AdditiveScore(QUERY_SIZE, KEY_SIZE, HIDDEN),
-    "gaussian": lambda: GaussianScore(1.7),
-}
-NEED_EQUAL_SIZES = {"dot", "scaled", "gaussian"}
+
+class Row(NamedTuple):
+    """A score: how the tests make it, and what its paper writes for one query and one key.
+
+    Attributes:
+        make: () → the score, for queries of QUERY_SIZE and keys of `key_size` components.
+        formula: (q, k, its parameters in their order) → the score of one pair.
+        verifies: what the loop over pairs is an oracle of.
+        key_size: QUERY_SIZE where both must be equal.
+    """
+
+    make: Callable[[], nn.Module]
+    formula: Callable[..., Tensor]
+    verifies: pytest.MarkDecorator
+    key_size: int = KEY_SIZE
+
+
+def gaussian(q, k, log_h):
+    return -((q - k) ** 2).sum() / (2 * torch.exp(log_h) ** 2)
+
+
+#: Every test of this file takes the scores from here; a new score needs one row.
+SCORES = {
+    "dot": Row(
+        DotScore,
+        lambda q, k: (q * k).sum(),
+        pytest.mark.verifies("course_lib.transformer.scoring.DotScore", against="an explicit double loop"),
+        key_size=QUERY_SIZE,
+    ),
+    "scaled": Row(
+        ScaledDotScore,
+        lambda q, k: (q * k).sum() / math.sqrt(len(q)),
+        pytest.mark.verifies("course_lib.transformer.scoring.ScaledDotScore", against="an explicit double loop"),
+        key_size=QUERY_SIZE,
+    ),
+    "general": Row(
+        lambda: GeneralScore(QUERY_SIZE, KEY_SIZE),
+        lambda q, k, W: q @ (W @ k),
+        pytest.mark.verifies("course_lib.transformer.scoring.GeneralScore", against="an explicit double loop"),
+    ),
+    "concat": Row(
+        lambda: ConcatScore(QUERY_SIZE, KEY_SIZE, HIDDEN),
+        lambda q, k, W, v: v[0] @ torch.tanh(W @ torch.cat([q, k])),
+        pytest.mark.verifies("course_lib.transformer.scoring.ConcatScore", against="an explicit double loop"),
+    ),
+    "additive": Row(
+        lambda: AdditiveScore(QUERY_SIZE, KEY_SIZE, HIDDEN),
+        lambda q, k, W, U, v: v[0] @ torch.tanh(W @ q + U @ k),
+        pytest.mark.verifies("course_lib.transformer.scoring.AdditiveScore", against="an explicit double loop"),
+    ),
+    "gaussian": Row(
+        lambda: GaussianScore(1.7),
+        gaussian,
+        pytest.mark.verifies("course_lib.transformer.scoring.GaussianScore", against="an explicit double loop"),
+        key_size=QUERY_SIZE,
+    ),
+}  # fmt: skip
 
 
 def pair_for(name, query_batch=(), key_batch=(), dtype=torch.float64):
-    key_size = QUERY_SIZE if name in NEED_EQUAL_SIZES else KEY_SIZE
+    key_size = SCORES[name].key_size
     query = torch.randn(*query_batch, QUERIES, QUERY_SIZE, dtype=dtype, requires_grad=True)
     key = torch.randn(*key_batch, KEYS, key_size, dtype=dtype, requires_grad=True)
     return query, key
@@ -53,22 +104,12 @@ def compare_gradients(ledger, ours, leaves, theirs, oracles, within):
 
 # --- every score, one pair at a time ---------------------------------------------------------
 
-#: What the papers write, for one query and one key: q, k, and the parameters in their order.
-FORMULAS = {
-    "dot": lambda q, k: (q * k).sum(),
-    "scaled": lambda q, k: (q * k).sum() / math.sqrt(len(q)),
-    "general": lambda q, k, W: q @ (W @ k),
-    "concat": lambda q, k, W, v: v[0] @ torch.tanh(W @ torch.cat([q, k])),
-    "additive": lambda q, k, W, U, v: v[0] @ torch.tanh(W @ q + U @ k),
-    "gaussian": lambda q, k, log_h: -((q - k) ** 2).sum() / (2 * torch.exp(log_h) ** 2),
-}
-
 
 def by_double_loop(name, query, key, parameters):
     batch = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
     query, key = (t.expand(*batch, *t.shape[-2:]) for t in (query, key))
     scores = [
-        FORMULAS[name](q, k, *parameters)
+        SCORES[name].formula(q, k, *parameters)
         for place in np.ndindex(*batch)
         for q in query[place]
         for k in key[place]
@@ -76,21 +117,13 @@ def by_double_loop(name, query, key, parameters):
     return torch.stack(scores).reshape(*batch, QUERIES, KEYS)
 
 
-EVERY_SCORE = [
-    pytest.param("dot", marks=pytest.mark.verifies("course_lib.transformer.scoring.DotScore", against="an explicit double loop")),
-    pytest.param("scaled", marks=pytest.mark.verifies("course_lib.transformer.scoring.ScaledDotScore", against="an explicit double loop")),
-    pytest.param("general", marks=pytest.mark.verifies("course_lib.transformer.scoring.GeneralScore", against="an explicit double loop")),
-    pytest.param("concat", marks=pytest.mark.verifies("course_lib.transformer.scoring.ConcatScore", against="an explicit double loop")),
-    pytest.param("additive", marks=pytest.mark.verifies("course_lib.transformer.scoring.AdditiveScore", against="an explicit double loop")),
-    pytest.param("gaussian", marks=pytest.mark.verifies("course_lib.transformer.scoring.GaussianScore", against="an explicit double loop")),
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("query_batch", "key_batch"), BATCHES)
-@pytest.mark.parametrize("name", EVERY_SCORE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=row.verifies) for name, row in SCORES.items()]
+)
 def test_every_score_is_its_formula_one_pair_at_a_time(ledger, name, query_batch, key_batch, dtype):
-    score = MAKERS[name]().to(dtype)
+    score = SCORES[name].make().to(dtype)
     query, key = pair_for(name, query_batch, key_batch, dtype)
     leaves = [query, key, *score.parameters()]
     oracles = in_float64(*leaves)
@@ -164,9 +197,12 @@ def test_dropout_acts_only_in_training():
 # --- as modules ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", SCORES)
 def test_compile_attention_as_one_graph(as_one_graph, name):
-    attention, mask = Attention(MAKERS[name]()), without_second_query(random_mask(QUERIES, KEYS))
+    attention, mask = (
+        Attention(SCORES[name].make()),
+        without_second_query(random_mask(QUERIES, KEYS)),
+    )
     given = *pair_for(name, (2, 1), (3,), torch.float32), torch.randn(KEYS, VALUE_SIZE), mask
     ours, eager = as_one_graph(attention)(*given).output, attention(*given).output
     torch.testing.assert_close(ours, eager)
@@ -175,14 +211,14 @@ def test_compile_attention_as_one_graph(as_one_graph, name):
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", SCORES)
 def test_half_precision_works(name, dtype):
-    attention = Attention(MAKERS[name]().to(dtype))
+    attention = Attention(SCORES[name].make().to(dtype))
     tensors = *pair_for(name, (2,), (2,), dtype), torch.randn(2, KEYS, VALUE_SIZE, dtype=dtype)
     mask = without_second_query(random_mask(QUERIES, KEYS))
     half = attention(*tensors, mask)
     with torch.autocast("cpu", dtype):  # which may mix the dtypes
-        assert Attention(MAKERS[name]())(*tensors).output.isfinite().all()
+        assert Attention(SCORES[name].make())(*tensors).output.isfinite().all()
     exact = attention.double()(*(tensor.double() for tensor in tensors), mask)
     assert half.output.dtype == half.weights.dtype == dtype
     torch.testing.assert_close(half.output.double(), exact.output, rtol=0, atol=0.1)
