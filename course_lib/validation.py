@@ -14,6 +14,11 @@ def short_name(thing: torch.dtype | torch.device) -> str:
     return str(thing).removeprefix("torch.")
 
 
+def is_traced() -> bool:
+    """Whether PyTorch records what runs, for other inputs: the values of these must then decide nothing."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
+
+
 def require_mask(mask: Tensor, shape: tuple[int, ...], name: str = "mask") -> None:
     """Refuse a mask that is not boolean (True = may attend) or does not broadcast to `shape`."""
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:

@@ -13,10 +13,9 @@ from collections.abc import Callable
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.compiler import is_compiling
 
 from course_lib.transformer.attention import AttentionOutput
-from course_lib.validation import require_finite, require_positive
+from course_lib.validation import is_traced, require_finite, require_positive
 
 __all__ = [
     "KERNELS",
@@ -91,7 +90,7 @@ def attention_pooling(
             f"(query,) and (key,)"
         )
     bandwidth = torch.as_tensor(bandwidth, dtype=keys.dtype, device=keys.device).reshape(())
-    if not is_compiling():
+    if not is_traced():
         require_finite(queries=queries, keys=keys, values=values)
         require_positive(bandwidth=bandwidth)  # in the dtype of the keys it may round to 0
     differences = queries[:, None] - keys[None, :]  # (query, key)
@@ -101,7 +100,7 @@ def attention_pooling(
     else:
         kernel = kernel if callable(kernel) else KERNELS[kernel]
         similarity = kernel(differences / bandwidth).to(keys.dtype)
-        if not is_compiling() and not ((similarity >= 0) & similarity.isfinite()).all():
+        if not is_traced() and not ((similarity >= 0) & similarity.isfinite()).all():
             raise ValueError(
                 "kernel returned a negative number, NaN or infinity; K(u) must be finite and 0 or more"
             )

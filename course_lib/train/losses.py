@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.validation import require_probability
+from course_lib.validation import is_traced, require_probability
 
 __all__ = ["LabelSmoothingLoss", "linear_schedule_with_warmup", "next_token_loss"]
 
@@ -81,7 +81,7 @@ def next_token_loss(
 
 def _require_some(target: Tensor, ignored: int) -> None:
     """Refuse a mean over nothing, which is NaN."""
-    if not torch.compiler.is_compiling() and not (target != ignored).any():
+    if not is_traced() and not (target != ignored).any():
         raise ValueError(f"target has nothing but padding ({ignored}); there is nothing to predict")
 
 

@@ -74,8 +74,8 @@ def scaled_dot_product_attention(
         dropout: the probability with which a weight is dropped, after the softmax.
         training: whether dropout is applied.
         need_weights: False to use PyTorch's fused kernel, which never holds the (query, key) matrix; the
-            weights are then None. (With other than three or four axes, and where PyTorch has no fused kernel for
-            the inputs, it computes the same with the matrix.)
+            weights are then None. (With other than three or four axes, where PyTorch has no fused kernel for the
+            inputs, and in an exported model, the same is computed with the matrix.)
         enable_gqa: whether keys and values may have fewer heads than the queries, a divisor of their number;
             each key/value head then serves a group of query heads. All three are (batch, heads, length, d).
         is_causal: True for `causal_mask` beside `mask`: both must allow. Where there is no mask, the fused kernel
@@ -84,18 +84,24 @@ def scaled_dot_product_attention(
     Source: Vaswani et al. (2017), equation 1; Ainslie et al. (2023), "GQA", for groups of heads.
     """
     queries, keys = query.shape[-2], key.shape[-2]
-    grouped = enable_gqa and key.shape[-3] != query.shape[-3]
+    # bool, because torch.jit.trace makes sizes tensors
+    grouped = bool(enable_gqa and key.shape[-3] != query.shape[-3])
     if keys != value.shape[-2] or (grouped and key.shape[-3] != value.shape[-3]):
         raise ValueError(  # the fused kernel reads past the end
             f"key has shape {tuple(key.shape)} but value has shape {tuple(value.shape)}; there must be one "
             f"value per key, and as many heads of both"
         )
-    is_causal = is_causal and queries > 1  # the last token may attend to all
-    in_kernel = not need_weights and mask is None and bias is None and keys == queries
+    is_causal = bool(is_causal and queries > 1)  # the last token may attend to all
+    # Exporters write the kernel out as a softmax that knows no row without keys: in ONNX (opset 20, PyTorch 2.13) it
+    # gives the mean of all values, with a bias NaN. So an exported model computes what stands below.
+    fused = not need_weights and not torch.compiler.is_exporting()
+    # The kernel masks before it scales (PyTorch 2.13): −∞ times 0 is NaN, times a negative number +∞.
+    rising = scale is None or scale > 0
+    in_kernel = fused and rising and mask is None and bias is None and keys == queries
     if is_causal and not in_kernel:
         mask = combine_masks(mask, causal_mask(queries, keys, device=query.device))
         is_causal = False
-    if not need_weights:
+    if fused:
         p = dropout if training else 0.0
         output = _fused(query, key, value, mask, bias, p, is_causal, scale, grouped)
         return AttentionOutput(output, None)
@@ -130,7 +136,7 @@ def _fused(
         require_mask(mask, shape)
     if bias is not None:
         require_broadcast(shape, bias=bias)
-        mask = bias if mask is None else torch.where(mask, bias, -torch.inf)
+    mask = kernel_mask(mask, bias, query.dtype, query.device.type)
     mask = None if mask is None else torch.atleast_2d(mask)
     one_head = query.ndim == key.ndim == value.ndim == 3 and not grouped
     if one_head:
@@ -140,6 +146,23 @@ def _fused(
         query, key, value, mask, dropout, is_causal, scale=scale, enable_gqa=grouped
     )
     return output[:, 0] if one_head else output
+
+
+def kernel_mask(
+    mask: Mask | None, bias: Float[Tensor, "..."] | None, dtype: torch.dtype, device: str
+) -> Tensor | None:
+    """Return mask and bias as one, in the form that PyTorch's kernels compute rightly on this type of device.
+
+    On a CPU that is a boolean mask. On a GPU in half precision, also under autocast, such a mask goes to cuDNN (PyTorch
+    2.11, cuDNN 9.19), where a query without a key attends to every key, and at lengths of 64, 192, 320 its gradients
+    are NaN. With the additive mask all kernels give zeros; those of float32 make it themselves.
+    """
+    if bias is None and (mask is None or device == "cpu"):
+        return mask
+    if mask is None:
+        return bias
+    zero = torch.zeros((), dtype=dtype, device=mask.device)
+    return torch.where(mask, zero if bias is None else bias, -torch.inf)
 
 
 def attend(

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from course_lib.validation import require_mask
+from course_lib.validation import is_traced, require_mask
 
 __all__ = [
     "causal_mask",
@@ -41,7 +41,7 @@ def padding_mask(
         max_length: the number of keys $n$; the largest length where left out.
     """
     max_length = int(lengths.max()) if max_length is None else max_length
-    fits = torch.compiler.is_compiling() or (0 <= lengths.min() and lengths.max() <= max_length)
+    fits = is_traced() or (0 <= lengths.min() and lengths.max() <= max_length)
     if lengths.dim() != 1 or not fits:
         raise ValueError(
             f"lengths={lengths.tolist()} and max_length={max_length}; lengths must hold one number from 0 "
@@ -112,7 +112,7 @@ def from_additive(mask: Float[Tensor, "*shape"]) -> Bool[Tensor, "*shape"]:
     """
     if mask.dtype == torch.bool:
         raise ValueError("mask is boolean already; an additive mask holds 0 and minus infinity")
-    other = () if torch.compiler.is_compiling() else mask[(mask != 0) & ~(mask <= -1e4)]  # NaN too
+    other = () if is_traced() else mask[(mask != 0) & ~(mask <= -1e4)]  # NaN too
     if len(other):
         raise ValueError(
             f"mask holds {other[0].item():g}; an additive mask holds 0 and minus infinity (or numbers of "
@@ -145,7 +145,7 @@ def masked_softmax(
     if scores.numel() == 0:
         return torch.softmax(scores, dim)
     fully_masked = scores.detach().amax(dim, keepdim=True) == -torch.inf  # (…, query, 1)
-    if not torch.compiler.is_compiling() and not fully_masked.any():
+    if not is_traced() and not fully_masked.any():
         return torch.softmax(scores, dim)
     # A softmax of -inf alone is NaN.
     return torch.softmax(scores.masked_fill(fully_masked, 0.0), dim).masked_fill(fully_masked, 0.0)

@@ -92,6 +92,7 @@ class MultiHeadAttention(nn.Module):
                 f"RotaryPositions(d_head). Encodings that are added to the embeddings go before the layer"
             )
         self.positions = AttentionPositions() if positions is None else positions
+        self.self_attention_only = type(self.positions) is not AttentionPositions
         for name, made_for in self.positions.layer_sizes.items():
             size = {"num_heads": num_heads, "d_head": d_model // num_heads}[name]
             if size != made_for:
@@ -128,7 +129,7 @@ class MultiHeadAttention(nn.Module):
         """
         key = query if key is None else key
         value = key if value is None else value
-        if key is not query and type(self.positions) is not AttentionPositions:
+        if key is not query and self.self_attention_only:
             raise ValueError(
                 f"{type(self.positions).__name__} counts positions along one sequence, so this layer does "
                 f"self-attention only; leave key out"

@@ -2,14 +2,13 @@
 
 import math
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from course_lib.transformer.blocks import DecoderBlock, Dropout, EncoderBlock, make_norm
 from course_lib.transformer.config import TransformerConfig
 from course_lib.transformer.positions import EmbeddingPositions, Positions
-from course_lib.validation import require_tokens
+from course_lib.validation import is_traced, require_tokens
 
 __all__ = ["InputEmbedding", "TokenEmbedding"]
 
@@ -40,7 +39,7 @@ class TokenEmbedding(nn.Embedding):
         """Look up the tokens."""
         if tokens.dim() != 2:  # with an axis more, each token would be a sequence of its own
             raise ValueError(f"tokens has shape {tuple(tokens.shape)}; it must be (batch, length)")
-        if not torch.compiler.is_compiling():
+        if not is_traced():
             require_tokens(self.num_embeddings, tokens=tokens)
         return super().forward(tokens) * self.factor
 
@@ -91,7 +90,7 @@ def make_final_norm(config: TransformerConfig) -> nn.Module:
 
 def unless_all(mask: Bool[Tensor, "..."]) -> Bool[Tensor, "..."] | None:
     """Return the mask, or None where it allows everything, which is faster. A GPU is not asked."""
-    return None if mask.is_cpu and not torch.compiler.is_compiling() and mask.all() else mask
+    return None if mask.is_cpu and not is_traced() and mask.all() else mask
 
 
 def initialise(model: nn.Module) -> None:

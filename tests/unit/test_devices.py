@@ -4,6 +4,7 @@ import functools
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
@@ -20,7 +21,11 @@ from course_lib.topics.recurrent import (
 from course_lib.topics.recurrent import Seq2Seq as Recurrent
 from course_lib.train import next_token_loss, train_step
 from course_lib.transformer import DecoderOnly, Transformer, decoding, masks, positions
-from course_lib.transformer.attention import Attention, scaled_dot_product_attention
+from course_lib.transformer.attention import (
+    Attention,
+    kernel_mask,
+    scaled_dot_product_attention,
+)
 from course_lib.transformer.blocks import Dropout
 from course_lib.transformer.scoring import GaussianScore
 from tests.helpers.decoding import SOURCE, SOURCES, TARGETS, model, words
@@ -120,3 +125,46 @@ def test_models_run_on_the_meta_device(made):
     assert logits.is_meta and logits.shape == (2, SOURCE, TARGETS)
     assert masks.causal_mask(3, device="meta").is_meta
     assert positions.relative_positions(3, 4, "meta").is_meta
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("made", [Transformer, DecoderOnly])
+def test_on_a_gpu_the_kernel_gets_no_boolean_mask(made, dtype, monkeypatch):
+    """cuDNN, where PyTorch sends one in half precision, ignores it in rows without a True."""
+    seen, kernel = [], F.scaled_dot_product_attention
+
+    def spy(query, key, value, attn_mask=None, *args, **options):
+        seen.append((query.dtype, None if attn_mask is None else attn_mask.dtype))
+        return kernel(query, key, value, attn_mask, *args, **options)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    for name in positions.ENCODINGS:
+        if name != "shaw":  # it needs the weights, and calls no kernel in self-attention
+            model(made, positions=name).to("meta", dtype)(
+                *[TOKENS.to("meta")] * (2 if made is Transformer else 1)
+            )
+    assert len(seen) >= 6 and {kind for pair in seen for kind in pair if kind} == {dtype}
+    assert any(mask for _, mask in seen)
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_the_mask_that_a_gpu_gets(dtype):
+    """0 and minus infinity in the dtype of the queries; a row without keys gives zeros and finite gradients."""
+    mask = torch.tensor([[True, False, True], [False, False, False]])
+    ours = kernel_mask(mask, None, dtype, "cuda")
+    assert ours.dtype == dtype and ours.tolist() == [[0, -torch.inf, 0], [-torch.inf] * 3]
+    bias = torch.tensor([[0.5, 1.0, 2.0]], dtype=dtype)
+    assert kernel_mask(mask, bias, dtype, "cuda").tolist() == [
+        [0.5, -torch.inf, 2],
+        [-torch.inf] * 3,
+    ]
+    assert kernel_mask(None, bias, dtype, "cuda") is bias
+    assert (
+        kernel_mask(mask, None, dtype, "cpu") is mask
+        and kernel_mask(None, None, dtype, "cuda") is None
+    )
+    q, k, v = (torch.randn(1, 1, n, 4).to(dtype).requires_grad_() for n in (2, 3, 3))
+    output = F.scaled_dot_product_attention(q, k, v, ours)
+    assert (output[0, 0, 1] == 0).all()
+    assert all(one.isfinite().all() for one in torch.autograd.grad(output.sum(), (q, k, v)))

@@ -227,6 +227,30 @@ def test_performer_equals_the_quadratic_form_of_its_features(
     )
 
 
+@pytest.mark.parametrize("norm", [20, 50, 100])
+@pytest.mark.parametrize("padded", [0, 70])
+def test_later_keys_change_no_earlier_output_of_the_causal_performer(norm, padded):
+    """Against the equation in logarithms. Features of a large key are tiny: next to those of later keys they are 0."""
+    length, w = 140, orthogonal_projection(11, SIZE, dtype=torch.float64)
+    q, k, v = (x.detach() for x in triple(length, torch.float64))
+    k[..., padded, :] *= norm / k[..., padded, :].norm(dim=-1, keepdim=True)
+    k[..., -3, :] *= norm / k[..., -3, :].norm(dim=-1, keepdim=True)
+    q, k = q.requires_grad_(), k.requires_grad_()
+    real = torch.arange(length) >= padded
+    mask = allowed(length, True, real)
+    phi_q, phi_k = (
+        (x := y / SIZE**0.25) @ w.mT - x.square().sum(-1, keepdim=True) / 2 for y in (q, k)
+    )
+    logs = (phi_q[..., :, None, :] + phi_k[..., None, :, :]).logsumexp(-1)  # (…, query, key)
+    weights = logs.masked_fill(~mask, -torch.inf)[..., padded:, :].softmax(-1)
+    ours = performer_attention(q, k, v, w, causal=True, padding_mask=real)
+    torch.testing.assert_close(ours[..., padded:, :], weights @ v)
+    assert (ours[..., :padded, :] == 0).all()
+    torch.testing.assert_close(ours[..., padded, :], v[..., padded, :])
+    for one in torch.autograd.grad(ours.sum(), (q, k)):
+        assert one.isfinite().all()
+
+
 def test_performer_does_not_overflow():
     q, k, v = (30 * x for x in triple(9, torch.float32))
     output = performer_attention(q, k, v, orthogonal_projection(16, SIZE))

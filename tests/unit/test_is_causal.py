@@ -50,6 +50,20 @@ def test_a_mask_and_is_causal_must_both_allow(queries, keys, need_weights):
         torch.testing.assert_close(ours, theirs)
 
 
+@pytest.mark.parametrize("scale", [-1.0, 0.0, 0.7])
+@pytest.mark.parametrize("dtype, within", [(torch.float32, 1e-5), (torch.bfloat16, 0.03)])
+def test_is_causal_with_any_scale(scale, dtype, within):
+    """The fused kernel of CPUs masks before it scales: right for a positive scale alone."""
+    q, k, v = (torch.randn(1, 2, 600, 8).to(dtype) for _ in range(3))
+    ours = scaled_dot_product_attention(
+        q, k, v, scale=scale, is_causal=True, need_weights=False
+    ).output
+    scores = scale * q.double() @ k.double().mT
+    scores = scores.masked_fill(torch.ones(600, 600).triu(1) > 0, -torch.inf)
+    theirs = scores.softmax(-1) @ v.double()
+    torch.testing.assert_close(ours.double(), theirs, rtol=within, atol=within)
+
+
 def test_is_causal_in_layers_and_blocks_equals_the_causal_mask():
     x, memory, mask = torch.randn(2, 5, 12), torch.randn(2, 3, 12), causal_mask(5)
     for positions in (None, AlibiBias(4)):

@@ -28,7 +28,7 @@ from course_lib.topics.efficient.precision import (
 
 FeatureMap = Callable[[Tensor], Tensor]
 
-_BLOCK = 64  # prefix sums are kept once per so many tokens
+BLOCK = 64  # prefix sums are kept once per so many tokens
 
 
 def elu_plus_one(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -86,13 +86,17 @@ def linear_attention(
 
 
 def attend_by_features(
-    phi_q: Tensor, phi_k: Tensor, value: Tensor, causal: bool, padding_mask: Tensor | None
+    phi_q: Tensor,
+    phi_k: Tensor,
+    value: Tensor,
+    causal: bool = False,
+    padding_mask: Tensor | None = None,
 ) -> Tensor:
     """Return the quotient of the two sums; a column of ones beside the values gives the denominator."""
     phi_k = _without_padding(phi_k, padding_mask)
-    value = F.pad(value, (0, 1), value=1.0)  # (…, key, d_value + 1)
+    value = with_ones(value)
     sums = _causal_sums(phi_q, phi_k, value) if causal else phi_q @ (phi_k.mT @ value)
-    return _quotient(sums[..., :-1], sums[..., -1:])
+    return quotient(sums)
 
 
 def _without_padding(phi_k: Tensor, padding_mask: Tensor | None) -> Tensor:
@@ -106,15 +110,22 @@ def _causal_sums(phi_q: Tensor, phi_k: Tensor, value: Tensor) -> Tensor:
     """Add what a query gets from its own block of keys, and from the sum over all blocks before."""
     length = phi_q.shape[-2]
     q, k, v = (
-        in_blocks(x, min(_BLOCK, length)) for x in (phi_q, phi_k, value)
+        in_blocks(x, min(BLOCK, length)) for x in (phi_q, phi_k, value)
     )  # (…, block, position, ·)
     upto = (k.mT @ v).cumsum(-3)  # (…, block, features, d_value + 1)
     before = F.pad(upto[..., :-1, :, :], (0, 0, 0, 0, 1, 0))
     return joined((q @ k.mT).tril() @ v + q @ before, length)
 
 
-def _quotient(total: Tensor, weight: Tensor) -> Tensor:
-    return total / weight.masked_fill(weight == 0, 1.0)  # a query without a key: 0/1
+def with_ones(value: Tensor) -> Tensor:
+    """Append a column of ones, (…, key, d_value + 1): its sum is the denominator."""
+    return F.pad(value, (0, 1), value=1.0)
+
+
+def quotient(sums: Tensor) -> Tensor:
+    """Divide by the last column."""
+    weight = sums[..., -1:]
+    return sums[..., :-1] / weight.masked_fill(weight == 0, 1.0)  # a query without a key: 0/1
 
 
 def linear_attention_state(
@@ -166,5 +177,5 @@ def linear_attention_step(
         new = LinearAttentionState(state.key_value + new.key_value, state.key_sum + new.key_sum)
     with without_autocast(query):
         phi_q = feature_map(widened(query))
-        output = _quotient(phi_q @ new.key_value, phi_q @ new.key_sum[..., None])
+        output = quotient(phi_q @ torch.cat([new.key_value, new.key_sum[..., None]], dim=-1))
     return output.to(output_dtype(query)), new

@@ -13,11 +13,12 @@ Source: Choromanski et al. (2021), "Rethinking attention with Performers".
 import math
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from course_lib.topics.efficient.blocks import require_one_length
-from course_lib.topics.efficient.linear import attend_by_features
+from course_lib.topics.efficient.blocks import in_blocks, joined, require_one_length
+from course_lib.topics.efficient.linear import BLOCK, attend_by_features, quotient, with_ones
 from course_lib.topics.efficient.precision import in_full_precision
 
 
@@ -93,7 +94,7 @@ def performer_attention(
 
     with the `performer_features` $\phi$ of queries and keys times $\sqrt s$, $s = 1/\sqrt d$. Numerator and
     denominator are estimated without bias; their quotient has a bias of the order $1/m$. The largest exponent of each
-    query, and of all keys of a sequence, is subtracted before the exponential: both cancel in the quotient. A
+    query, and of all keys that it attends to, is subtracted before the exponential: both cancel in the quotient. A
     query without a key, because all are padding, gets the zero vector.
 
     Args:
@@ -117,7 +118,40 @@ def performer_attention(
     k = _exponents(root * key, projection)  # (…, key, features)
     if padding_mask is not None:
         k = k.masked_fill(~torch.atleast_2d(padding_mask).mT, -torch.inf)
-    largest = k.detach().amax((-2, -1), keepdim=True)
     phi_q = torch.exp(q - q.detach().amax(-1, keepdim=True))
-    phi_k = torch.exp(k - largest.masked_fill(largest == -torch.inf, 0.0))
-    return attend_by_features(phi_q, phi_k, value, causal, None)
+    if causal:
+        return quotient(_causal_sums(phi_q, k, with_ones(value)))
+    return attend_by_features(phi_q, torch.exp(k - _finite(k.detach().amax((-2, -1), True))), value)
+
+
+def _finite(largest: Tensor) -> Tensor:
+    return largest.masked_fill(largest == -torch.inf, 0.0)  # where all is padding
+
+
+def _causal_sums(phi_q: Tensor, k: Tensor, value: Tensor) -> Tensor:
+    r"""Return $\sum_{j \le i} \phi(q_i)^\top e^{k_j - c_i}\, v_j$, where $c_i$ is the largest exponent of the keys up to $i$.
+
+    With a maximum over later keys too, the features of a large key, which are tiny, would be 0 when it is alone. Each key's own largest exponent
+    is taken out of its features; what is left of it, a number for each pair, is applied to the products.
+    """
+    length, size = k.shape[-2], min(BLOCK, k.shape[-2])
+    own = k.detach().amax(-1, keepdim=True)  # (…, key, 1)
+    phi_k = torch.exp(k - _finite(own))
+    own = F.pad(own, (0, 0, 0, -length % size), value=-torch.inf)  # whole blocks
+    lowest = -_finite((-own).masked_fill(own == -torch.inf, -torch.inf).amax(-2, keepdim=True))
+    so_far = own.cummax(-2).values.maximum(lowest)  # (…, query, 1); it never falls
+    phi_q, phi_k, value, own, so_far = (
+        in_blocks(x, size) for x in (phi_q, phi_k, value, own, so_far)
+    )  # (…, block, position, ·)
+    inside = (phi_q @ phi_k.mT * torch.exp((own.mT - so_far).tril())).tril() @ value
+    total, level, before = (
+        torch.zeros_like(phi_k[..., 0, :, :].mT @ value[..., 0, :, :]),
+        lowest,
+        [],
+    )
+    for b in range(phi_q.shape[-3]):
+        q, k, v, m, c = (x[..., b, :, :] for x in (phi_q, phi_k, value, own, so_far))
+        before.append(q @ total * torch.exp(level - c))
+        last = c[..., -1:, :]
+        total, level = total * torch.exp(level - last) + (k * torch.exp(m - last)).mT @ v, last
+    return joined(inside + torch.stack(before, dim=-3), length)

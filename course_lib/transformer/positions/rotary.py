@@ -3,12 +3,11 @@
 import torch
 from jaxtyping import Complex, Float, Int
 from torch import Tensor
-from torch.compiler import is_compiling
 
 from course_lib.transformer.cache import positions_from
 from course_lib.transformer.positions.base import AttentionPositions
 from course_lib.transformer.positions.sinusoidal import angles, frequencies
-from course_lib.validation import require_one_of
+from course_lib.validation import is_traced, require_one_of
 
 LAYOUTS = ("interleaved", "half")
 
@@ -71,8 +70,8 @@ def _frequencies(d_head: int, base: float, partial_rotary_factor: float) -> Floa
 
 def phases(angle: Float[Tensor, "length pair"], x: Tensor) -> Complex[Tensor, "length pair"]:
     r"""Return $e^{i\theta}$ of each angle, to multiply the pairs of `x` with: in complex64, of float64 in complex128."""
-    dtype = torch.complex128 if x.dtype == torch.float64 else torch.complex64
-    return torch.polar(torch.ones_like(angle), angle).to(x.device, dtype)
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    return torch.complex(*(part.to(x.device, dtype) for part in (angle.cos(), angle.sin())))
 
 
 def rotate_pairs(
@@ -93,7 +92,7 @@ def rotate_pairs(
         pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))  # (…, length, pair)
         return torch.view_as_real(pairs * phase).flatten(-2)
     pairs = torch.complex(*x.chunk(2, dim=-1)) * phase  # (…, length, pair)
-    return torch.cat([pairs.real, pairs.imag], dim=-1)
+    return torch.cat(torch.view_as_real(pairs).unbind(-1), dim=-1)
 
 
 class RotaryPositions(AttentionPositions):
@@ -140,7 +139,7 @@ class RotaryPositions(AttentionPositions):
     ) -> Complex[Tensor, "length pair"]:
         if isinstance(offset, Tensor):
             return self._table[2].index_select(0, positions_from(offset, length, x.device))
-        if is_compiling():
+        if is_traced():
             return phases(angles(offset, length, self.frequencies), x)
         asked, (kind, omega, table) = (x.dtype, x.device, self.frequencies._version), self._table
         if kind != asked or omega is not self.frequencies or len(table) < offset + length:
