@@ -1,1 +1,1 @@
-"""Experiments that notebooks run in a short version, with recorded results of the long version."""
+"""Experiments that notebooks run in a short version, each with a table of the runs of the long version."""
