@@ -116,20 +116,23 @@ def fill(
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
     parser.add_argument("values", nargs="*", help="of settings: only runs with these")
     parser.add_argument("--workers", type=int, default=1, help="how many run at a time")
-    options, failed = parser.parse_args(), {}
+    options, tried, failed = parser.parse_args(), [], {}
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, lambda *_: sys.exit(130))  # `fit` ends early at KeyboardInterrupt
 
+    def planned() -> list[Row]:
+        return list(plan(read(table)) if callable(plan) else plan)
+
     def missing() -> list[Row]:
         rows, asked = read(table), []
-        for one in plan(rows) if callable(plan) else plan:
+        for one in planned():
             chosen = set(options.values) <= set(map(str, one.values()))
-            if chosen and not where(rows, **one) and one not in (*asked, *failed.values()):
+            if chosen and one not in tried and not where(rows, **one):
                 asked.append(one)
+                tried.append(one)
         return asked
 
-    first = read(table) + list(plan(read(table)) if callable(plan) else plan)
-    known = {str(value) for one in first for value in one.values()}
+    known = {str(value) for one in read(table) + planned() for value in one.values()}
     if unknown := set(options.values) - known:
         raise ValueError(f"no setting has the value {', '.join(map(repr, sorted(unknown)))}")
     path_of(table).write_text(_lines(read(table)), encoding="utf-8")  # without a cut off line
