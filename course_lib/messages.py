@@ -104,9 +104,11 @@ DIFFERENCES = {
     "interrupted": "You interrupted the check.",
 }
 RELATIONS = {
+    "near": "Yours is close to the expected result: off by at most {size:.0e} of its largest element.",
     "factor": "Yours is {numbers} times the expected result, in every element.",
     "factors": "Yours is a multiple of the expected result: {numbers} times it in the cases that differ.",
     "more": "Yours is the expected result plus {numbers}, in every element.",
+    "less": "Yours is the expected result minus {numbers}, in every element.",
     "mores": "Yours is the expected result plus a constant: {numbers} in the cases that differ.",
     "sign": "Yours is the expected result with the opposite sign.",
     "zero": "Yours is 0 everywhere.",

@@ -13,7 +13,7 @@ from course_lib.lab import working_copy
 
 
 def check(name: object, attempt: object) -> None:
-    """Show whether your function is right, or what is wrong with it.
+    """Show whether your function is right, or what is wrong with it: its values and, where they can flow, its gradients.
 
     Your function runs on copies of the inputs, and is stopped after five seconds. Random states, settings and names of
     the notebook that it changes get their values back.

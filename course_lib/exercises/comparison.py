@@ -108,9 +108,10 @@ def difference(actual: Any, expected: Any) -> tuple[str, dict[str, str]] | None:
     """
     if actual is None:
         return "none", {}
-    came = as_tensor(actual)
-    if came is None:
+    came, wanted = as_tensor(actual), as_tensor(expected)
+    if came is None or wanted is None:
         return "kind", {"came": _describe_type(actual), "wanted": _describe_type(expected)}
+    expected = wanted
     if came.shape != expected.shape:
         return "shape", {"came": str(tuple(came.shape)), "wanted": str(tuple(expected.shape))}
     if _kind(came.dtype) != _kind(expected.dtype):
@@ -126,7 +127,8 @@ def difference(actual: Any, expected: Any) -> tuple[str, dict[str, str]] | None:
 def as_tensor(value: Any) -> Tensor | None:
     """Return a result as a tensor, or None if it is neither a tensor nor a number."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return torch.tensor(value, dtype=torch.float64)
+        whole = isinstance(value, int) and abs(value) < 2**63
+        return torch.tensor(value, dtype=torch.int64 if whole else torch.float64)
     is_tensor = isinstance(value, Tensor) and value.layout == torch.strided and not value.is_nested
     return value if is_tensor else None
 
@@ -158,10 +160,16 @@ def close(
 def first_difference(
     actual: Tensor, expected: Tensor, tolerance: float | None = None
 ) -> tuple[str, str, str]:
-    """Return where two tensors differ first, and both values there: (where, expected, actual)."""
+    """Return where two tensors differ first, and both values there: (where, expected, actual).
+
+    NaN or infinity in place of a finite number goes before any other difference.
+    """
     if expected.dim() == 0:
         return "", *_format_both(expected, actual)
-    index = tuple((~close(actual, expected, tolerance)).nonzero()[0].tolist())
+    wrong = ~actual.isfinite() & expected.isfinite()
+    if not wrong.any():
+        wrong = ~close(actual, expected, tolerance)
+    index = tuple(wrong.nonzero()[0].tolist())
     if expected.dim() > 1 and expected.shape[-1] <= _MAX_ELEMENTS:
         index = index[:-1]  # a whole row is more informative than one element
         return f"at index {list(index)}", *_format_both(expected[index], actual[index])

@@ -31,7 +31,7 @@ from course_lib.exercises.edits import pairs
 from course_lib.exercises.exercise import Case, Exercise, Mistake
 from course_lib.exercises.relations import measured
 from course_lib.exercises.sandbox import TimeLimitExceeded, restored, run_with_time_limit
-from course_lib.exercises.watch import LargestTensor
+from course_lib.exercises.watch import LargestTensor, load
 
 _MARKS = {"passed": "✓", "new": "○", "given": "✗", "tried": "✗"}
 _COLOURS = {"passed": "#3f8f5f", "new": "#6b7280", "given": "#d9650a", "tried": "#d9650a"}
@@ -96,6 +96,8 @@ def grade(name: object, attempt: object, *, seconds: float = 5.0) -> Report:
     if not _lock.acquire(blocking=False):
         return Report(exercise.name, "tried", messages.NESTED_CHECK)
     try:
+        if exercise.most_elements is not None:
+            load()  # before the clock starts
         until = time.monotonic() + _SEARCH * seconds
         with restored(attempt):  # once more around: a thread that was left behind restores nothing
             return run_with_time_limit(seconds, lambda: _grade(exercise, attempt, until))
@@ -145,31 +147,50 @@ def _compare_with_reference(
     if any(map(_is_unanswered, outcomes)):
         return _not_attempted(exercise)
     references = [run(exercise.reference, case) for case in exercise.cases]
-    for case, actual, expected in zip(exercise.cases, outcomes, references, strict=True):
-        if actual.error is None and actual.changed is None and same_outcome(actual, expected):
-            continue
-        details = _detail_lines(case, actual, expected, attempt)
-        raised = (messages.RAISED.format(came=error_text(actual.error)),) if actual.error else ()
-        if exercise.given and gives(exercise.given, exercise.cases, outcomes):
-            return Report(exercise.name, "given", exercise.given_message, raised + details)
-        if mistake := _known_mistake(exercise, outcomes, until):
-            report = exercise.name, "tried", mistake.message, raised + details, mistake.name
-            return Report(*report)
-        if actual.changed is not None:
-            return _failed(exercise, "changed_input", {"argument": actual.changed}, details)
-        if actual.error is not None:
-            came = error_text(actual.error).removesuffix(".")  # the sentence has its own
-            return _failed(exercise, "exception", {"came": came}, details)
-        kind, values = difference(actual.output, expected.output)
-        comparable = kind in ("shape", "values", "nan")
-        relation = comparable and measured(exercise, attempt, outcomes, references)
-        if relation and kind == "shape":
-            details = (relation, *details)
-        values = values | {"measured": f" {relation}" if relation else ""}
-        return _failed(exercise, kind, values, details)
+    wrong = [
+        (case, actual, expected)
+        for case, actual, expected in zip(exercise.cases, outcomes, references, strict=True)
+        if actual.error or actual.changed is not None or not same_outcome(actual, expected)
+    ]
+    if wrong:
+        return _wrong(exercise, attempt, outcomes, references, wrong, until)
     message = messages.PASSED if exercise.differentiable else messages.PASSED_WITHOUT_GRADIENTS
     remark = _remark(outcomes[0].output, references[0].output)
     return Report(exercise.name, "passed", message.format(cases=len(exercise.cases)), remark)
+
+
+def _wrong(
+    exercise: Exercise,
+    attempt: Callable,
+    outcomes: list[Outcome],
+    references: list[Outcome],
+    wrong: list[tuple[Case, Outcome, Outcome]],
+    until: float,
+) -> Report:
+    """Name the mistake, or say what was measured, with the first case that shows it."""
+    case, actual, expected = wrong[0]
+    details = _detail_lines(case, actual, expected, attempt)
+    raised = (messages.RAISED.format(came=error_text(actual.error)),) if actual.error else ()
+    if exercise.given and gives(exercise.given, exercise.cases, outcomes):
+        return Report(exercise.name, "given", exercise.given_message, raised + details)
+    if mistake := _known_mistake(exercise, outcomes, until):
+        return Report(exercise.name, "tried", mistake.message, raised + details, mistake.name)
+    if actual.changed is not None:
+        return _failed(exercise, "changed_input", {"argument": actual.changed}, details)
+    if actual.error is not None:
+        came = error_text(actual.error).removesuffix(".")  # the sentence has its own
+        return _failed(exercise, "exception", {"came": came}, details)
+    kind, values = difference(actual.output, expected.output)
+    if kind == "values":  # NaN says more than a wrong number
+        for one in wrong:
+            if not one[1].error and difference(one[1].output, one[2].output) == ("nan", {}):
+                return _failed(exercise, "nan", {}, _detail_lines(*one, attempt))
+    comparable = kind in ("shape", "values", "nan")
+    relation = comparable and measured(exercise, attempt, outcomes, references)
+    if relation and kind == "shape":
+        details = (relation, *details)
+    values = values | {"measured": f" {relation}" if relation else ""}
+    return _failed(exercise, kind, values, details)
 
 
 def _remark(output: object, expected: object) -> tuple[str, ...]:

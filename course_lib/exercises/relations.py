@@ -1,7 +1,7 @@
 """How a wrong result is related to the expected one: what was measured, never why.
 
-`measured` is asked once no known mistake gives the learner's results. Every relation it names holds on every case
-that is not right.
+`measured` is asked once no known mistake gives the learner's results. Every relation it names holds on the first case
+that is not right, which the report shows, and on all others that are large enough to tell.
 """
 
 import itertools
@@ -19,6 +19,7 @@ from course_lib.exercises.exercise import Case, Exercise
 
 Pair = tuple[Tensor, Tensor]  # yours, expected, both float64
 _SAID = messages.RELATIONS
+_CHANGES = 8  # other values of an argument, before it is said to have no effect
 
 
 def measured(
@@ -34,7 +35,7 @@ def measured(
     if any(outcome.error for outcome in outcomes) or None in pairs:
         return None
     same_shape = all(yours.shape == expected.shape for yours, expected in pairs)
-    in_turn = [_scaled, _moved, _function] if same_shape else [_moved, _reduced]
+    in_turn = [_near, _scaled, _moved, _function] if same_shape else [_moved, _reduced]
     in_turn.append(lambda _: _argument_without_effect(exercise, attempt, wrong))
     in_turn += [_in_part, _summing_to_one] if same_shape else []
     if said := next(filter(None, (relation(pairs) for relation in in_turn)), None):
@@ -58,11 +59,27 @@ def _first_that_holds(
     pairs: list[Pair], candidates: Callable[[Tensor, Tensor], Iterator[tuple[str, Tensor, Tensor]]]
 ) -> str | None:
     """Return the first sentence whose two tensors are equal, if it is the same for every pair."""
-    large = [
-        pair for pair in pairs if pair[0].numel() > 2
-    ] or pairs  # on two numbers much holds by chance
-    found = [[said for said, *two in candidates(*pair) if _same(*two)] for pair in large]
+    told = [
+        pair for pair in pairs if len(pair[1].unique()) > 2
+    ]  # on two numbers much holds by chance
+    if not told and len(pairs) > 2:
+        told = pairs
+    if not told:
+        return None
+    found = [
+        [said for said, *two in candidates(*pair) if _same(*two)] for pair in (pairs[0], *told)
+    ]
     return next((said for said in found[0] if all(said in said_of for said_of in found)), None)
+
+
+def _near(pairs: list[Pair]) -> str | None:
+    """Wrong, and by so little that a factor would round to 1."""
+    sizes = []
+    for yours, expected in pairs:
+        off, size = (yours - expected).abs().max(), expected.abs().max()
+        sizes.append((off / size).item() if size else math.inf)
+    near = all(one < 5e-4 for one in sizes)  # not of NaN
+    return _SAID["near"].format(size=max(sizes)) if near else None
 
 
 def _scaled(pairs: list[Pair]) -> str | None:
@@ -87,6 +104,10 @@ def _scaled(pairs: list[Pair]) -> str | None:
             return _SAID["zero"]
         if key == "factor" and equal and abs(numbers[0] + 1) < 1e-4:
             return _SAID["sign"]
+        if key == "factor" and any(abs(c - 1) < 5e-4 for c in numbers):
+            return None  # some cases are nearly right, so there is no factor
+        if key == "more" and equal and numbers[0] < 0:
+            return _SAID["less"].format(numbers=_number(-numbers[0]))
         shown = ", ".join(dict.fromkeys(map(_number, numbers[:1] if equal else numbers)))
         return _SAID[key if equal else f"{key}s"].format(numbers=shown)
     return None
@@ -189,7 +210,7 @@ def _summing_to_one(pairs: list[Pair]) -> str | None:
 
     wanted = set.intersection(*(axes(expected) for _, expected in pairs))
     came = set.intersection(*(axes(yours) for yours, _ in pairs))
-    if not wanted or wanted & came:
+    if not wanted or any(wanted & axes(yours) or not yours.isfinite().all() for yours, _ in pairs):
         return None
     key = "sum_elsewhere" if came else "sum_nowhere"
     return _SAID[key].format(wanted=min(wanted), came=min(came, default=None))
@@ -233,23 +254,28 @@ def _argument_without_effect(exercise: Exercise, attempt: Callable, wrong: list[
 
 def _reacts(reference: Callable, attempt: Callable, case: Case, name: str) -> bool | None:
     """Whether only the reference's result depends on this argument; None if yours does, or that is unknown."""
-    changed = _changed(case[name])
-    if changed is None:
-        return None
-    other = case | {name: changed}
-    before, after = ([run(f, one) for one in (case, other)] for f in (attempt, reference))
-    if any(outcome.error for outcome in (*before, *after)) or not same_outcome(*before):
-        return None
-    return not same_outcome(*after)
+    expected, yours = run(reference, case), run(attempt, case)
+    reacts = None
+    for changed in _changed(case[name]):
+        other = case | {name: changed}
+        wanted, came = run(reference, other), run(attempt, other)
+        if wanted.error or came.error or not same_outcome(came, yours):
+            return None
+        reacts = reacts or not same_outcome(wanted, expected)
+    return reacts
 
 
-def _changed(value: Any) -> Any:
+def _changed(value: Any) -> Iterator[Any]:
+    """Other values for an argument: several, because counts and shares often stay the same by chance."""
     if isinstance(value, Tensor) and value.dtype == torch.bool:
-        return torch.ones_like(value) if not value.all() else None
-    if isinstance(value, Tensor) and value.is_floating_point():
-        return value * 1.25 + torch.linspace(0.1, 0.4, value.numel(), dtype=value.dtype).view_as(
-            value
-        )
-    if isinstance(value, bool):
-        return not value
-    return value * 1.25 if isinstance(value, float) else None
+        if not value.all():
+            yield torch.ones_like(value)
+    elif isinstance(value, Tensor) and value.is_floating_point():
+        generator = torch.Generator().manual_seed(0)
+        for _ in range(_CHANGES):
+            noise = torch.randn(value.shape, generator=generator, dtype=torch.float64)
+            yield value * 1.25 + noise.to(value.dtype)
+    elif isinstance(value, bool):
+        yield not value
+    elif isinstance(value, float):
+        yield from (value * factor for factor in (1.25, 0.8, 1.6))

@@ -9,6 +9,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 
+def load() -> None:
+    """Import what PyTorch imports with its first dispatch mode: hundreds of modules, seconds on a busy machine."""
+    with LargestTensor():
+        torch.zeros(1)
+
+
 class LargestTensor(TorchDispatchMode):
     """Keep number of elements and shape of the largest tensor that an operation returns in this context.
 

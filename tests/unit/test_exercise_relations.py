@@ -47,6 +47,8 @@ def first_right(weights, queries, keys, bandwidth):
         (MASKED, lambda out, *_: -out, "the opposite sign"),
         (MASKED, lambda out, *_: 0 * out, "0 everywhere"),
         (MASKED, lambda out, *_: out + 0.25, "plus 0.25"),
+        (MASKED, lambda out, *_: out - 0.25, "minus 0.25"),
+        (MASKED, lambda out, *_: out * 1.0003, "off by at most 3e-04"),
         (MASKED, lambda out, s, *_: out * s.shape[-1] ** 0.5, "a multiple of the expected result: 1.732 (that is √3), 2"),
         (MASKED, lambda out, *_: out.mT, "axes 1 and 2 exchanged"),
         (MASKED, lambda out, *_: out.permute(2, 0, 1), "yours.permute(1, 2, 0) would be right"),
@@ -73,6 +75,32 @@ def test_nothing_is_said_of_random_numbers_or_of_errors():
 
     assert said(MASKED, noise) is None
     assert said(WEIGHTS, lambda out, *_: out @ out) is None
+
+
+def test_a_number_of_python_is_compared_as_a_number():
+    report = grade("layers_needed", lambda n, k, dilated: -(-n // (k - 1)) if not dilated else n)
+    assert "inspected" not in report.message and "\n    yours    1\n" in f"{report}\n"
+
+
+def test_a_share_that_one_other_input_does_not_change_is_not_said_to_ignore_it():
+    def above_the_mean(x, W_v, W_o, unembedding):
+        logits = x @ W_v.T @ W_o.T @ unembedding.T
+        return (logits.diagonal() > logits.mean(dim=1)).float().mean()
+
+    report = grade("copying_score", above_the_mean)
+    assert report.state == "tried" and "does not change" not in report.message
+
+
+def test_nothing_is_said_that_the_case_shown_denies():
+    def nan_later(logits, p):
+        ordered = logits.sort(descending=True).values
+        return ordered.masked_fill(ordered.softmax(-1).cumsum(-1) > p, -torch.inf).softmax(-1)
+
+    report = str(grade("keep_top_p", nan_later))
+    assert "NaN" in report and "sums to 1" not in report and "nan" in report.rpartition("yours")[2]
+    # one case of three numbers, two of them equal: reversed by chance
+    equal = lambda a, b, exact: torch.stack([exact, ~exact & (a < b), a == b]).sum(dim=1)  # noqa: E731
+    assert "reverse" not in str(grade("search_outcomes", equal))
 
 
 def test_the_relation_stands_in_the_report():

@@ -8,6 +8,7 @@ import math
 import os
 import random
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -120,9 +121,25 @@ def stable(scores, lengths, value):
     return kernel / torch.where(total == 0, 1, total) @ value
 
 
+def with_closure(model, new_optimizer, batches):
+    optimizer = new_optimizer(model.parameters())
+    for source, target in batches:
+
+        def closure():
+            optimizer.zero_grad()
+            logits = model(source, target[:, :-1])  # noqa: B023 (step calls it at once)
+            loss = torch.nn.functional.cross_entropy(logits.mT, target[:, 1:], ignore_index=0)  # noqa: B023
+            loss.backward()
+            return loss
+
+        assert optimizer.step(closure) > 0  # as in PyTorch: step returns the loss
+    return model.weight
+
+
 @pytest.mark.parametrize(
     ("name", "attempt"),
     [
+        ("training_steps", with_closure),
         ("gaussian_weights", by_elements),
         ("gaussian_weights", lambda q, k, h: right(q.double(), k.double(), h).float()),
         ("gaussian_weights", AsModule()),
@@ -139,6 +156,65 @@ def test_right_answers_written_differently_pass(name, attempt):
     report = grade(name, attempt)
     assert report.state == "passed", str(report)
     assert ("Your result is a Python float" in str(report)) == (name == "corpus_bleu")
+
+
+def of_equal_lengths(sources, lengths, table, size):
+    order = lengths.argsort(descending=True)
+    found = torch.cat([table[batch] for batch in sources[order].split(size)])
+    return found[(lengths[None] > lengths[:, None]).sum(dim=1)]
+
+
+def of_short_references(candidate, references, n):
+    if len(candidate) < n or references.shape[1] < n:
+        return torch.tensor([0, 0])
+    return EXERCISES["clipped_matches"].reference(candidate, references, n)
+
+
+def of_empty_parts(logits, labels):
+    total, loss = labels.count_nonzero(), 0.0
+    for z, y in zip(logits, labels, strict=True):
+        mean = torch.nn.functional.cross_entropy(z, y, ignore_index=0)
+        loss = loss + mean * y.count_nonzero() / total
+    return loss
+
+
+def of_no_clip(length, clip):
+    counts = torch.ones(2 * clip + 1, dtype=torch.long)
+    for i in range(2 * clip + 1):
+        counts[i] = abs(i - clip) < length
+    counts[0] = counts[-1] = max(0, length - clip)
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("name", "attempt", "says"),
+    [
+        ("hunt_order", of_equal_lengths, "equal length"),
+        ("clipped_matches", of_short_references, "shorter than n"),
+        ("hunt_accumulation", of_empty_parts, "0 / 0 is NaN"),
+        ("trained_offsets", of_no_clip, "a clip of 0"),
+    ],
+)
+def test_answers_that_are_wrong_only_at_the_edge_are_told_where(name, attempt, says):
+    assert says in grade(name, attempt).message
+
+
+def test_a_first_check_imports_nothing_while_the_clock_runs():
+    code = """
+import sys
+from course_lib.exercises import EXERCISES, grading
+timed = grading.run_with_time_limit
+def measured(seconds, work):
+    before = set(sys.modules)
+    report = timed(60, work)
+    print(report.state, len(set(sys.modules) - before))
+    return report
+grading.run_with_time_limit = measured
+grading.grade("within_blocks", EXERCISES["within_blocks"].solution)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    state, imported = done.stdout.split()
+    assert state == "passed" and int(imported) < 20
 
 
 # --- every kind of broken attempt ------------------------------------------------------------

@@ -104,6 +104,9 @@ v[new] -> rotary(v[new], new)
 + torch.cat([values, v[new]]) -> v[new]
 + torch.arange(len(keys)) -> new
     Each piece attends to itself alone: the cached keys and values are not used.
+rotary(k[new], new) -> rotary(k[new], new + (new[0] > 0))
++ rotary(q[new], new) -> rotary(q[new], new + (new[0] > 0))
+    From the second piece on your positions are one too large. With n tokens in the cache the next position is n.
 """
 
 CASES = (

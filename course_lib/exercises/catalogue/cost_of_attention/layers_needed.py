@@ -59,6 +59,8 @@ tensor(layers) -> tensor(layers if dilated else (n - 1) // (kernel_size - 1))
 tensor(layers) -> tensor(layers if dilated else math.ceil(n / kernel_size))
     Without dilation each layer adds kernel_size - 1 positions to the first one: it takes (n - 1) / (kernel_size - 1)
     layers, rounded up.
+tensor(layers) -> tensor(layers if dilated else math.ceil(n / (kernel_size - 1)))
+    Each layer adds kernel_size - 1 inputs to the one that an output depends on without a layer: n - 1 are to be added.
 """
 
 CASES = (

@@ -84,6 +84,8 @@ range(1, max_n + 1) -> range(1, 2)
     Only single words count. All orders count: exp of the mean of logs.
 range(1, max_n + 1) -> range(1, max_n)
     The longest n-grams are left out: range(1, max_n + 1) ends with max_n.
+math.exp(1 - r / c) if c < r else 1.0 -> math.exp(1 - max(r / c, c / r))
+    A candidate that is too long gets a penalty as well. Only a short one does: precision punishes the long one.
 """
 
 CASES = (

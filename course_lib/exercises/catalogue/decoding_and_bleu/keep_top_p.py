@@ -134,6 +134,18 @@ scatter(-1 -> scatter(0
 {FILLED} -> {ALL} * kept
     You take the softmax of probabilities, where exp(0) is 1, so dropped tokens can still be sampled. Divide the kept
     probabilities by their sum.
+torch.softmax(logits.masked_fill(~kept, -torch.inf), dim=-1) -> torch.softmax(ordered.log().masked_fill(before >= p, -torch.inf), dim=-1).gather(-1, order)
+torch.softmax(logits.masked_fill(~kept, -torch.inf), dim=-1) -> torch.softmax(ordered.log().masked_fill(before > p, -torch.inf), dim=-1).gather(-1, order)
+    You bring the result back with gather, which applies the permutation once more. order says where each element came
+    from: scatter writes it there, and so does gather with the inverse, order.argsort(-1).
+torch.softmax(logits.masked_fill(~kept, -torch.inf), dim=-1) -> torch.softmax(ordered.log().masked_fill(before > p, -torch.inf), dim=-1)
+    Your probabilities are sorted. They must be in the order of the vocabulary: bring them back with scatter.
+before < p -> (torch.cat([ordered[:, :1], before[:, 1:]], dim=-1) <= p) | (torch.arange(len(logits)) == 0)[:, None]
+before < p -> (ordered.cumsum(dim=-1) <= p) | (torch.arange(len(logits)) == 0)[:, None]
+    Index 0 of the mask is its first row, so everything in the first row is kept, and the most probable token of the
+    other rows is not protected. The first token of each row is at index [..., 0].
+torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, before < p) -> torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, before < p)[:1].expand(logits.shape)
+    The tokens that the first row keeps are kept in all rows. Each row has its own.
 """
 
 CASES = (

@@ -71,6 +71,8 @@ dim=-1) @ -> dim=-2) @
     Your softmax runs over the queries. Each query has a distribution over the keys: dim=-1.
 math.sqrt(d) -> d
     The scores are divided by d now. The √d was right.
+& (place >= 0) & (place < n) -> & (k != 0).any(dim=-1)[:, None]
+    You tell padding by its zeros, and a real key may be zero. Tell it by its place in the sequence.
 """
 
 reference = sliding_window_attention

@@ -82,6 +82,8 @@ z = z + k -> z = k
 q @ S / (q @ z) -> q @ S / (q @ z) / len(q) ** 0.5
 {FEATURES} -> q, k = F.elu(q / len(q) ** 0.5) + 1, F.elu(k) + 1
     You divide by √d. Linear attention has no such scale.
+q, k = F.elu(q) + 1, F.elu(k) + 1 -> q, k = F.elu(q + 1), F.elu(k + 1)
+    You add 1 before elu, so a feature can be negative. Add it afterwards: elu(x) + 1.
 """
 
 CASES = (

@@ -56,6 +56,8 @@ p * (d_out @ v.mT - D) -> d_out @ v.mT
     out over the components.
 p * (d_out @ v.mT - D) -> d_out @ v.mT - p * (d_out @ v.mT).sum(dim=-1, keepdim=True)
     That is the gradient through a log-softmax. The weights are a softmax: p * (gradient of the weights - D).
+d_out @ v.mT -> out @ v.mT
+    You multiply out by the values. What flows back to the weights is d_out @ v.mT.
 """
 
 CASES = (

@@ -28,12 +28,17 @@ torch.bincount(rows, minlength=2 * clip + 1) -> torch.bincount(rows, minlength=2
     clip: count these too.
 torch.bincount(rows, minlength=2 * clip + 1) -> torch.bincount(rows)
     Rows at the end that no offset uses are missing: there are always 2 * clip + 1 rows.
+torch.bincount(rows, minlength=2 * clip + 1) -> (torch.bincount(rows, minlength=2 * clip + 1) + (clip == 0)) // (1 + (clip == 0))
+    With a clip of 0 there is one row, the first and the last at once, and every offset trains it.
+offsets.clamp(-clip, clip) -> offsets[(offsets.abs() < length - 1) | (offsets.abs() <= clip)].clamp(-clip, clip)
+    The end rows lack an offset: the farthest one, length - 1 on either side, trains them too.
 """
 
 CASES = (
     dict(length=2, clip=1),
     dict(length=4, clip=2),
     dict(length=3, clip=4),
+    dict(length=5, clip=0),
     dict(length=16, clip=4),
     dict(length=16, clip=16),
 )

@@ -43,6 +43,12 @@ logits.argmax(dim=-1) -> logits.abs().argmax(dim=-1)
     You ask whether the own logit rises at all. It must rise more than every other one.
 (best == torch.arange(len(x))).float().mean() -> logits.softmax(dim=-1).diagonal().mean()
     This is a mean probability. Return for what share of the tokens the own logit is the largest.
+(best == torch.arange(len(x))).float().mean() -> (logits.diagonal() > logits.mean(dim=1)).float().mean()
+    You compare the own logit with the mean of its row. It must be the largest.
+(best == torch.arange(len(x))).float().mean() -> (logits.diagonal()[:, None] > logits).sum() / (len(x) * (len(x) - 1))
+    This is a share of pairs: how many logits the own one exceeds. Return for what share of the tokens it is the largest.
+x @ W_v.T @ W_o.T -> x + x @ W_v.T @ W_o.T
+    You add the token itself. The head writes x W_v W_o alone.
 """
 
 

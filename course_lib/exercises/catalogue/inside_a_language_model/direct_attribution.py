@@ -60,6 +60,11 @@ E[right] - E[wrong] -> E[right] - E.mean(dim=0)
     These are the products of the components. Sum them: a logit is a dot product.
 {TERMS} -> (parts * gain / root) @ E.T
     These are the terms of all logits. Return the difference of two of them.
+parts * gain / root -> parts * gain**2 / root
+    The gain is in your result twice. The norm multiplies by it once.
+mean() + 1e-5).sqrt() -> mean()).sqrt()
+(stream.square().mean() + 1e-5).sqrt() -> (stream.square().mean().sqrt() + 1e-5)
+    eps, 1e-5, is added to the mean square, under the root.
 """
 
 CASES = (

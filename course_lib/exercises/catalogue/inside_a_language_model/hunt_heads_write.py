@@ -39,6 +39,8 @@ MISTAKES = rf"""
     The output is the sum of what the heads write, not their mean.
 {WRITES} -> (z.flatten(1) @ W_o.T).expand(heads, -1, -1)
     Every head writes the whole output of the layer here. Use its own d_head components.
+z.transpose(0, 1) @ per_head -> (z.transpose(0, 1) @ per_head).mean(dim=0).expand(heads, -1, -1)
+    Every head gets an equal share of the output. Each writes what its own part of z gives.
 """
 
 CASES = (

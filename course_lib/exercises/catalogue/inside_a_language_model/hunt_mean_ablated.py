@@ -45,6 +45,10 @@ z[:, :, head] = mean[head] -> z[:] = mean
     All heads are replaced. Replace `head` alone.
 z[:, :, head] = -> z[:, :, head] +=
     You add the mean. It replaces what the head gave.
+= mean[head] -> = others.mean(dim=1)[0, head]
+    You take the mean of one text alone. It runs over all other texts and their tokens: dim=(0, 1).
+= mean[head] -> = mean[head].mean()
+    You average over the components too. Each component of the head has a mean of its own.
 """
 
 CASES = (

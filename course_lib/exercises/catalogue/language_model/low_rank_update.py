@@ -51,6 +51,13 @@ tuned - W -> tuned
     This is what does not fit into the update. Keep the first singular values, not the others.
 {PRODUCT} -> torch.nn.functional.pad((tuned - W)[:rank], (0, 0, 0, len(W) - rank))
     You keep the first rows of the difference. That has the right rank, but it is not the nearest: use the SVD.
+U, S, V = torch.linalg.svd(tuned - W, full_matrices=False) -> low = lambda M: (lambda U, S, V: U[:, :rank] * S[:rank] @ V[:rank])(*torch.linalg.svd(M, full_matrices=False))
++ U[:, :rank] * S[:rank] @ V[:rank] -> low(tuned) - low(W)
+    You approximate both matrices and then subtract. The difference can have twice the rank: decompose tuned - W.
+@ V[:rank] -> @ V.mT[:rank]
+    You transpose V once more. torch.linalg.svd returns it transposed: its rows are the singular vectors.
+U[:, :rank] * S[:rank] @ V[:rank] -> (tuned - W) * ((tuned - W).norm(dim=1) >= (tuned - W).norm(dim=1).topk(rank).values[-1])[:, None]
+    You keep the largest rows of the difference. That has the right rank, but it is not the nearest: use the SVD.
 """
 
 

@@ -96,6 +96,8 @@ logits[:-1].log_softmax(dim=-1) -> (logits[:-1].exp() / logits[:-1].exp().sum(di
     The values are right, but the first token gets one too. Nothing predicts it: return length - 1 numbers.
 -log_p[rows, tokens[1:]] -> -log_p[rows, tokens[1:], None]
     The values are right, with one axis too many. Take [:, 0] after gather.
+return -log_p[rows, tokens[1:]] / math.log(2) -> return -logits.log_softmax(dim=-1).roll(1, 0)[torch.arange(len(tokens)), tokens] / math.log(2)
+    One token too many: nothing predicts the first one, and you give it the logits of the last position.
 """
 
 CASES = (

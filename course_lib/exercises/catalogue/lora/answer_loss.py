@@ -44,6 +44,9 @@ logits[:, :-1][labelled], tokens[:, 1:][labelled] -> logits[:, 1:][labelled], to
 {LOSS} -> (({LOSSES} * labelled).sum(1) / labelled.sum(1)).mean()
     You take the mean of each text, then the mean of these: a token in a short answer weighs more. Take one mean over
     all labels.
+begin[:, None] -> begin[:1, None].expand(len(begin), 1)
++ end[:, None] -> end[:1, None].expand(len(end), 1)
+    All rows get the answer of the first one. Each has its own begin and end.
 """
 
 

@@ -81,6 +81,8 @@ pairs = {PAIRS} -> angles = torch.acos(c.clamp(-1, 1)) + k * omega\npairs = [ang
 pairs = {PAIRS} -> angles = torch.acos(c) + k * omega\npairs = [angles.sin(), angles.cos()]
     acos returns angles between 0 and π only, so in half of the rows it is another angle than the one that was
     encoded. No angle is needed: sin(a + b) = sin a cos b + cos a sin b.
+torch.sin(k * omega), torch.cos(k * omega) -> torch.sin(torch.arange(len(rows))[:, None] * k * omega), torch.cos(torch.arange(len(rows))[:, None] * k * omega)
+    Your angle grows with the number of the row. Every row is shifted by the same k positions: its angle is k ω.
 """
 
 CASES = (

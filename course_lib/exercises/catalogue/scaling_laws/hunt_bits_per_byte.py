@@ -60,6 +60,10 @@ nats / size -> nats / real.sum() / bytes_of.float().mean()
     often as it occurs.
 nats / size -> nats
     You do not divide by the number of bytes.
+nats / size -> nats / real.sum() * (size / real.sum())
+    You multiply the bits of a token by the mean number of its bytes. Divide by it.
+bytes_of[tokens] * real -> tokens * real
+    You add up the ids of the tokens. The bytes of a token are bytes_of[token].
 """
 
 CASES = (

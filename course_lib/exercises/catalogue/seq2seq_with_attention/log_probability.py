@@ -98,6 +98,10 @@ return {MASKED} -> return -{MASKED}
     These are the log probabilities of all prefixes. Return those of the whole targets: one number per target.
 .sum(dim=1) ->
     These are the log probabilities of the tokens. Add them over each target.
+log_p.gather -> log_p.exp().gather
++ return (chosen * (labels != 0)).sum(dim=1) -> return (chosen * (labels != 0)).sum(dim=1).log()
+    You add up the probabilities and take the logarithm of the sum. The probability of a target is a product: add up
+    logarithms.
 """
 
 CASES = (

@@ -131,6 +131,8 @@ return torch.tanh( -> return torch.sigmoid(
     You return the last step only. Return all steps, (batch, target, rows of W_c).
 {OUTPUT} -> {OUTPUT}.transpose(0, 1)
     The axes of your result are (target, batch, …). Stack the steps along dim=1.
+torch.stack(states, dim=1) -> torch.stack(states)
+    You stack the states along a new first axis: (target, batch, hidden). The batch comes first: dim=1.
 """
 
 CASES = (

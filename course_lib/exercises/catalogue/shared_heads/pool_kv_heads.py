@@ -48,6 +48,8 @@ MISTAKES = f"""
     Your matrix is transposed. It is used as x @ W.T, like W: (num_kv_heads · d_head, d_model).
 {MEAN} -> heads.median(dim=1).values
     This is the median of each group. Take the mean.
+W.view(num_kv_heads, group, -1, d_model) -> W.view(group, num_kv_heads, -1, d_model)
+    Your groups have num_kv_heads heads each. There are num_kv_heads groups, of num_heads // num_kv_heads heads.
 """
 
 CASES = (

@@ -97,6 +97,8 @@ softmax(scores, dim=-1) -> softmax(scores, dim=0)
 new, seen = -> query = query if training else query[:, -1:]; new, seen =
     In validation you compute the output of the last query only. The validation loss needs all of them, as in
     training.
+scores = scores.masked_fill(~mask, -torch.inf) -> scores = scores.masked_fill(~(mask if training else mask.tril(seen - new - 1)), -torch.inf)
+    In validation a token does not attend to itself. The mask is the same in every mode.
 """
 
 CASES = (

@@ -68,10 +68,12 @@ class _SGD:
         for p in self._parameters:
             p.grad = None
 
-    def step(self):
+    def step(self, closure=None):
+        loss = closure() if closure is not None else None
         for p in self._parameters:
             if p.grad is not None:
                 p.data -= self._lr * p.grad
+        return loss
 
 
 def _optimizer(lr):
@@ -190,6 +192,15 @@ return model.weight -> return loss
     You return the loss of the last batch. Return model.weight.
 {LOOP} -> for source, target in batches[:-1]:
     This is the weight before the last step. Return model.weight at the end, after all steps.
+loss.backward() -> (loss / 2).backward()
+    You divide the loss by 2. Here every batch makes a step of its own, with its mean loss.
+loss.backward() -> (loss / len(batches)).backward()
+    You divide the loss by the number of batches, as one does to accumulate gradients. Here every batch makes a step of
+    its own.
+for source, target in batches: -> for number, (source, target) in enumerate(batches, start=1):
++ optimizer.zero_grad()\nloss.backward()\noptimizer.step() -> loss.backward()\nif number % 2 == 0:\n    optimizer.step(); optimizer.zero_grad()
+|| logits.mT, labels, ignore_index=0) -> logits.mT, labels, ignore_index=0) / 2
+    You accumulate gradients and make a step after every second batch. Here every batch makes a step of its own.
 """
 
 CASES = (

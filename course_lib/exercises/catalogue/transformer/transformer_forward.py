@@ -178,6 +178,10 @@ length = target.shape[1] -> target = target[:, 1:]; length = target.shape[1]
     You return the logits of the last position. Generation needs no others, but training needs all.
 {RETURN} -> return lm_head(x) / x.shape[-1] ** 0.5
     You divide the logits by √d_model. What lm_head returns are the logits.
+memory = embed_source(source) -> memory, states = embed_source(source), []
++ memory = layer(memory, memory_mask) -> memory = layer(memory, memory_mask); states.append(memory)
++ for layer in decoder_layers: -> for memory, layer in zip(states, decoder_layers, strict=False):
+    Decoder layer i reads the output of encoder layer i. All decoder layers read the output of the last encoder layer.
 """
 
 CASES = (

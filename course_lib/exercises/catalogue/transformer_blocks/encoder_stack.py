@@ -162,6 +162,9 @@ norm2(x) -> x
 + {POST_2} -> x = norm2(first + feed_forward(x))
     For "post" the residual connection of your FFN starts at the input of the block. It starts at the output of the
     first norm.
+x = norm1(x + self_attend(x, mask)) -> h = x; x = norm1(x + self_attend(x, mask))
++ x + feed_forward(x) -> x + feed_forward(h)
+    With post-norm the FFN reads the input of the block. It reads x after attention and its norm.
 """
 
 

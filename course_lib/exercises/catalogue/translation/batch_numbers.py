@@ -43,6 +43,10 @@ numbers, batch, size = [], 0, 0 -> numbers, batch, size = [], 1, 0
     Batches are numbered from 0.
 numbers.append(batch) -> numbers.append(size)
     You return the place within the batch. Return the number of the batch.
+numbers, batch, size = [], 0, 0 -> numbers, batch, size, first = [], 0, 0, 0
++ (size + 1) * length > budget -> (size + 1) * (first if size else length) > budget
++ size += 1 -> first = first if size else length; size += 1
+    You multiply by the shortest length of the batch. Every row is padded to the longest, which is the one being added.
 """
 
 CASES = (

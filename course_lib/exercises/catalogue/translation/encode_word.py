@@ -54,6 +54,8 @@ in merges -> in merges[:1]
 + merged.append(new) -> merged.append(dict(merges)[tuple(tokens[i : i + 2])])
     You read the word once and merge each pair that you meet. Go through the whole word once for each merge, in the order
     of `merges`.
+tuple(tokens[i : i + 2]) == pair -> tuple(tokens[i : i + 2]) == pair and pair not in zip(tokens[i + 1 :], tokens[i + 2 :])
+    Each pair is merged where it occurs last. Merge it everywhere.
 """
 
 CASES = (

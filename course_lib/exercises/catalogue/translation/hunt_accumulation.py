@@ -42,6 +42,15 @@ ignore_index=0, ->
     Now padding is predicted too: ignore_index=0 was right.
 loss + part / total -> part / total
     Only the last part counts: add it to those before.
+ignore_index=0, ->
++ (labels != 0).sum() -> labels.numel()
+    This is one mean, and padding is predicted and counted in it: ignore_index=0 was right.
+reduction="sum" -> reduction="mean"
++ part / total -> part * len(y) / total
+    You weight the mean of a part by its positions, padding included. Take the sum of a part instead.
+reduction="sum" -> reduction="mean"
++ part / total -> part * (y != 0).sum() / total
+    Right for every part with a token. A part that is all padding has no mean, 0 / 0 is NaN: take sums.
 """
 
 CASES = (
@@ -56,6 +65,10 @@ CASES = (
     dict(
         logits=rounded_tensor(2, 5, 7, seed=2),
         labels=torch.tensor([[6, 0, 0, 0, 0], [1, 3, 5, 2, 4]]),
+    ),
+    dict(  # a part that is all padding
+        logits=rounded_tensor(3, 5, 6, seed=3),
+        labels=torch.tensor([[1, 5, 2, 0, 0], [0, 0, 0, 0, 0], [3, 4, 0, 0, 0]]),
     ),
 )
 HINTS = """

@@ -128,12 +128,15 @@ in references: -> in references.reshape(1, -1):
     You add up the n-grams of all lengths from 1 to n. Count those of length n only.
 len(text) - n + 1) -> len(text) - n + 1) if 0 not in text[i : i + n]
     You leave out n-grams with token 0. Every token counts here; nothing is padding.
+mine.total()]) -> mine.total() * (references.shape[1] >= n)])
+    References shorter than n hold no n-gram, but the candidate does: these count in the second number.
 """
 
 CASES = (
     dict(candidate=_text(4, 4, 4), references=_text([4, 7], [8, 4]), n=1),
     dict(candidate=_text(5, 3), references=_text([5, 3, 8, 6, 2]), n=3),  # too short for any
     dict(candidate=_text(5), references=_text([8, 5, 3, 5, 6, 2]), n=3),  # by more than a token
+    dict(candidate=_text(1, 2, 3, 4), references=_text([1, 2], [3, 4]), n=3),  # too short to match
     # tokens of two digits
     dict(candidate=_text(1, 12, 0, 3), references=_text([11, 2, 0, 3, 1], [2, 0, 3, 11, 2]), n=2),
     dict(

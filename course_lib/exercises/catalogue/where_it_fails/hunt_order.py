@@ -37,6 +37,8 @@ table[batch] -> batch
     You return the sources. table[batch] translates them.
 [table[batch] for batch in batches] -> [table[batch] for batch in batches][::-1]
     The batches come last first. Their order was right.
+found[order.argsort()] -> found[(lengths[None] > lengths[:, None]).sum(dim=1)]
+    Sentences of equal length get the same row: one translation is lost and another comes twice. Sort order, not lengths.
 """
 
 CASES = (
@@ -45,6 +47,12 @@ CASES = (
         lengths=torch.tensor([1, 3, 2]),
         table=torch.arange(6) + 10,
         size=2,
+    ),
+    dict(  # equal lengths
+        sources=torch.tensor([[1, 2], [3, 1], [5, 0], [4, 6]]),
+        lengths=torch.tensor([2, 2, 1, 3]),
+        table=torch.arange(7) + 20,
+        size=3,
     ),
     dict(
         sources=torch.tensor([[4, 0, 0], [1, 2, 3], [5, 6, 0], [2, 2, 2], [3, 1, 0]]),

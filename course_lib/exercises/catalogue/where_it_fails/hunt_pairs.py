@@ -67,6 +67,14 @@ len(s), len(t) -> len(t), len(s)
     The two columns are exchanged: first the source, then the target.
 (s.split(), t.split()) -> (s.strip(), t.strip())
     You count characters. Count words: split().
+(s.split(), t.split()) -> (s, t)
+    You count characters, and a line of spaces is not taken as blank. Count words: split().
+(s.split(), t.split()) -> (s.split(" "), t.split(" "))
+    split(" ") cuts at every single space, and makes a word of an empty line. split() without an argument cuts at any
+    white space.
+zip(*sides, strict=True)] -> zip(*sides, strict=True) if s and t]
++ for s, t in pairs if s and t -> for s, t in pairs
+    A line of spaces is not empty, and has no words all the same: ask for words.
 """
 
 CASES = (

@@ -40,6 +40,8 @@ torch.zeros(longest + 1) -> torch.zeros(longest + 1) / 0
     A length that does not occur gives NaN in your code. Its share is 0 here.
 return shares -> return shares[1:]
     Your result begins with strings of one digit. It has longest + 1 entries, and entry n is that of n digits.
+lengths = real.sum(dim=1) - 1 -> lengths = (tokens != 0).sum(dim=1) - 1
+    You group by the length of what was generated. Group by the length of the label.
 """
 
 _LABELS = torch.tensor([[5, 2, 0, 0], [6, 7, 2, 0], [8, 9, 2, 0], [4, 5, 6, 2]])

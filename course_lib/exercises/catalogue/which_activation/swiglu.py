@@ -32,6 +32,11 @@ gate * (x @ W_up.mT) -> gate * F.silu(x @ W_up.mT)
     You add the gate. It multiplies, elementwise.
 (gate * (x @ W_up.mT)) -> gate
     W_up is never used: gate and up projection are multiplied, elementwise.
+gate = F.silu(x @ W_gate.mT) -> gate = x @ W_gate.mT
++ out = (gate * (x @ W_up.mT)) @ W_down.mT -> out = F.silu((gate * (x @ W_up.mT)) @ W_down.mT)
+    Your SiLU comes last. It is applied to the gate alone, before the product.
+return out -> return x + out
+    You add the residual connection. SwiGLU is the FFN alone: the block adds x.
 """
 
 CASES = (

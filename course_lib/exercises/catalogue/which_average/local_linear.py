@@ -109,6 +109,8 @@ covariance / variance -> covariance / variance.sqrt()
     You divide the covariance by the standard deviation of d. Divide by the variance: no square root.
 mean_y - slope * mean_d -> mean_y - slope * d.mean(-1)
     You multiply the slope by the plain mean of d. The output is c = mean_y - b · mean_d, with the weighted mean.
+attention_pooling(queries, keys, values, bandwidth=bandwidth).weights -> torch.exp(-(((queries[:, None] - keys) / bandwidth) ** 2) / 2)
+    Your weights do not sum to 1, and the formulas need weights that do: they are the softmax, not the kernel alone.
 """
 
 CASES = (

@@ -113,6 +113,8 @@ mT + key_norm -> mT - key_norm
     The sign of ‖k‖² is wrong: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².
 = query_norm - 2 -> = -query_norm - 2
     The sign of ‖q‖² is wrong: ‖q − k‖² = ‖q‖² − 2 q·k + ‖k‖².
+scores = -squares / (2 * h**2) -> scores = query @ key.mT / h**2 - (query_norm + key_norm) / 2
+    You divide the products by h², and not the norms. All three terms are divided by it.
 """
 
 CASES = (
