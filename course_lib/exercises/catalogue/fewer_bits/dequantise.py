@@ -123,6 +123,8 @@ minimum[:, None] + scale[:, None] * numbers -> numbers * scale + minimum
 {WEIGHTS} -> numbers
 {WEIGHTS} -> numbers.float()
     These are the numbers, in the right order. Scale them and add the minimum.
+torch.cat([packed % 16, packed // 16], dim=1) -> torch.cat([packed % 16, packed // 16], dim=0).view(len(scale), -1)
+    You join the low bits of all blocks, and then the high bits. A block has its own low and high bits: dim=1.
 """
 
 CASES = (

@@ -121,6 +121,8 @@ queries[:, None, :] - keys[None, :, :] -> queries - keys
 -(differences**2).sum(dim=-1) / 2 -> (queries / bandwidth) @ (keys / bandwidth).T
     Your scores are dot products. They lack the squared norms of the keys, which the softmax does not cancel: use the
     squared differences.
+[None, :, :]) / bandwidth -> [None, :, :]) / bandwidth.prod().sqrt()
+    You divide the whole sum by the product of the bandwidths. Divide each component by its own bandwidth, before the sum.
 """
 
 CASES = (

@@ -70,6 +70,10 @@ columns.permute -> columns.flip(1).permute
 W_o.view(-1, num_heads, d_head) -> W_o.view(num_heads, d_head, -1)
 + columns.permute(1, 2, 0) -> columns.mT
     You use the rows of W_o, transposed. Component j of the concatenation meets column j: heads @ W_o[:, columns].T.
+heads @ columns.permute(1, 2, 0) -> (heads @ columns.permute(1, 2, 0)).mean(dim=1, keepdim=True).expand(-1, num_heads, -1, -1)
+    Every head gets an equal share of the output. Each adds what its own columns of W_o give.
+heads @ columns.permute(1, 2, 0) -> (heads.transpose(1, 2).flatten(2) @ W_o.T).view(batch, length, num_heads, d_head).transpose(1, 2)
+    You split the output into parts. Every head writes to all d_model components: split the columns of W_o.
 """
 
 CASES = (

@@ -33,6 +33,9 @@ scale**power * lr -> lr / scale**power
     You take the root of the scale. M = s W begins at s times the initial W.
 [scale**power * lr, scale] -> [scale, scale**power * lr]
     The order is exchanged: return the learning rate first, then the factor of the initial matrix.
+1 if optimizer == "adam" else 2 -> 1 if optimizer == "adam" else 0
+    With gradient descent you leave the learning rate as it is. The gradient grows with the matrix that is not scaled, so
+    the learning rate must be smaller.
 """
 
 CASES = (

@@ -96,6 +96,11 @@ left[kept] = probabilities[kept] -> left = torch.where(before < p, ordered, 0.0)
 = probabilities[kept] -> = ordered[kept]
     kept holds ids of tokens, and ordered is sorted, so the kept tokens get probabilities of others:
     probabilities[kept].
+before < p -> (ordered.cumsum(dim=0) < p) | (before == 0)
+    The most probable token is kept, but a later one that reaches or crosses p is dropped. Keep a token if those before
+    it sum to less than p.
+before < p -> torch.cat([before[:1], before[:-1]]) <= p
+    You keep more than the token that reaches or crosses p. Keep a token if those before it sum to less than p.
 """
 
 GIVEN = f"before < p -> {BUG}"
