@@ -49,7 +49,7 @@ def anatomy_explorer(
     made = models or {name: anatomy(name) for name in model_names()}
     everything = [one.cache_bytes(int(n)) for one in made.values() for n in _LENGTHS[[0, -1]]]
     work = [one.flops_per_token(int(n)) for one in made.values() for n in _LENGTHS[[0, -1]]]
-    fig, (left, middle, right) = figure(11, 4.1, columns=3, width_ratios=(1.15, 1, 1))
+    fig, (left, middle, right) = figure(10.4, 4.1, columns=3, width_ratios=(1.15, 1, 1))
     left.set(title="layers, the first at the top left")
     middle.set(title="memory of one text", xlabel="tokens", ylabel="GB")
     right.set(title="compute of the next token", xlabel="tokens", ylabel="GFLOPs")

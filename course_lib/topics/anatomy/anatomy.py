@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from course_lib.topics.anatomy.models import CATALOGUE
@@ -22,6 +22,7 @@ class Anatomy:
         layers: from the first to the last.
         embedding, lm_head: parameters of the token embeddings, and of the output layer; 0 where it shares their matrix.
         rest: of all else outside the layers.
+        source: where the configuration is from.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Anatomy:
     embedding: int
     lm_head: int
     rest: int
+    source: str = "handed in"
 
     @property
     def parameters(self) -> int:
@@ -87,7 +89,8 @@ def anatomy(model: str | Path | Mapping | object) -> Anatomy:
         ValueError: for a name that is not stored, or a configuration of a family that nothing here reads.
     """
     if isinstance(model, str) and model in CATALOGUE:
-        return _made(model, stored()["models"][model]["config"])
+        made = _made(model, stored()["models"][model]["config"])
+        return replace(made, source=CATALOGUE[model].source)
     if isinstance(model, str | Path):
         path = Path(model)
         path = path / "config.json" if path.is_dir() else path

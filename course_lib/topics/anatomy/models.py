@@ -83,6 +83,7 @@ CATALOGUE = {
         {
             "intermediate_size": 12288, "num_hidden_layers": 36, "num_key_value_heads": 8,
             "max_position_embeddings": 40960,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 1_000_000.0},
         },
         _config("Qwen/Qwen3-8B"),
     ),
@@ -90,16 +91,25 @@ CATALOGUE = {
         "qwen3_moe", 2025, "128 experts, none shared",
         {
             "num_hidden_layers": 48, "num_key_value_heads": 4, "head_dim": 128, "max_position_embeddings": 40960,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 1_000_000.0},
         },
         _config("Qwen/Qwen3-30B-A3B"),
     ),
-    "SmolLM3-3B": Entry("smollm3", 2025, "no positions in every fourth layer"),
+    "SmolLM3-3B": Entry(
+        "smollm3", 2025, "no positions in every fourth layer",
+        {"max_position_embeddings": 65536, "rope_parameters": {"rope_type": "default", "rope_theta": 5_000_000.0}},
+        _config("HuggingFaceTB/SmolLM3-3B"),
+    ),
     "GLM-4.5-Air": Entry(
         "glm4_moe", 2025, "96 heads on a narrow model",
         {"head_dim": 128, "attention_bias": True, "max_position_embeddings": 131072}, _config("zai-org/GLM-4.5-Air"),
     ),
     "gpt-oss-120b": Entry("gpt_oss", 2025, "sinks, biases, windows of 128 in every second layer"),
-    "Qwen3-Next-80B-A3B": Entry("qwen3_next", 2025, "the gated delta rule in 3 of 4 layers, gates on the output"),
+    "Qwen3-Next-80B-A3B": Entry(
+        "qwen3_next", 2025, "the gated delta rule in 3 of 4 layers, gates on the output",
+        {"max_position_embeddings": 262144, "rope_parameters": {"rope_type": "default", "rope_theta": 10_000_000.0, "partial_rotary_factor": 0.25}},
+        _config("Qwen/Qwen3-Next-80B-A3B-Instruct"),
+    ),
     "DeepSeek-V3.2": Entry("deepseek_v32", 2025, "an indexer that chooses 2,048 tokens"),
     "Kimi Linear 48B": Entry("kimi_linear", 2025, "a decay per component of the key; latent attention without positions"),
     "MiniMax-M2": Entry("minimax_m2", 2025, "back to full attention in every layer"),

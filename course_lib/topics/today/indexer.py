@@ -74,9 +74,11 @@ def attend_to(
 
     Source: DeepSeek-AI (2025), "DeepSeek-V3.2-Exp", equation 2.
     """
-    rows = chosen[:, None, :, None]
-    key = key.take_along_dim(rows, dim=-2)  # (batch, heads, kept, d_head)
-    return F.scaled_dot_product_attention(query, key, value.take_along_dim(rows, dim=-2))
+    key, value = (  # (batch, heads, kept, ·): index_select copies whole rows
+        torch.stack([one.index_select(-2, rows) for one, rows in zip(x, chosen, strict=True)])
+        for x in (key, value)
+    )
+    return F.scaled_dot_product_attention(query, key, value)
 
 
 class Indexer(nn.Module):
