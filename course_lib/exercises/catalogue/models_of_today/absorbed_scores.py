@@ -1,10 +1,8 @@
-"""Exercise `absorbed_scores` of notebook 15."""
+"""Scores of absorbed latent attention."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def absorbed_scores(q, W_uk, c):
@@ -12,7 +10,7 @@ def absorbed_scores(q, W_uk, c):
     return latent @ c.T  # (heads, query, key)
 
 
-def _reference(q, W_uk, c):
+def reference(q, W_uk, c):
     """With a key per head, in float64."""
     return torch.einsum("hqn,hnc,kc->hqk", q.double(), W_uk.double(), c.double()).to(q.dtype)
 
@@ -32,28 +30,20 @@ latent @ c.T -> (latent @ c.T).mT
     Yours is (heads, key, query). Queries come first.
 """
 
-EXERCISE = Exercise(
-    title="Scores of absorbed latent attention",
-    reference=_reference,
-    solution=absorbed_scores,
-    cases=(
-        Case(
-            q=torch.ones(1, 1, 1), W_uk=torch.tensor([[[1.0, 2.0]]]), c=torch.tensor([[3.0, 4.0]])
-        ),
-        Case(
-            q=random_tensor(2, 3, 4, seed=1),
-            W_uk=random_tensor(2, 4, 5, seed=2),
-            c=random_tensor(6, 5, seed=3),
-        ),
-        Case(
-            q=random_tensor(3, 2, 5, seed=4),
-            W_uk=random_tensor(3, 5, 4, seed=5),
-            c=random_tensor(7, 4, seed=6),
-        ),
+CASES = (
+    dict(q=torch.ones(1, 1, 1), W_uk=torch.tensor([[[1.0, 2.0]]]), c=torch.tensor([[3.0, 4.0]])),
+    dict(
+        q=random_tensor(2, 3, 4, seed=1),
+        W_uk=random_tensor(2, 4, 5, seed=2),
+        c=random_tensor(6, 5, seed=3),
     ),
-    mistakes=mistakes(absorbed_scores, MISTAKES),
-    hints=(
-        "A key would be W_uk @ c. In the dot product with the query the matrix can go to the other side.",
-        "q @ W_uk is (heads, query, d_c): the query in the space of the latent vectors.",
+    dict(
+        q=random_tensor(3, 2, 5, seed=4),
+        W_uk=random_tensor(3, 5, 4, seed=5),
+        c=random_tensor(7, 4, seed=6),
     ),
 )
+HINTS = """
+A key would be W_uk @ c. In the dot product with the query the matrix can go to the other side.
+q @ W_uk is (heads, query, d_c): the query in the space of the latent vectors.
+"""

@@ -1,10 +1,8 @@
-"""Exercise `delta_state` of notebook 15."""
+"""One step of the gated delta rule."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def delta_state(S, k, v, g, beta):
@@ -12,7 +10,7 @@ def delta_state(S, k, v, g, beta):
     return S + beta * torch.outer(k, v - k @ S)  # (d_k, d_v)
 
 
-def _reference(S, k, v, g, beta):
+def reference(S, k, v, g, beta):
     """As one matrix from the left: decay, erase along k, write."""
     erase = torch.eye(len(k)) - beta * torch.outer(k, k)
     return g.exp() * (erase @ S) + beta * torch.outer(k, v)
@@ -20,7 +18,7 @@ def _reference(S, k, v, g, beta):
 
 def _case(d_k, d_v, seed):
     k = random_tensor(d_k, seed=seed)
-    return Case(
+    return dict(
         S=random_tensor(d_k, d_v, seed=seed + 1),
         k=k / k.norm(),
         v=random_tensor(d_v, seed=seed + 2),
@@ -54,21 +52,18 @@ S = S * g.exp() -> old, S = S, S * g.exp()
     You read before the decay. What is subtracted is what the decayed state recalls.
 """
 
-EXERCISE = Exercise(
-    title="One step of the gated delta rule",
-    reference=_reference,
-    solution=delta_state,
-    cases=(
-        Case(
-            S=torch.tensor([[2.0], [0.0]]), k=torch.tensor([1.0, 0.0]), v=torch.tensor([3.0]),
-            g=torch.tensor(-0.5), beta=torch.tensor(0.5),
-        ),
-        _case(3, 4, seed=1),
-        _case(5, 3, seed=7),
+CASES = (
+    dict(
+        S=torch.tensor([[2.0], [0.0]]),
+        k=torch.tensor([1.0, 0.0]),
+        v=torch.tensor([3.0]),
+        g=torch.tensor(-0.5),
+        beta=torch.tensor(0.5),
     ),
-    mistakes=mistakes(delta_state, MISTAKES),
-    hints=(
-        "Three steps: decay, read with k, write the difference times beta.",
-        "k @ S is what the state recalls, (d_v,). torch.outer(k, ·) writes.",
-    ),
-)  # fmt: skip
+    _case(3, 4, seed=1),
+    _case(5, 3, seed=7),
+)
+HINTS = """
+Three steps: decay, read with k, write the difference times beta.
+k @ S is what the state recalls, (d_v,). torch.outer(k, ·) writes.
+"""

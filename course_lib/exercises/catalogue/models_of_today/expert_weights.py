@@ -1,10 +1,8 @@
-"""Exercise `expert_weights` of notebook 15."""
+"""Weights of the experts."""
 
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def expert_weights(scores, bias, k):
@@ -14,7 +12,7 @@ def expert_weights(scores, bias, k):
     return torch.zeros_like(scores).scatter(-1, chosen, weights)  # (token, expert)
 
 
-def _reference(scores, bias, k):
+def reference(scores, bias, k):
     """Expert by expert: it is chosen if fewer than k others are better."""
     choice = scores + bias
     better = (choice[:, None, :] > choice[:, :, None]).sum(dim=-1)  # (token, expert)
@@ -24,7 +22,7 @@ def _reference(scores, bias, k):
 
 def _case(tokens, experts, k, seed):
     bias = random_tensor(experts, seed=seed + 1) / 2
-    return Case(scores=random_tensor(tokens, experts, seed=seed).sigmoid(), bias=bias, k=k)
+    return dict(scores=random_tensor(tokens, experts, seed=seed).sigmoid(), bias=bias, k=k)
 
 
 CHOSEN = "(scores + bias).topk(k, dim=-1).indices"
@@ -51,18 +49,12 @@ scatter(-1, chosen, weights) -> scatter(-1, chosen, 1.0)
     These are ones for the chosen experts. Write their weights.
 """
 
-EXERCISE = Exercise(
-    title="Weights of the experts",
-    reference=_reference,
-    solution=expert_weights,
-    cases=(
-        Case(scores=torch.tensor([[0.5, 0.4, 0.3]]), bias=torch.tensor([0.0, 0.0, 0.5]), k=2),
-        _case(4, 5, 2, seed=1),
-        _case(6, 8, 3, seed=5),
-    ),
-    mistakes=mistakes(expert_weights, MISTAKES),
-    hints=(
-        "Two steps: choose by scores + bias, weigh by scores.",
-        "topk(...).indices are (token, k); gather reads the scores there, scatter writes into zeros.",
-    ),
+CASES = (
+    dict(scores=torch.tensor([[0.5, 0.4, 0.3]]), bias=torch.tensor([0.0, 0.0, 0.5]), k=2),
+    _case(4, 5, 2, seed=1),
+    _case(6, 8, 3, seed=5),
 )
+HINTS = """
+Two steps: choose by scores + bias, weigh by scores.
+topk(...).indices are (token, k); gather reads the scores there, scatter writes into zeros.
+"""

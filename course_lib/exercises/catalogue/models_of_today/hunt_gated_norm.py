@@ -1,11 +1,9 @@
-"""Bug hunt `hunt_gated_norm` of notebook 15."""
+"""Bug hunt: the gated norm."""
 
 import torch
 import torch.nn.functional as F
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def gated_norm(o, z):
@@ -13,18 +11,15 @@ def gated_norm(o, z):
     return normal * torch.nn.functional.silu(z)
 
 
-def _reference(o, z):
+def reference(o, z):
     return F.rms_norm(o, o.shape[-1:], eps=1e-6) * z * z.sigmoid()
 
 
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(
-    gated_norm,
-    """
+BUGS = """
 normal = o * torch.rsqrt(o.square().mean(-1, keepdim=True) + 1e-6) -> gated = o * torch.nn.functional.silu(z)
 + return normal * torch.nn.functional.silu(z) -> return gated * torch.rsqrt(gated.square().mean(-1, keepdim=True) + 1e-6)
     the gate is applied before the norm, which divides what it has changed by its size again
-""",
-)
+"""
 MISTAKES = """
 silu(z) -> silu(z).sigmoid()
     The gate is SiLU(z), which can be larger than 1: no further sigmoid.
@@ -36,20 +31,12 @@ mean(-1, keepdim=True) -> mean(0, keepdim=True)
     You take the mean over the tokens. Each vector is normalised by itself.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: the gated norm",
-    reference=_reference,
-    solution=gated_norm,
-    cases=(
-        Case(o=torch.tensor([[2.0, 2.0]]), z=torch.tensor([[1.0, 3.0]])),
-        Case(o=random_tensor(4, 6, seed=1), z=random_tensor(4, 6, seed=2)),
-        Case(o=3 * random_tensor(7, 5, seed=3), z=random_tensor(7, 5, seed=4)),
-    ),
-    mistakes=(*LEFT, *mistakes(gated_norm, MISTAKES)),
-    hints=(
-        "With z the same in all components, which outputs should depend on its size?",
-        "A norm undoes every common factor. So the gate comes after it.",
-    ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
+CASES = (
+    dict(o=torch.tensor([[2.0, 2.0]]), z=torch.tensor([[1.0, 3.0]])),
+    dict(o=random_tensor(4, 6, seed=1), z=random_tensor(4, 6, seed=2)),
+    dict(o=3 * random_tensor(7, 5, seed=3), z=random_tensor(7, 5, seed=4)),
 )
+HINTS = """
+With z the same in all components, which outputs should depend on its size?
+A norm undoes every common factor. So the gate comes after it.
+"""

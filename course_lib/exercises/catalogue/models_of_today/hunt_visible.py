@@ -1,9 +1,6 @@
-"""Bug hunt `hunt_visible` of notebook 15."""
+"""Bug hunt: which summaries a query sees."""
 
 import torch
-
-from course_lib.exercises.edits import bugs, mistakes
-from course_lib.exercises.exercise import Case, Exercise
 
 
 def visible(n, m):
@@ -11,21 +8,18 @@ def visible(n, m):
     return last <= torch.arange(n)[:, None]
 
 
-def _reference(n, m):
+def reference(n, m):
     """Block by block: its summary holds tokens up to its last one, and must hold no later token than the query."""
     rows = [[(block + 1) * m - 1 <= i for block in range(n // m)] for i in range(n)]
     return torch.tensor(rows, dtype=torch.bool).view(n, n // m)
 
 
-GIVEN, LEFT, GIVEN_MESSAGE = bugs(
-    visible,
-    """
+BUGS = """
 torch.arange(n // m) -> torch.arange(-(-n // m))
     the last block, which has fewer than m tokens, has a summary here; it has one only when it is full
 * m + m - 1 -> * m
     a query sees a summary from the first token of its block on: the summary holds tokens after the query
-""",
-)
+"""
 MISTAKES = """
 * m + m - 1 -> * m + m
     A query on the last token of a block does not see its summary. It may: all its tokens are there.
@@ -37,17 +31,9 @@ last <= torch.arange(n)[:, None] -> (last[:, None] <= torch.arange(n))
     Yours is (summary, query). The queries come first.
 """
 
-EXERCISE = Exercise(
-    title="Bug hunt: which summaries a query sees",
-    reference=_reference,
-    solution=visible,
-    cases=(Case(n=3, m=2), Case(n=10, m=4), Case(n=12, m=3), Case(n=17, m=5)),
-    mistakes=(*LEFT, *mistakes(visible, MISTAKES)),
-    hints=(
-        "Write out n = 3 and m = 2: how many summaries are there, and which token is the last of each?",
-        "Block w holds the tokens w · m to w · m + m - 1. Tokens that fill no block have no summary.",
-    ),
-    given=GIVEN,
-    given_message=GIVEN_MESSAGE,
-    differentiable=False,
-)
+CASES = (dict(n=3, m=2), dict(n=10, m=4), dict(n=12, m=3), dict(n=17, m=5))
+HINTS = """
+Write out n = 3 and m = 2: how many summaries are there, and which token is the last of each?
+Block w holds the tokens w · m to w · m + m - 1. Tokens that fill no block have no summary.
+"""
+DIFFERENTIABLE = False
