@@ -120,7 +120,9 @@ def test_it_has_the_rhythm_of_the_course(path):
 @pytest.mark.parametrize("path", NOTEBOOKS)
 def test_it_is_as_short_as_a_lesson_or_a_study(path):
     words = 2000 if normal_form.is_study(path) else 1500 if path.stem.startswith("00") else 2800
-    lines = 220 if normal_form.is_study(path) else 320 if path.stem[:2] in ("13", "14", "15") else 260
+    lines = (
+        220 if normal_form.is_study(path) else 320 if path.stem[:2] in ("13", "14", "15") else 260
+    )
     code = "\n".join(cell.source for cell in code_cells(path)).splitlines()
     assert len(prose(path).split()) <= words
     assert sum(bool(line.strip()) for line in code) <= lines
