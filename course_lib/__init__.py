@@ -56,7 +56,7 @@ LAYERS = {
         "transformer.parts": Module("embeddings and the stacks of blocks", 8),
         "transformer.model": Module("the encoder-decoder Transformer", 8),
         "transformer.decoder_only": Module("a decoder-only language model", 8),
-        "transformer.convert": Module("weights from and to PyTorch", 5),
+        "transformer.convert": Module("weights from PyTorch", 5),
         "transformer.decoding": Module(
             "greedy decoding, sampling, beam search, for any model with its protocol", 8
         ),

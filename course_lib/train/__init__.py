@@ -9,7 +9,6 @@ from importlib import import_module
 from course_lib.train.fit import Evaluation, History, Progress, TrainingConfig, fit, train_step
 from course_lib.train.fused_loss import fused_cross_entropy
 from course_lib.train.losses import (
-    LabelSmoothingLoss,
     linear_schedule_with_warmup,
     next_token_loss,
 )
@@ -18,7 +17,6 @@ from course_lib.train.translator import PhraseTranslator, SubwordTranslator, Tra
 __all__ = [
     "Evaluation",
     "History",
-    "LabelSmoothingLoss",
     "PhraseTranslator",
     "Progress",
     "SubwordTranslator",

@@ -1,4 +1,4 @@
-"""Weights from and to PyTorch's layers.
+"""Weights from PyTorch's layers.
 
 PyTorch's boolean masks have the opposite convention: in `nn.MultiheadAttention` and `nn.Transformer`, True
 means that a key is masked.
@@ -7,7 +7,6 @@ means that a key is masked.
 from functools import singledispatch
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -15,9 +14,8 @@ from course_lib.transformer.blocks import DecoderBlock, EncoderBlock
 from course_lib.transformer.config import TransformerConfig
 from course_lib.transformer.model import Transformer
 from course_lib.transformer.multihead import MultiHeadAttention
-from course_lib.transformer.positions import AttentionPositions
 
-__all__ = ["from_torch", "to_torch"]
+__all__ = ["from_torch"]
 
 
 @singledispatch
@@ -101,32 +99,6 @@ def _(layer: nn.Transformer, **choices: Any) -> Transformer:
     if layer.encoder.norm is not None:
         _copy(model, layer, encoder_norm="encoder.norm", decoder_norm="decoder.norm")
     return model.train(layer.training)
-
-
-def to_torch(layer: MultiHeadAttention) -> nn.MultiheadAttention:
-    """Return PyTorch's layer with the same weights, batch first; shared key/value heads are repeated."""
-    if type(layer.positions) is not AttentionPositions:
-        raise ValueError(
-            f"layer has {type(layer.positions).__name__}, for which nn.MultiheadAttention has no counterpart"
-        )
-    theirs = nn.MultiheadAttention(
-        layer.q_proj.in_features,
-        layer.num_heads,
-        dropout=layer.dropout,
-        bias=layer.q_proj.bias is not None,
-        kdim=layer.k_proj.in_features,
-        vdim=layer.v_proj.in_features,
-        batch_first=True,
-    ).to(layer.out_proj.weight)
-    group = layer.num_heads // layer.num_kv_heads
-    with torch.no_grad():
-        for name, parameter in _projections(theirs).items():
-            ours = layer.get_parameter(name)
-            if name.startswith(("k_proj", "v_proj")):
-                heads = ours.unflatten(0, (layer.num_kv_heads, -1))
-                ours = heads.repeat_interleave(group, 0).flatten(0, 1)
-            parameter.copy_(ours)
-    return theirs.train(layer.training)
 
 
 def _block_options(layer: nn.Module) -> dict[str, Any]:

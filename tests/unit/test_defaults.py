@@ -53,8 +53,8 @@ DEFAULTS = {
     positions.rotary: ROPE,
     positions.ShawRelativePositions: {"max_distance": 16},  # Shaw et al. (2018), section 4.1
     positions.SinusoidalPositions: {"base": 10_000.0},
-    positions.AttentionPositions.attend: ATTEND,
-    positions.ShawRelativePositions.attend: ATTEND,
+    positions.AttentionPositions.attend: ATTEND | {"offset": 0},
+    positions.ShawRelativePositions.attend: ATTEND | {"offset": 0},
     positions.AttentionPositions.rotate: {"offset": 0},
     positions.RotaryPositions.rotate: {"offset": 0},
     positions.EmbeddingPositions.forward: {"offset": 0},
@@ -77,7 +77,6 @@ DEFAULTS = {
     recurrent.LuongDecoder: {"score": "general", "input_feeding": False},
     recurrent.GRUEncoder: {"pad_id": 0},
     recurrent.Seq2Seq: {**SPECIAL, "pad_id": 0},
-    train.LabelSmoothingLoss: {"smoothing": 0.1, "ignore_index": -100},
     train.next_token_loss: {"pad_id": 0, "smoothing": 0.0},
     train.train_step: {"max_grad_norm": 1.0, "precision": "float32"},
     # The base model of Vaswani et al. (2017), table 3.

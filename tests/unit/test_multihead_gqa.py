@@ -5,7 +5,6 @@ import torch
 import torch.nn.functional as F
 
 from course_lib.transformer.attention import AttentionOutput, scaled_dot_product_attention
-from course_lib.transformer.convert import to_torch
 from course_lib.transformer.multihead import MultiHeadAttention
 from tests.helpers.multihead import (
     FULLY_MASKED,
@@ -83,17 +82,6 @@ def test_gqa_equals_pytorch(ledger, dtype, kv_heads, mask, need_weights):
     slopes = gradients(theirs, [*copies, *oracle.parameters()], mixes)
     mine = gradients(ours, [*inputs, *layer.parameters()], mixes)
     compare_all(ledger, mine, slopes, ROUNDING[dtype], backward=True)
-
-
-@pytest.mark.verifies(
-    "course_lib.transformer.convert.to_torch",
-    against="the outputs and gradients of PyTorch's layer",
-)
-@pytest.mark.parametrize("kv_heads", [1, 3], ids=["mqa", "gqa"])
-def test_to_torch_repeats_the_kv_heads_of_gqa(ledger, kv_heads):
-    layer, inputs = shared(kv_heads)
-    output, weights = to_torch(layer)(*inputs, average_attn_weights=False)
-    compare_all(ledger, layer(*inputs, need_weights=True), (output, weights), 1e-10)
 
 
 def test_grouped_heads_where_all_axes_are_equally_long():

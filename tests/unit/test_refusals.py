@@ -8,7 +8,7 @@ from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
 from course_lib.transformer.attention import scaled_dot_product_attention
 from course_lib.transformer.blocks import EncoderBlock, FeedForward
 from course_lib.transformer.cache import CrossAttentionCache, KeyValueCache, ModelCache
-from course_lib.transformer.convert import from_torch, to_torch
+from course_lib.transformer.convert import from_torch
 from course_lib.transformer.masks import (
     causal_mask,
     combine_masks,
@@ -149,7 +149,6 @@ REFUSED = {
     "blocks without biases": (lambda: from_torch(nn.TransformerEncoderLayer(12, 3, 7, bias=False)), r"bias=False; the norms of this course have biases"),
     "stacks that differ": (lambda: from_torch(stacks(nhead=4), target_vocabulary=9), r"all must be alike"),
     "one final norm": (lambda: from_torch(with_norm(), target_vocabulary=9), r"both stacks must end in a norm, or neither"),
-    "positions in PyTorch's layer": (lambda: to_torch(mha(positions=AlibiBias(3))), r"has AlibiBias, for which nn\.MultiheadAttention has no counterpart"),
 }
 # fmt: on
 

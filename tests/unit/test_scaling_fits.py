@@ -9,12 +9,9 @@ from scipy.optimize import curve_fit, minimize
 
 from course_lib.topics.scaling import (
     Allocation,
-    Interval,
     IsoflopMinimum,
     LossSurface,
     PowerLaw,
-    PowerLawIntervals,
-    bootstrap_power_law,
     fit_loss_surface,
     fit_power_law,
     isoflop_minimum,
@@ -81,40 +78,6 @@ def test_noisy_data_give_what_scipy_finds(ledger, seed):
     ledger.compare(
         constants(straight)[:2], torch.tensor([-slope, math.exp(level)]).double(), within=1e-9
     )
-
-
-@pytest.mark.verifies(
-    "course_lib.topics.scaling.bootstrap_power_law", against="known constants, 40 times"
-)
-@pytest.mark.verifies("course_lib.topics.scaling.PowerLawIntervals", against="`np.quantile`")
-@pytest.mark.verifies("course_lib.topics.scaling.Interval", against="`np.quantile`")
-def test_intervals_hold_the_true_exponent_about_as_often_as_they_say(ledger):
-    law, inside = PowerLaw(0.3, 20.0), 0
-    for trial in range(40):
-        loss = noisy(law.predict(SIZES), 0.02, 8)  # eight runs of each size
-        found = bootstrap_power_law(
-            SIZES, loss, irreducible=False, samples=200, level=0.9, seed=trial
-        )
-        assert isinstance(found, PowerLawIntervals) and isinstance(found.exponent, Interval)
-        inside += found.exponent.low <= 0.3 <= found.exponent.high
-        values = [one.exponent for one in found.laws]
-        assert np.allclose(found.exponent, np.quantile(values, [0.05, 0.95]))
-    assert 28 <= inside <= 40  # 36 of exact intervals; resampling few runs gives narrower ones
-    ledger.holds()
-
-
-def test_the_bootstrap_resamples_runs_or_points():
-    loss = noisy(PowerLaw(0.3, 20.0, 1.2).predict(SIZES), 0.003, 3)
-    runs, same = (bootstrap_power_law(SIZES, loss, samples=20) for _ in range(2))
-    other = bootstrap_power_law(SIZES, loss, samples=20, seed=1)
-    assert runs == same and runs != other and len(runs.laws) == 20
-    means = loss[:, 0].clone()
-    constant = bootstrap_power_law(SIZES, means[:, None].expand(-1, 3), samples=5)
-    assert math.isclose(*constant.exponent, rel_tol=1e-9), "equal runs leave nothing to resample"
-    low, high = bootstrap_power_law(SIZES, means, samples=50).exponent
-    assert low < fit_power_law(SIZES, means).exponent < high
-    few = bootstrap_power_law(SIZES[:3], means[:3], samples=20)
-    assert all(math.isfinite(end) for interval in few[:3] for end in interval)
 
 
 @pytest.mark.verifies(
@@ -225,8 +188,6 @@ GOOD, LOSS = [1e3, 1e4, 1e5, 1e6], [3.0, 2.5, 2.2, 2.1]
         (lambda: fit_power_law(GOOD, [3.0, -2.5, 2.2, 2.1]), "loss holds -2.5; all must be"),
         (lambda: fit_power_law(GOOD, [3.0, 2.5, 2.2, math.inf]), "loss holds inf"),
         (lambda: fit_power_law(GOOD, LOSS[:3]), "x has 4 points but loss has 3"),
-        (lambda: bootstrap_power_law([1e3] * 4, LOSS), "x holds 1 distinct values"),
-        (lambda: bootstrap_power_law(GOOD, [[v] for v in LOSS]), "two runs or more"),
         (lambda: fit_loss_surface(GOOD, GOOD, LOSS), "4 distinct pairs"),
         (lambda: fit_loss_surface([1e3] * 4, GOOD, LOSS), "parameters holds 1"),
         (lambda: isoflop_minimum(GOOD, [1.0, 2.0, 2.0, 1.0]), "no minimum"),

@@ -1,13 +1,11 @@
 """Losses against PyTorch's and against sums written out; the schedule against NumPy."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from course_lib.train import LabelSmoothingLoss, linear_schedule_with_warmup, next_token_loss
+from course_lib.train import linear_schedule_with_warmup, next_token_loss
 
 ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-6}
 CLASSES = 7
@@ -30,29 +28,6 @@ def compare(ledger, ours, theirs, logits, exact, dtype):
     ledger.compare(ours, theirs, within=ROUNDING[dtype] * max(1, theirs.item()))
     (mine,), (oracle,) = torch.autograd.grad(ours, logits), torch.autograd.grad(theirs, exact)
     ledger.compare(mine, oracle, within=ROUNDING[dtype], backward=True)
-
-
-@pytest.mark.verifies(
-    "course_lib.train.losses.LabelSmoothingLoss", against="PyTorch `nn.CrossEntropyLoss`"
-)
-@pytest.mark.parametrize("ignore_index", [-100, 2, 99])
-@pytest.mark.parametrize("smoothing", [0, 0.1, 0.99])
-@pytest.mark.parametrize("shape", [(), (1,), (2, 3, 4)], ids=str)
-@pytest.mark.parametrize("dtype", ROUNDING)
-def test_label_smoothing_equals_pytorch(ledger, dtype, shape, smoothing, ignore_index):
-    logits, target = logits_and_target(shape, dtype, ignore_index)
-    exact = logits.detach().double().requires_grad_()
-    ours = LabelSmoothingLoss(smoothing, ignore_index)(logits, target.int())
-    theirs = pytorchs(exact, target, smoothing, ignore_index)
-    compare(ledger, ours, theirs, logits, exact, dtype)
-
-
-def test_label_smoothing_of_zero_accepts_minus_infinity():
-    logits, target = logits_and_target()
-    logits = logits.detach()
-    logits[..., 0] = -math.inf
-    ours = LabelSmoothingLoss(0.0)(logits, target)
-    torch.testing.assert_close(ours, pytorchs(logits, target, 0.0))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -89,21 +64,21 @@ def test_warmup_decay_is_piecewise_linear(ledger, steps, warmup):
     ledger.compare(torch.tensor(ours, dtype=torch.float64), theirs, within=1e-15)
 
 
-def smoothed(logits=(2, 3, 7), target=(2, 3), fill=1, **settings):
-    return lambda: LabelSmoothingLoss(**settings)(torch.zeros(logits), torch.full(target, fill))
+def test_the_rate_is_zero_after_the_last_step():
+    assert [linear_schedule_with_warmup(step, 1.0, 6, 3) for step in (7, 8, 20)] == [0.0, 0.0, 0.0]
 
 
-def lost(logits, target):
-    return lambda: next_token_loss(torch.zeros(logits), torch.tensor(target))
+def lost(logits, target, **options):
+    return lambda: next_token_loss(torch.zeros(logits), torch.tensor(target), **options)
 
 
 @pytest.mark.usefixtures("without_annotations")
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (smoothed(smoothing=1), r"smoothing=1 must be a number from 0 up to but not including 1"),
-        (smoothed(target=(2, 1)), r"target has shape \(2, 1\); for logits of shape \(2, 3, 7\) it must be \(2, 3\)"),
-        (smoothed(fill=-100), r"target has nothing but padding \(-100\); there is nothing to predict"),
+        (lost((2, 2, 7), [[1, 2, 3]] * 2, smoothing=1), r"smoothing=1 must be a number from 0 up to but not including 1"),
+        (lambda: linear_schedule_with_warmup(1, 1.0, 3, 5), r"warmup=5 must be a step of the training, from 1 to steps=3"),
+        (lambda: linear_schedule_with_warmup(1, 1.0, 6, 0), r"warmup=0 must be a step"),
         (lost((2, 3, 7), [[1, 2, 3]] * 2), r"logits has shape \(2, 3, 7\), target \(2, 3\); .*one row .* every target token but"),
         (lost((1, 2, 7), [[1, 0, 0]]), r"target has nothing but padding \(0\); there is nothing"),
     ],

@@ -11,10 +11,7 @@ from course_lib.topics.scaling.counting import (
     parameter_count,
 )
 from course_lib.topics.scaling.power_law import (
-    Interval,
     PowerLaw,
-    PowerLawIntervals,
-    bootstrap_power_law,
     fit_power_law,
 )
 from course_lib.topics.scaling.surface import (
@@ -30,14 +27,11 @@ __all__ = [
     "ActivationBytes",
     "Allocation",
     "FlopCount",
-    "Interval",
     "IsoflopMinimum",
     "LossSurface",
     "ParameterCount",
     "PowerLaw",
-    "PowerLawIntervals",
     "activation_bytes",
-    "bootstrap_power_law",
     "fit_loss_surface",
     "fit_power_law",
     "flops_per_token",

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -62,27 +61,6 @@ class PowerLaw:
         return loss if loss.dim() else loss.item()
 
 
-class Interval(NamedTuple):
-    """The ends of an interval."""
-
-    low: float
-    high: float
-
-
-class PowerLawIntervals(NamedTuple):
-    """Intervals of a fitted `PowerLaw`, and the fits that they come from.
-
-    Attributes:
-        exponent, coefficient, irreducible: one interval each.
-        laws: the law of every resampled data set.
-    """
-
-    exponent: Interval
-    coefficient: Interval
-    irreducible: Interval
-    laws: list[PowerLaw]
-
-
 def fit_power_law(x: Numbers, loss: Numbers, *, irreducible: bool = True) -> PowerLaw:
     r"""Fit $L = E + A x^{-\alpha}$ by least squares of the logarithm of the loss.
 
@@ -102,63 +80,6 @@ def fit_power_law(x: Numbers, loss: Numbers, *, irreducible: bool = True) -> Pow
     x, loss = points(x=x, loss=loss)
     require_distinct(3 if irreducible else 2, x=x)
     return _fit(x.log()[None], loss.log()[None], irreducible)[0]
-
-
-def bootstrap_power_law(
-    x: Numbers,
-    loss: Numbers,
-    *,
-    irreducible: bool = True,
-    samples: int = 1000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> PowerLawIntervals:
-    """Fit a power law to resampled data, and return the percentiles of what was fitted.
-
-    Args:
-        x: as for `fit_power_law`.
-        loss: (point, run), the loss of every run: the runs of each point are drawn with replacement, and their
-            mean is fitted. Or (point,), one loss per point: the points are drawn with replacement.
-        irreducible: as for `fit_power_law`.
-        samples: how many data sets are drawn.
-        level: the share of fits inside the interval.
-        seed: of the draws.
-
-    Returns:
-        Percentile intervals. Those from runs say how much the exponent varies from seed to seed; with few runs
-        they are too narrow, and they do not tell whether a power law is the right form.
-
-    Source: Efron (1979), "Bootstrap methods: another look at the jackknife".
-    """
-    x, losses = points(x=x, loss=loss)
-    least = 3 if irreducible else 2
-    require_distinct(least, x=x)
-    if losses.dim() == 2 and losses.shape[1] < 2:
-        raise ValueError(f"loss has shape {tuple(losses.shape)}; there must be two runs or more")
-    generator = torch.Generator().manual_seed(int(seed))
-    if losses.dim() == 2:
-        drawn = torch.randint(losses.shape[1], (samples, *losses.shape), generator=generator)
-        resampled = losses.expand(samples, -1, -1).gather(-1, drawn).mean(dim=-1)  # (sample, point)
-        log_x = x.log().expand(samples, -1)
-    else:
-        rows = _drawn_points(x, samples, least, generator)
-        resampled, log_x = losses[rows], x[rows].log()  # (sample, point)
-    laws = _fit(log_x, resampled.log(), irreducible)
-    ends = [(1 - level) / 2, (1 + level) / 2]
-    names = ("exponent", "coefficient", "irreducible")
-    columns = np.array([[getattr(law, name) for name in names] for law in laws])
-    intervals = np.quantile(columns, ends, axis=0).T.tolist()
-    return PowerLawIntervals(*(Interval(*interval) for interval in intervals), laws)
-
-
-def _drawn_points(x: Tensor, samples: int, least: int, generator: torch.Generator) -> Tensor:
-    """Draw points with replacement; draws with fewer than `least` distinct ones are drawn anew."""
-    rows = torch.randint(len(x), (samples, len(x)), generator=generator)
-    while True:
-        few = torch.tensor([len(x[row].unique()) < least for row in rows])
-        if not few.any():
-            return rows
-        rows[few] = torch.randint(len(x), (int(few.sum()), len(x)), generator=generator)
 
 
 #: Where the search starts: E as a share of the smallest loss, and the exponent.
