@@ -21,9 +21,7 @@ def read(path: Path) -> nbformat.NotebookNode:
         book = nbformat.read(path, as_version=4)
         for cell in book.cells:
             _ = cell.cell_type, cell.source.strip(), cell.metadata.get("tags")
-    except (
-        Exception
-    ) as error:  # nbformat raises its own, and what Python raises for each field that is missing
+    except Exception as error:  # its own kinds, and Python's for each field that is missing
         what = "it is empty" if not path.stat().st_size else str(error).split("\n")[0][:200]
         raise ValueError(f"{path.name} cannot be read as a notebook: {what}") from error
     return book
@@ -47,8 +45,6 @@ def python(source: str) -> str:
     try:
         code = TransformerManager().transform_cell(source)
         ast.parse(code)
-    except (
-        Exception
-    ):  # SyntaxError, ValueError for a null byte, MemoryError for brackets in brackets, …
+    except Exception:  # SyntaxError, ValueError of a null byte, MemoryError of many brackets
         return ""
     return code

@@ -168,7 +168,8 @@ class Listener:
             run.cells[number] = said.get(_COMPARES, True)
         if report.failed:
             text = re.sub(r"\x1b\[[\d;]*m", "", report.longreprtext)
-            text = re.sub(r"\A.*\nCell \d+: ", "", text)  # nbval counts from 0
+            # of pytest-xdist, and of nbval, which counts from 0
+            text = re.sub(r"\A(?:\[gw\d+\].*\n)?(?:.*\nCell \d+: )?", "", text)
             if report.when == "call" or text not in [one for _, one in run.failures]:  # of a kernel
                 run.failures.append((number, text))
         elif report.skipped and not hasattr(report, "wasxfail"):  # as cells are after a time-out

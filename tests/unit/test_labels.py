@@ -11,7 +11,7 @@ from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 from matplotlib.font_manager import fontManager
 
-from course_lib.plots import BarsPanel, NgramsPanel, TreePanel, figure
+from course_lib.plots import BarsPanel, MapPanel, NgramsPanel, TreePanel, figure
 from course_lib.plots.tokens import labels
 from course_lib.topics.inspection import AttentionMap
 from course_lib.widgets import attention_explorer
@@ -163,6 +163,14 @@ def test_only_tokens_that_would_look_alike_are_changed():
     assert labels(["cat", "а", "a"], 9) == ["cat", "а1", "a2"]
     assert labels(["\u200b", ""], 9) == ["\u200b0", ""]
     assert labels(["a b", "\n", " ", "a\n"], 9) == ["a b", "↵", "␣", "a↵"]
+
+
+def test_other_texts_have_a_box_too_for_what_no_font_has():
+    _, axes = figure(4, 2)
+    panel = MapPanel(axes)
+    panel.update(np.eye(2), texts=[["東京", "cat"], ["a\n", "\x07"]])
+    assert panel._words.words == ["□□", "cat", "a□", "□"]
+    axes.figure.canvas.draw()
 
 
 def test_other_pictures_cut_by_width_and_keep_tokens_apart():

@@ -159,6 +159,7 @@ def test_what_was_not_compared_is_said_with_its_reason(messy):
         assert f"{name}.ipynb cannot be read as a notebook: " in text and why in text
     assert "a tag, a comment or an option says: cell 1." in details["k_tagged"]
     assert "### d_wrong, cell 1" in text and "### d_wrong, cell 3" in text
+    assert "[gw" not in text and "Cell 0: " not in text and "Cell 1: " not in text
     fences = text.split("### d_wrong, cell 2")[1]
     assert (
         fences.lstrip().startswith("```````\n") and "+  ``````" not in fences.split("```````\n")[0]
