@@ -54,6 +54,7 @@ def test_the_solution_passes_and_every_mistake_gets_its_own_diagnosis(exercise):
         found = run(exercise.reference, exercise.cases[-1], gradients=torch.float64).gradients
         assert any(gradient is not None for gradient in found.values())
     for mistake in exercise.mistakes:
+        assert " -> " not in mistake.message  # an edit with an indentation would be one
         report = grade(exercise.name, mistake.implementation, seconds=30)
         assert (report.state, report.message) == ("tried", mistake.message), mistake.name
     if exercise.given:

@@ -119,6 +119,9 @@ mean(dim=-1, keepdim=True) -> mean(dim=0, keepdim=True)
     These are the probabilities of the token. Count how many tokens have a larger one.
 {RANK} -> logits.amax(dim=-1) - logits[:, token]
     This is how far the token's logit is below the largest. Count how many tokens have a larger one.
+root = (stream.square() -> stream = stream.cumsum(dim=0); root = (stream.square()
+    You add up the streams of all depths. Each row is the whole residual stream already, a sum of all that was written
+    before.
 """
 
 CASES = (

@@ -123,6 +123,8 @@ weights @ v -> weights.mT @ v
     Your weights are transposed before they average the values. Row i of the weights belongs to query i.
 -torch.inf), dim=-1) -> -torch.inf), dim=1)
     Your softmax runs over the heads. Each query has a distribution over the keys: dim=-1.
+(x @ W.T).chunk(3, dim=-1) -> (x @ w for w in W.chunk(3))
+    You multiply by the blocks of W as they are. W is used as x @ W.T, as nn.Linear does: x @ w.T for each block.
 """
 
 CASES = (

@@ -59,6 +59,8 @@ MISTAKES = f"""
     Yours is (batch, heads, d_head, length). The last two axes are exchanged.
 {HEADS} -> ({HEADS}).mean(dim=1)
     You average over the heads. Keep their axis.
+x[:, None] @ W -> (x[:, None] @ W).flatten(1, 2)
+    The heads and the positions share an axis in your result. Keep both: (batch, heads, length, d_head).
 """
 
 CASES = (

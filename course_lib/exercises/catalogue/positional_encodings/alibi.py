@@ -98,6 +98,8 @@ return scores - ->  return
     The exponent of your slopes lacks its minus: they grow up to 256.
 2 ** (-8 -> math.exp(-8
     Your slopes are powers of e. They are powers of 2: 2^(-8 (h + 1) / heads).
+2 ** (-8 * (h + 1) / heads) -> 1 / (h + 1)
+    Your slopes are 1, 1/2, 1/3, … They are a geometric series: 2 ** (-8 * (h + 1) / heads), with h counted from 0.
 """
 
 CASES = (

@@ -51,6 +51,10 @@ rows.T @ weights @ columns -> (rows.T @ weights @ columns).T
     Your map is transposed: a row for each target word, a column for each source word.
 rows / rows.sum(dim=0) -> rows / len(rows)
     You divide by the number of target tokens. Divide by the number of tokens of each word.
+rows.T @ weights @ columns -> weights @ columns
+    Your rows are still those of tokens. A target word has one row, the mean of the rows of its tokens.
+rows.T @ weights @ columns -> rows.T @ weights
+    Your columns are still those of tokens. A source word has one column, the sum of those of its tokens.
 """
 
 

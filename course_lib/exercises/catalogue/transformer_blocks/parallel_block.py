@@ -52,7 +52,7 @@ return x + attended -> return x + x + attended
     You add x twice. There is one residual connection around both sublayers.
 return x + attended -> return x
     The attention is missing from the sum.
- + feed_forward(normal) ->
+attended + feed_forward(normal) -> attended
     The FFN is missing from the sum.
 normal = norm(x) -> normal = x
     The norm is never used. Both sublayers read norm(x).
