@@ -47,11 +47,18 @@ def require_broadcast(shape: tuple[int, ...], **tensors: Tensor) -> None:
 
 
 def require_tokens(vocabulary_size: int, **tensors: Tensor) -> None:
-    """Refuse token ids outside the vocabulary, which an embedding reports without a number, or as a crash of CUDA."""
+    """Refuse token ids outside the vocabulary, which an embedding reports without a number.
+
+    On a GPU nothing waits for the answer: the error comes with the next result that is read, as an assertion of CUDA.
+    """
     for name, tokens in tensors.items():
         if tokens.is_meta or not tokens.numel():
             continue
         lowest, highest = tokens.aminmax()
+        if tokens.is_cuda:  # comparing numbers here would wait for all the GPU has still to do
+            inside = (lowest >= 0) & (highest < vocabulary_size)
+            torch._assert_async(inside, f"{name}: ids outside the vocabulary")
+            continue
         if lowest < 0 or highest >= vocabulary_size:
             raise ValueError(
                 f"{name} holds {lowest if lowest < 0 else highest}; the vocabulary has "

@@ -145,7 +145,7 @@ def masked_softmax(
     if scores.numel() == 0:
         return torch.softmax(scores, dim)
     fully_masked = scores.detach().amax(dim, keepdim=True) == -torch.inf  # (…, query, 1)
-    if not is_traced() and not fully_masked.any():
+    if scores.is_cpu and not is_traced() and not fully_masked.any():
         return torch.softmax(scores, dim)
     # A softmax of -inf alone is NaN.
     return torch.softmax(scores.masked_fill(fully_masked, 0.0), dim).masked_fill(fully_masked, 0.0)

@@ -9,6 +9,7 @@ from course_lib.transformer.decoding.generate import (
     stream,
 )
 from course_lib.transformer.decoding.logits_processors import temperature, top_k, top_p
+from course_lib.transformer.decoding.speculative import prompt_lookup
 
 __all__ = [
     "BeamStep",
@@ -17,6 +18,7 @@ __all__ = [
     "IncrementalDecoder",
     "beam_search",
     "greedy",
+    "prompt_lookup",
     "sample",
     "stream",
     "temperature",
