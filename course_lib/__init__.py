@@ -86,7 +86,6 @@ LAYERS = {
         ),
         "train.losses": Module("the loss of the next token, a learning-rate schedule", 3),
         "train.fused_loss": Module("cross-entropy from hidden states, without all the logits", 12),
-        "train.checkpoint": Module("a training that goes on where it stopped", 3),
         "train.fit": Module("a training step, and one training loop for every model", 3),
         "train.translator": Module("text in, text out: a model with its vocabularies", 3),
         "checkpoints": Module("trained models that ship with the course", 3),

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from course_lib.experiments.positions import SYMBOLS, TASKS, TRAINED
 from course_lib.experiments.runs import fill, grid
-from course_lib.train import Progress, TrainingConfig, fit
+from course_lib.train import Progress, fit
 from course_lib.transformer import TransformerConfig
 from course_lib.transformer.blocks import NORMS, EncoderBlock
 from course_lib.transformer.parts import InputEmbedding, initialise, make_blocks, make_final_norm
@@ -128,7 +128,7 @@ def train_stack(
         lr=lambda step: lr * min(1.0, step / max(warmup, 1)),
         callback=record,
         seed=seed,
-        config=TrainingConfig(max_grad_norm=1e9),  # no clipping: gradients are measured
+        max_grad_norm=1e9,  # no clipping: gradients are measured
     )
     return history.losses, norms
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from course_lib.experiments.depth import DeepStack, task_batches, task_loss
 from course_lib.experiments.runs import best as best_of
 from course_lib.experiments.runs import by_rate, fill, grid, read, where
-from course_lib.train import Evaluation, TrainingConfig, fit
+from course_lib.train import Evaluation, fit
 from course_lib.validation import require_one_of, require_positive, require_whole
 
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)
@@ -170,7 +170,7 @@ def train(
         lr=lambda step: lr * min(1.0, step / max(warmup, 1)),
         evaluation=evaluation,
         seed=seed,
-        config=TrainingConfig(max_grad_norm=1e9),  # no clipping, as in the depth experiment
+        max_grad_norm=1e9,  # no clipping, as in the depth experiment
     )
     return history.losses
 

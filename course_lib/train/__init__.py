@@ -6,7 +6,7 @@
 
 from importlib import import_module
 
-from course_lib.train.fit import Evaluation, History, Progress, TrainingConfig, fit, train_step
+from course_lib.train.fit import Evaluation, History, Progress, fit, train_step
 from course_lib.train.fused_loss import fused_cross_entropy
 from course_lib.train.losses import (
     linear_schedule_with_warmup,
@@ -20,7 +20,6 @@ __all__ = [
     "PhraseTranslator",
     "Progress",
     "SubwordTranslator",
-    "TrainingConfig",
     "Translation",
     "Translator",
     "fit",

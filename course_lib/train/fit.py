@@ -1,47 +1,19 @@
 """The training loop and its step."""
 
-import copy
 import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from course_lib.train.checkpoint import Checkpoint
 from course_lib.validation import require_one_of, require_positive, require_whole
 
-__all__ = ["Evaluation", "History", "Progress", "TrainingConfig", "fit", "train_step"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingConfig:
-    """How `fit` takes a step, and where it saves checkpoints.
-
-    Attributes:
-        max_grad_norm: gradients whose norm, over all parameters, is larger are scaled down to it.
-        gradient_accumulation_steps: how many batches make one step of the optimizer.
-        token_count: from a batch to the number of its target tokens, for a loss that is a mean over them:
-            batches of a step then count by their tokens. None: they count equally.
-        precision: "float32": the model computes in its own dtype; "bfloat16": under `torch.autocast`,
-            while weights and optimizer keep their dtype.
-        checkpoint_path: the file that holds all that is needed to resume; None for none.
-        checkpoint_every: write it every so many steps, and after the last one.
-        resume: continue from `checkpoint_path` if that file exists.
-    """
-
-    max_grad_norm: float = 1.0
-    gradient_accumulation_steps: int = 1
-    token_count: Callable[[Any], Any] | None = None
-    precision: str = "float32"
-    checkpoint_path: str | Path | None = None
-    checkpoint_every: int = 100
-    resume: bool = False
+__all__ = ["Evaluation", "History", "Progress", "fit", "train_step"]
 
 
 @dataclass(frozen=True)
@@ -53,15 +25,12 @@ class Evaluation:
             is better.
         every: evaluate every so many steps, and after the last one.
         target_score: stop when the score reaches it.
-        patience: early stopping: stop after so many evaluations in a row without a new best score. The
-            weights of the best one are restored.
     """
 
     evaluate: Callable[[nn.Module], Any]
     _: KW_ONLY
     every: int = 100
     target_score: float | None = None
-    patience: int | None = None
 
 
 @dataclass
@@ -71,7 +40,7 @@ class History:
     Attributes:
         losses: one per step.
         scores: step → held-out score.
-        stopped: why training ended: "steps", "target_score", "patience", "interrupted" or, for a
+        stopped: why training ended: "steps", "target_score", "interrupted" or, for a
             callback that is told of an error, "failed". None while training continues.
         seconds: how long it took, evaluations included.
     """
@@ -122,7 +91,11 @@ def train_step(
         optimizer: of the model's parameters.
         loss: from the model and a batch to one number that carries gradients.
         batches: their gradients are accumulated; `[batch]` for a single one.
-        max_grad_norm, token_count, precision: as in `TrainingConfig`.
+        max_grad_norm: gradients whose norm, over all parameters, is larger are scaled down to it.
+        token_count: from a batch to the number of its target tokens, for a loss that is a mean over them:
+            batches of a step then count by their tokens. None: they count equally.
+        precision: "float32": the model computes in its own dtype; "bfloat16": under `torch.autocast`,
+            while weights and optimizer keep their dtype.
 
     Raises:
         FloatingPointError: for a loss or gradient that is not finite; the weights are left unchanged.
@@ -177,51 +150,37 @@ def fit(
     optimizer: torch.optim.Optimizer | None = None,
     evaluation: Evaluation | None = None,
     callback: Callable[[Progress], None] | None = None,
+    max_grad_norm: float = 1.0,
     seed: int = 0,
-    config: TrainingConfig = TrainingConfig(),  # noqa: B008 (it is frozen)
 ) -> History:
     """Repeat `train_step`, and leave the model in evaluation mode.
 
     Interrupting it (the stop button, Ctrl-C) ends training early and keeps what was learned.
 
-    With `checkpoint_path` and `resume` in `config`, training that was killed continues from its last
-    checkpoint, and reaches the same losses and weights, bit for bit, as if it had not been killed. For
-    that, the functions given must keep nothing between calls and draw random numbers from PyTorch's
-    global generators only, and `batches` must give the same sequence when iterated anew, as `PairBatches`
-    does: those used are skipped. A generator that was already drawn from cannot do that.
-
     Args:
         model: whose parameters are trained.
-        batches: `gradient_accumulation_steps` per step; endless, or enough of them.
+        batches: one per step; endless, or enough of them.
         loss: from the model and a batch to one number that carries gradients.
         steps: how many, at most.
         lr: the learning rate of every parameter group, or a schedule: a function from the step (1, 2, …)
             to it. Left out, the optimizer's own learning rates stay (1e-3 in Adam).
         optimizer: of the model's parameters; its state continues from where it is. Left out, a new
             `torch.optim.Adam(model.parameters(), fused=True)`.
-        evaluation: scores on held-out data, and early stopping.
+        evaluation: scores on held-out data, and a score to stop at.
         callback: called after each step, e.g. a `LossPicture`.
+        max_grad_norm: as for `train_step`.
         seed: of everything that draws random numbers during training, such as dropout.
-        config: gradient clipping and accumulation, precision and checkpoints.
 
     Returns:
-        Losses, scores, and why training ended. A resumed training that had ended is returned at once, or
-        continues if `steps` is larger now; the score of its old end stays in the history.
+        Losses, scores, and why training ended.
 
     Raises:
-        ValueError: for a checkpoint that is damaged, or of another model, optimizer or setting.
         FloatingPointError: when the loss or a gradient is not finite; the weights are left unchanged.
     """
-    require_whole(steps=steps, gradient_accumulation_steps=config.gradient_accumulation_steps)
+    require_whole(steps=steps)
     optimizer = optimizer or torch.optim.Adam(model.parameters(), fused=True)
     _require_trainable(model, optimizer)
-    history, best = History(), {"score": -math.inf, "step": 0, "weights": None}
-    per_step, device = config.gradient_accumulation_steps, next(model.parameters()).device
-    settings = {"lr": lr, "seed": seed} | vars(config) | (vars(evaluation) if evaluation else {})
-    of_step = {name: settings[name] for name in ("max_grad_norm", "token_count", "precision")}
-    checkpoint = None
-    if config.checkpoint_path is not None or config.resume:
-        checkpoint = Checkpoint(config.checkpoint_path, model, optimizer, history, best, settings)
+    history, device = History(), next(model.parameters()).device
 
     def report(score: float | None = None) -> None:
         """Tell the callback of the last step."""
@@ -233,24 +192,20 @@ def fit(
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         started, source = time.perf_counter(), iter(batches)
-        if config.resume and checkpoint.path.exists():
-            checkpoint.resume(source, per_step, steps)
-            started -= history.seconds
         try:
             while history.stopped is None:
                 step, score = len(history.losses) + 1, None
                 if lr is not None:
                     _set_lr(optimizer, lr(step) if callable(lr) else lr, step)
-                group = list(islice(source, per_step))
-                if len(group) < per_step:
-                    raise ValueError(f"batches ended before step {step}; give {per_step} per step")
-                history.losses.append(train_step(model, optimizer, loss, group, **of_step))
+                batch = list(islice(source, 1))
+                if not batch:
+                    raise ValueError(f"batches ended before step {step}; give one per step")
+                done = train_step(model, optimizer, loss, batch, max_grad_norm=max_grad_norm)
+                history.losses.append(done)
                 history.stopped = "steps" if step == steps else None
                 if evaluation and (step % evaluation.every == 0 or step == steps):
-                    score = _evaluate(model, evaluation, history, best)
+                    score = _evaluate(model, evaluation, history)
                 report(score)
-                if checkpoint and (history.stopped or step % config.checkpoint_every == 0):
-                    checkpoint.save()
         except KeyboardInterrupt:
             history.stopped = "interrupted"
             report()
@@ -261,8 +216,6 @@ def fit(
                 report()
             raise
         finally:
-            if best["weights"] is not None:
-                model.load_state_dict(best["weights"])
             model.eval()
     return history
 
@@ -275,20 +228,12 @@ def _set_lr(optimizer: torch.optim.Optimizer, lr: float, step: int) -> None:
         group["lr"] = float(lr)
 
 
-def _evaluate(
-    model: nn.Module, evaluation: Evaluation, history: History, best: dict[str, Any]
-) -> float:
-    """Return the score after the last step; remember the best, and whether training ends."""
+def _evaluate(model: nn.Module, evaluation: Evaluation, history: History) -> float:
+    """Return the score after the last step, and note whether training ends."""
     model.eval()
     with torch.no_grad():
         score = float(evaluation.evaluate(model))
-    step, target_score, patience = len(history.losses), evaluation.target_score, evaluation.patience
-    history.scores[step] = score
-    if score > best["score"]:
-        best |= {"score": score, "step": step}
-        best["weights"] = None if patience is None else copy.deepcopy(model.state_dict())
-    if target_score is not None and score >= target_score:
+    history.scores[len(history.losses)] = score
+    if evaluation.target_score is not None and score >= evaluation.target_score:
         history.stopped = "target_score"
-    elif patience is not None and sum(at > best["step"] for at in history.scores) >= patience:
-        history.stopped = "patience"
     return score

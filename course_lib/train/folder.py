@@ -2,6 +2,7 @@
 
 import json
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from safetensors.torch import load_file, load_model, save_file
 from torch import Tensor, nn
 
 from course_lib.data.subwords import Subwords
-from course_lib.train import checkpoint
 from course_lib.train.settings import Settings
 from course_lib.train.translator import SubwordTranslator
 from course_lib.transformer import Transformer
@@ -72,7 +72,7 @@ class RunFolder:
         """
         if not self.checkpoint.exists():
             return None
-        return checkpoint.read(self.checkpoint, FORMAT)
+        return read(self.checkpoint)
 
     def weights(self, step: int) -> Path:
         """Return the file of the weights after a step."""
@@ -149,3 +149,28 @@ def _replace(path: Path, write: Callable[[Path], Any]) -> None:
         raise OSError(f"{path} could not be written ({error}){kept}") from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return what was written; nothing in the file is run.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        ValueError: for a file that is damaged, or was written by something else.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:  # torch.load does not look at the checksums
+            damaged = archive.testzip()
+        state = None if damaged else torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, MemoryError):
+        raise
+    except Exception:  # damaged bytes may mislead a reader into any error
+        state = None
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        writer = FORMAT.partition(",")[0].rpartition(".")[2]
+        raise ValueError(
+            f"{str(path)!r} is no checkpoint of {writer}, or is damaged; delete it, or name another file or folder"
+        )
+    return state

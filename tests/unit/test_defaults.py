@@ -87,10 +87,6 @@ DEFAULTS = {
         "max_length": 512,
         "scale_embeddings": True, "tie_embeddings": False,
     },
-    train.TrainingConfig: {
-        "max_grad_norm": 1.0, "gradient_accumulation_steps": 1, "precision": "float32", "checkpoint_every": 100,
-        "resume": False,
-    },
     train.Evaluation: {"every": 100},
     train.History: {"seconds": 0.0},
 }
