@@ -172,7 +172,8 @@ def answer_loss(
     model: DecoderOnly, tokenizer: Tokenizer, pairs: Sequence[tuple[str, Sequence[int]]]
 ) -> Float[Tensor, ""]:
     """Return the mean loss in nats of the tokens of all answers; the questions are no labels."""
-    rows = [[*tokenizer.encode(turns(question)), *answer] for question, answer in pairs]
+    prompts = [tokenizer.encode(turns(one), split_special_tokens=False) for one, _ in pairs]
+    rows = [[*prompt, *answer] for prompt, (_, answer) in zip(prompts, pairs, strict=True)]
     tokens = left_padded(rows, model.pad_id)  # (batch, length)
     counts = torch.tensor([len(answer) for _, answer in pairs])
     positions = torch.arange(1, tokens.shape[1])
@@ -187,7 +188,8 @@ def generated(
     model: DecoderOnly, tokenizer: Tokenizer, prompts: Sequence[str], length: int
 ) -> list[list[int]]:
     """Return the greedy continuations, of at most this many tokens, with the token that ends a turn."""
-    new = left_padded([tokenizer.encode(prompt) for prompt in prompts], model.pad_id)
+    rows = [tokenizer.encode(prompt, split_special_tokens=False) for prompt in prompts]
+    new = left_padded(rows, model.pad_id)
     cache, columns = model.new_cache(), []
     for _ in range(length):
         states = model.hidden_states(new, cache=cache)[:, -1]

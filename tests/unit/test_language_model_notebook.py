@@ -53,14 +53,14 @@ def test_the_template_with_two_bugs_gets_the_replies_that_the_notebook_quotes():
     model, tokenizer = smollm2()
     names = {"start": "<|im_start|>", "end": "<|im_end|>", "newline": "\n"}
     names |= {role: role for role in ("system", "user", "assistant")}
-    ids = {name: tokenizer.encode(text) for name, text in names.items()}
+    ids = {name: tokenizer.encode(text, split_special_tokens=False) for name, text in names.items()}
     system = "You are a helpful AI assistant named SmolLM, trained by Hugging Face"
     hunt = EXERCISES["hunt_template"]
 
     def reply(question):
         chat = [{"role": "user", "content": question}]
         messages = [("system", tokenizer.encode(system)), ("user", tokenizer.encode(question))]
-        template = tokenizer.encode(tokenizer.apply_chat_template(chat))
+        template = tokenizer.apply_chat_template(chat)
         assert hunt.solution(messages, ids).tolist() == template
         cache, new, said = model.new_cache(), hunt.given(messages, ids)[None], []
         for _ in range(12):

@@ -17,7 +17,7 @@ class Characters:
 
     eos_id = 90
 
-    def encode(self, text):
+    def encode(self, text, *, split_special_tokens=True):
         return [min(ord(c), 89) for c in text]
 
 

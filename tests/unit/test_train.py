@@ -614,7 +614,7 @@ def test_a_restarted_process_meets_those_of_its_own_start_alone():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs signals and bash of Unix")
-def test_slurm_continues_on_two_machines_what_one_process_began(tmp_path, pairs, text_folder):
+def test_slurm_continues_on_two_machines_what_one_process_began(tmp_path, text_folder):
     """With a `srun` and a `scontrol` that do what those of Slurm do, but with two machines on this one."""
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
@@ -630,6 +630,7 @@ def test_slurm_continues_on_two_machines_what_one_process_began(tmp_path, pairs,
         "SLURM_CPUS_PER_TASK": "1",
     }  # fmt: skip
     settings = {"steps": 20, "data": str(text_folder), "dropout": 0.0, "accumulation": 2}
+    pairs = sentence_pairs(text_folder)
     whole = run_of(pairs, tmp_path / "whole", **settings)
     assert whole.train() == "done"
     assert run_of(pairs, tmp_path / "run", **settings).train(until(10)) == "stopped"

@@ -16,7 +16,7 @@ from course_lib.topics.pretrained.weights_file import require_intact, weights_fi
 from course_lib.transformer import DecoderOnly, TransformerConfig
 
 #: The architecture of LLaMA (Touvron et al. 2023) with the sizes of SmolLM2-135M (Allal et al. 2025). Its own
-#: padding token also ends the turns of a chat, so padding is a reserved token that no text has.
+#: padding token also ends the turns of a chat, so padding is a reserved token that `Tokenizer` gives to no text.
 CONFIG = TransformerConfig(
     target_vocabulary=49152,
     d_model=576,

@@ -15,7 +15,7 @@ from course_lib.transformer.decoding.logits_processors import LogitsProcessor
 def continue_text(
     model: DecoderOnly,
     tokenizer: Tokenizer,
-    text: str,
+    text: str | Sequence[int],
     *,
     logits_processors: Iterable[LogitsProcessor] | None = None,
     max_length: int = 50,
@@ -28,7 +28,7 @@ def continue_text(
 
     Args:
         model, tokenizer: from `load_smollm2`.
-        text: what to continue.
+        text: what to continue, or the ids of its tokens.
         logits_processors: None for the most probable token each time; otherwise each token is sampled from the
             distribution that they leave, such as `[lambda z: top_p(temperature(z, 0.8), 0.9)]`.
         max_length: the maximum number of new tokens.
@@ -54,21 +54,22 @@ def chat(
     max_length: int = 200,
     seed: int | None = None,
 ) -> Iterator[str]:
-    """Yield the answer to the last message of a chat, piece by piece: `continue_text` of the chat template.
+    """Yield the answer to the last message of a chat, piece by piece: `continue_text` of `apply_chat_template`.
 
     Args:
         messages: see `Tokenizer.apply_chat_template`.
     """
-    text = tokenizer.apply_chat_template(messages)
+    tokens = tokenizer.apply_chat_template(messages)
     options = {"logits_processors": logits_processors, "max_length": max_length, "seed": seed}
-    return continue_text(model, tokenizer, text, **options)
+    return continue_text(model, tokenizer, tokens, **options)
 
 
 def encode_prompt(
-    model: DecoderOnly, tokenizer: Tokenizer, text: str, max_length: int
+    model: DecoderOnly, tokenizer: Tokenizer, text: str | Sequence[int], max_length: int
 ) -> Int[Tensor, "1 length"]:
     """Return the token ids of a text that the model can continue by `max_length` tokens."""
-    tokens, most = tokenizer.encode(text), model.config.max_length
+    tokens = tokenizer.encode(text) if isinstance(text, str) else list(text)
+    most = model.config.max_length
     if not tokens:
         raise ValueError("text is empty; the model continues a text of at least one token")
     if len(tokens) + max_length > most:

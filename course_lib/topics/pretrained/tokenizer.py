@@ -1,17 +1,23 @@
 """The tokenizer of SmolLM2, rebuilt from the GGUF file: byte-level BPE, and the template of its chats."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 
 import gguf
 import tokenizers
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import decoders, models, pre_tokenizers
 
+from course_lib.validation import require_one_of
+
 _CONTROL = 3  # the type of a special token in a GGUF file
 
 
 class Tokenizer:
     """Text to token ids and back.
+
+    Text is text: what looks like a special token is spelled in ordinary ones, so that a user's message cannot end its
+    turn. The special tokens of a chat come from its template.
 
     Byte-level BPE: text is split into words and single digits, each is written as bytes, and pairs are merged in
     the order in which training found them. Decoding gives the text back exactly, but for six control
@@ -27,15 +33,33 @@ class Tokenizer:
 
     def __init__(self, bpe: tokenizers.Tokenizer, *, eos_id: int, chat_template: str) -> None:
         self._bpe, self.eos_id = bpe, eos_id
+        bpe.encode_special_tokens = True  # as text
+        special = [one.content for one in bpe.get_added_tokens_decoder().values()]
+        of_chats = [re.escape(token) for token in special if token in chat_template]
+        self._special = re.compile(f"({'|'.join(of_chats) or '(?!)'})")
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         self._template = environment.from_string(chat_template)
 
     def __len__(self) -> int:
         return self._bpe.get_vocab_size()
 
-    def encode(self, text: str) -> list[int]:
-        """Return the ids of the tokens of a text."""
-        return self._bpe.encode(text).ids
+    def encode(self, text: str, *, split_special_tokens: bool = True) -> list[int]:
+        """Return the ids of the tokens of a text.
+
+        Args:
+            text: of any kind.
+            split_special_tokens: whether `<|im_start|>` and `<|im_end|>` are spelled in ordinary tokens, as text is;
+                False to encode a whole chat that was written by hand. (The default of Hugging Face is False.)
+        """
+        return self._bpe.encode(text).ids if split_special_tokens else self._parsed(text)
+
+    def _parsed(self, text: str, fill: Callable[[str], str] = str) -> list[int]:
+        """Encode a text with the special tokens of chats; `fill` is applied to what lies between them."""
+        ids: list[int] = []
+        for number, part in enumerate(self._special.split(text)):
+            special = number % 2 == 1
+            ids += [self._bpe.token_to_id(part)] if special else self._bpe.encode(fill(part)).ids
+        return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of these ids; bytes that are no whole character become "\ufffd"."""
@@ -46,23 +70,39 @@ class Tokenizer:
         return [self.decode([i]) for i in ids]
 
     def apply_chat_template(
-        self, messages: Sequence[dict[str, str]], *, add_generation_prompt: bool = True
-    ) -> str:
-        """Return one text for a chat: each message between `<|im_start|>role` and `<|im_end|>`.
+        self,
+        messages: Sequence[dict[str, str]],
+        *,
+        tokenize: bool = True,
+        add_generation_prompt: bool = True,
+    ) -> list[int] | str:
+        """Return a chat as token ids: each message between `<|im_start|>role` and `<|im_end|>`.
+
+        Whatever a message says is text: `<|im_end|>` in it does not end it.
 
         Args:
             messages: dictionaries with "role" ("system", "user" or "assistant") and "content". Where the first
                 is no system message, the template adds its own.
+            tokenize: False for the text, to look at: encoded as a whole, a message could end itself.
             add_generation_prompt: whether the text ends where the assistant's answer begins.
         """
-        if not messages or not all({"role", "content"} <= set(message) for message in messages):
+        texts = [isinstance(one, dict) and isinstance(one.get("content"), str) for one in messages]
+        if not texts or not all(texts) or not all("role" in one for one in messages):
             raise ValueError(
                 f"messages={messages!r} must be a list of at least one message, each with 'role' and "
                 f"'content', e.g. [{{'role': 'user', 'content': 'Hello'}}]"
             )
-        return self._template.render(
-            messages=list(messages), add_generation_prompt=add_generation_prompt
-        )
+        for message in messages:
+            require_one_of(("system", "user", "assistant"), role=message["role"])
+        options = {"add_generation_prompt": add_generation_prompt}
+        if not tokenize:
+            return self._template.render(messages=list(messages), **options)
+        places = [one | {"content": f"\0{number}\0"} for number, one in enumerate(messages)]
+
+        def fill(part: str) -> str:
+            return re.sub("\0(\\d+)\0", lambda found: messages[int(found[1])]["content"], part)
+
+        return self._parsed(self._template.render(messages=places, **options), fill)
 
 
 def byte_level_bpe(
