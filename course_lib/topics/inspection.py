@@ -25,7 +25,7 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     A layer is a module that returns `AttentionOutput` and is not part of another one that does. Its name is its
     place in the model, as in `model.named_modules()`; "" is the model itself. Each call adds a tensor to
     the layer's list, without gradient; a layer without heads counts as one head. Layers that leave their
-    weights out to be quick are asked for them.
+    weights out to be quick are asked for them. If nothing was recorded, leaving the block raises a ValueError.
     """
     maps: dict[str, list[Tensor]] = {}
     before: dict[str, dict[str, int]] = {}  # layer → what was recorded inside it before this call
@@ -57,6 +57,13 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
         for name, layer in model.named_modules():
             watch(name, layer)
         yield maps
+    if not maps:
+        theirs = any(isinstance(layer, nn.MultiheadAttention) for layer in model.modules())
+        convert = "; PyTorch's layers are converted by course_lib.transformer.convert.from_torch"
+        raise ValueError(
+            f"nothing was recorded: in the block no layer of this {type(model).__name__} returned an AttentionOutput "
+            f"with weights{convert if theirs else ''}"
+        )
 
 
 class AttentionMap(NamedTuple):

@@ -120,7 +120,8 @@ class MultiHeadAttention(nn.Module):
 
         Args:
             query, key, value: the keys are the queries where left out, the values are the keys.
-            mask: see the top of this module. With a cache, its keys are the cached and the new ones.
+            mask: see the top of this module. A mask (batch, key) is read as (query, key), which
+                fits by chance where batch = query: write mask[:, None]. With a cache, its keys are the cached and the new ones.
             cache: keeps the projected keys and values: a `KeyValueCache` for self-attention, which grows by
                 the new tokens, a `CrossAttentionCache` for keys that stay the same and are read at the first
                 call only.

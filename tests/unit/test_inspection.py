@@ -130,7 +130,7 @@ class Foreign(nn.Module):
 
 def test_record_attention_ignores_layers_of_pytorch_and_those_without_weights():
     model, x = Foreign(), torch.randn(4, 5, 6)
-    with record_attention(model) as maps:
+    with pytest.raises(ValueError, match="nothing was recorded"), record_attention(model) as maps:
         (_, weights), _ = model(x)
     assert weights is None and maps == {}
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from course_lib.topics.inspection import record_attention
 from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
 from course_lib.transformer.attention import scaled_dot_product_attention
 from course_lib.transformer.blocks import EncoderBlock, FeedForward
@@ -62,6 +63,11 @@ def decoded(cache, *tokens):
         generator(some, cache=cache)
 
 
+def recorded(layer, *inputs):
+    with record_attention(layer):
+        layer(*inputs * 3) if inputs else None
+
+
 def interrupted():
     generator, tokens = model(DecoderOnly, decoder_layers=2), torch.tensor([[3, 4]])
     cache = generator.new_cache()
@@ -106,6 +112,8 @@ REFUSED = {
     "is_causal with fewer keys": (lambda: scaled_dot_product_attention(K, Q, Q, is_causal=True, need_weights=False), r"key_length=4 is below query_length=5"),
     "fewer values than keys": (lambda: scaled_dot_product_attention(Q, K, Q, need_weights=False), r"key has shape \(2, 3, 5, 6\) but value has shape \(2, 3, 4, 6\); there must be one value per key"),
     "groups of unequal heads": (lambda: scaled_dot_product_attention(Q, K[:, :1], K, enable_gqa=True), r"as many heads of both"),
+    "a recording of PyTorch's layer": (lambda: recorded(nn.MultiheadAttention(12, 3), X), r"nothing was recorded: .*MultiheadAttention.*converted by course_lib.transformer.convert.from_torch"),
+    "a recording of no attention": (lambda: recorded(nn.Linear(12, 3)), r"nothing was recorded: in the block no layer of this Linear returned an AttentionOutput with weights$"),
     # heads
     "heads that do not divide": (lambda: MultiHeadAttention(10, 3), r"d_model=10 is not divisible by num_heads=3; try num_heads=2 or 5$"),
     "KV heads that do not divide": (lambda: mha(num_kv_heads=2), r"num_heads=3 is not divisible by num_kv_heads=2; try num_kv_heads=1 or 3$"),
