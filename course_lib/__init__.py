@@ -49,11 +49,11 @@ LAYERS = {
             "positional encodings, from sinusoidal to RoPE and ALiBi; their contract", 6
         ),
         "transformer.multihead": Module("multi-head attention; MQA and GQA", 5),
-        "transformer.blocks": Module(
-            "layer norm, feed-forward network, encoder and decoder block", 7
-        ),
+        "transformer.norms": Module("layer normalisation and RMSNorm", 7),
+        "transformer.layers": Module("feed-forward network, encoder layer, decoder layer", 7),
         "transformer.config": Module("the sizes and choices of a model", 8),
-        "transformer.parts": Module("embeddings and the stacks of blocks", 8),
+        "transformer.embeddings": Module("token embeddings, with positions that are added", 8),
+        "transformer.stacks": Module("stacks of layers, and how a model is initialised", 8),
         "transformer.model": Module("the encoder-decoder Transformer", 8),
         "transformer.decoder_only": Module("a decoder-only language model", 8),
         "transformer.convert": Module("weights from PyTorch", 5),
@@ -122,12 +122,12 @@ TOP = sorted({name.split(".")[0] for name in MODULES})
 RENAMED = {
     name: f"{place}.{name}"
     for place, names in {
-        "transformer": "masks scoring attention cache positions multihead blocks convert decoding",
+        "transformer": "masks scoring attention cache positions multihead convert decoding",
         "topics": "profiling pooling recurrent inspection bleu efficient scaling pretrained interpretability",
         "train": "translator",
     }.items()
     for name in names.split()
-} | {"training": "train", "decoding.table_model": "data.table_model"}
+} | {"blocks": "transformer", "training": "train", "decoding.table_model": "data.table_model"}
 
 
 class _Renamed:

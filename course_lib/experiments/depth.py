@@ -18,8 +18,9 @@ from course_lib.experiments.positions import SYMBOLS, TASKS, TRAINED
 from course_lib.experiments.runs import fill, grid
 from course_lib.train import Progress, fit
 from course_lib.transformer import TransformerConfig
-from course_lib.transformer.blocks import NORMS, EncoderBlock
-from course_lib.transformer.parts import InputEmbedding, initialise, make_blocks, make_final_norm
+from course_lib.transformer.embeddings import InputEmbedding
+from course_lib.transformer.layers import NORMS, EncoderLayer
+from course_lib.transformer.stacks import initialise, make_final_norm, make_layers
 from course_lib.validation import require_one_of, require_whole
 
 DEPTHS = (2, 4, 6, 9, 12, 18)
@@ -54,7 +55,7 @@ class DeepStack(nn.Module):
         )
         positions = config.make_positions(bidirectional=True)
         self.embedding = InputEmbedding(SYMBOLS, config, positions.embedding)
-        self.blocks = make_blocks(EncoderBlock, depth, config, positions, bidirectional=True)
+        self.blocks = make_layers(EncoderLayer, depth, config, positions, bidirectional=True)
         self.norm = make_final_norm(config)
         self.lm_head = nn.Linear(config.d_model, SYMBOLS)
         initialise(self)

@@ -22,7 +22,7 @@ from course_lib.experiments.runs import best as best_of
 from course_lib.experiments.runs import fill, grid, read, where
 from course_lib.topics.efficient import attention_pattern
 from course_lib.train import fit
-from course_lib.transformer.blocks import FeedForward
+from course_lib.transformer.layers import FeedForward
 from course_lib.transformer.multihead import merge_heads, split_heads
 from course_lib.validation import require_one_of
 

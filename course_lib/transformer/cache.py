@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-__all__ = ["BlockCache", "CrossAttentionCache", "KeyValueCache", "ModelCache", "StaticCache"]
+__all__ = ["LayerCache", "CrossAttentionCache", "KeyValueCache", "ModelCache", "StaticCache"]
 
 
 class KeyValueCache:
@@ -69,23 +69,23 @@ class CrossAttentionCache(KeyValueCache):
     """
 
 
-class BlockCache(NamedTuple):
-    """The caches of one decoder block, one per attention layer."""
+class LayerCache(NamedTuple):
+    """The caches of one decoder layer, one per attention layer."""
 
     self_attention: KeyValueCache
     cross_attention: CrossAttentionCache
 
 
 class ModelCache:
-    """The caches of all blocks of one model, for one batch. `model.new_cache()` makes it.
+    """The caches of all layers of one model, for one batch. `model.new_cache()` makes it.
 
     Attributes:
-        blocks: a `BlockCache` per block.
+        blocks: a `LayerCache` per layer.
         padding_mask: (batch, 1, length), True where a token so far is not padding; None while empty.
     """
 
     def __init__(self, blocks: int) -> None:
-        self.blocks = [BlockCache(KeyValueCache(), CrossAttentionCache()) for _ in range(blocks)]
+        self.blocks = [LayerCache(KeyValueCache(), CrossAttentionCache()) for _ in range(blocks)]
         self.padding_mask: Tensor | None = None
 
     @property
@@ -167,7 +167,7 @@ class StaticCache(ModelCache):
         self.blocks = []
         while layers:
             own, cross = layers.pop()
-            self.blocks.append(BlockCache(_StaticLayer(own, max_length, self._start), cross))
+            self.blocks.append(LayerCache(_StaticLayer(own, max_length, self._start), cross))
         self.blocks[-1].self_attention.counts = self._length
 
     @property

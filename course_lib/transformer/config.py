@@ -19,17 +19,17 @@ class TransformerConfig:
     Attributes:
         target_vocabulary: the number of target tokens.
         source_vocabulary: the number of source tokens; None for one vocabulary on both sides.
-        d_model: the dimension of every vector between the blocks.
+        d_model: the dimension of every vector between the layers.
         num_heads: of each attention; divides `d_model`.
         num_kv_heads: the number of key/value heads; None for `num_heads`.
-        encoder_layers, decoder_layers: the number of blocks.
+        encoder_layers, decoder_layers: how many there are.
         d_ff: the number of hidden units of the feed-forward networks.
         dropout: of attention weights, of the hidden units of the FFN, of the output of each sublayer, and of
             the embeddings; in training mode.
-        norm: "post" as in the paper, or "pre"; see `course_lib.transformer.blocks`.
+        norm: "post" as in the paper, or "pre"; see `course_lib.transformer.layers`.
         norm_type: "layer" for layer normalisation as in the paper, or "rms" for RMSNorm.
         norm_eps: the epsilon of the normalisations.
-        final_norm: whether a normalisation follows the last block; None for "where norm is pre".
+        final_norm: whether a normalisation follows the last layer; None for "where norm is pre".
         positions: one of `course_lib.transformer.positions.ENCODINGS`.
         rope_theta: the base of the wavelengths of "rotary" positions.
         rope_layout: which components "rotary" positions rotate together, "interleaved" or "half".
@@ -88,12 +88,12 @@ class TransformerConfig:
 
     @property
     def has_final_norm(self) -> bool:
-        """Whether a normalisation follows the last block."""
+        """Whether a normalisation follows the last layer."""
         return self.norm == "pre" if self.final_norm is None else self.final_norm
 
     @property
-    def block_options(self) -> dict[str, Any]:
-        """The arguments of a block, but for its positions."""
+    def layer_options(self) -> dict[str, Any]:
+        """The arguments of a layer, but for its positions."""
         names = ("d_model", "num_heads", "d_ff", "norm", "norm_type", "norm_eps", "dropout", "activation",
                  "bias", "num_kv_heads")  # fmt: skip
         return {name: getattr(self, name) for name in names}

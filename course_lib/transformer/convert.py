@@ -10,8 +10,8 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from course_lib.transformer.blocks import DecoderBlock, EncoderBlock
 from course_lib.transformer.config import TransformerConfig
+from course_lib.transformer.layers import DecoderLayer, EncoderLayer
 from course_lib.transformer.model import Transformer
 from course_lib.transformer.multihead import MultiHeadAttention
 
@@ -25,8 +25,8 @@ def from_torch(layer: nn.Module, **choices: Any) -> nn.Module:
     | PyTorch | this course |
     |---|---|
     | `nn.MultiheadAttention` | `MultiHeadAttention` |
-    | `nn.TransformerEncoderLayer` | `EncoderBlock` |
-    | `nn.TransformerDecoderLayer` | `DecoderBlock` |
+    | `nn.TransformerEncoderLayer` | `EncoderLayer` |
+    | `nn.TransformerDecoderLayer` | `DecoderLayer` |
     | `nn.Transformer` | `Transformer` |
 
     Args:
@@ -61,15 +61,15 @@ def _(layer: nn.MultiheadAttention) -> MultiHeadAttention:
 
 
 @from_torch.register
-def _(layer: nn.TransformerEncoderLayer) -> EncoderBlock:
-    block = EncoderBlock(**_block_options(layer)).to(layer.linear1.weight)
+def _(layer: nn.TransformerEncoderLayer) -> EncoderLayer:
+    block = EncoderLayer(**_block_options(layer)).to(layer.linear1.weight)
     _copy(block, layer, attention="self_attn", norm1="norm1", norm2="norm2")
     return block.train(layer.training)
 
 
 @from_torch.register
-def _(layer: nn.TransformerDecoderLayer) -> DecoderBlock:
-    block = DecoderBlock(**_block_options(layer)).to(layer.linear1.weight)
+def _(layer: nn.TransformerDecoderLayer) -> DecoderLayer:
+    block = DecoderLayer(**_block_options(layer)).to(layer.linear1.weight)
     attentions = {"self_attention": "self_attn", "cross_attention": "multihead_attn"}
     _copy(block, layer, **attentions, norm1="norm1", norm2="norm2", norm3="norm3")
     return block.train(layer.training)
@@ -122,7 +122,7 @@ def _block_options(layer: nn.Module) -> dict[str, Any]:
 
 def _copy(ours: nn.Module, theirs: nn.Module, **parts: str) -> None:
     """Copy the weights of these parts, our name = their name, and of the FFN where there is one."""
-    if isinstance(ours, EncoderBlock | DecoderBlock):
+    if isinstance(ours, EncoderLayer | DecoderLayer):
         parts |= {"feed_forward.up_proj": "linear1", "feed_forward.down_proj": "linear2"}
     for our_name, their_name in parts.items():
         part, other = ours.get_submodule(our_name), theirs.get_submodule(their_name)

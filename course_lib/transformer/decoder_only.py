@@ -3,25 +3,20 @@
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.transformer.blocks import EncoderBlock
 from course_lib.transformer.cache import ModelCache, StaticCache
 from course_lib.transformer.config import TransformerConfig
+from course_lib.transformer.embeddings import InputEmbedding
+from course_lib.transformer.layers import EncoderLayer
 from course_lib.transformer.masks import padding_mask_from_tokens
 from course_lib.transformer.model import TransformerState
-from course_lib.transformer.parts import (
-    InputEmbedding,
-    initialise,
-    make_blocks,
-    make_final_norm,
-    unless_all,
-)
 from course_lib.transformer.positions import AttentionPositions, EmbeddingPositions
+from course_lib.transformer.stacks import initialise, make_final_norm, make_layers, unless_all
 
 __all__ = ["DecoderOnly"]
 
 
 class DecoderOnly(nn.Module):
-    r"""Continue a sequence: encoder blocks under a causal mask, without cross-attention.
+    r"""Continue a sequence: encoder layers under a causal mask, without cross-attention.
 
     $$p(y_t \mid y_1, \dots, y_{t-1})$$
 
@@ -35,8 +30,8 @@ class DecoderOnly(nn.Module):
         self.config = config
         positions = config.make_positions(bidirectional=False)
         self.embedding = InputEmbedding(config.target_vocabulary, config, positions.embedding)
-        self.blocks = make_blocks(
-            EncoderBlock, config.decoder_layers, config, positions, bidirectional=False
+        self.blocks = make_layers(
+            EncoderLayer, config.decoder_layers, config, positions, bidirectional=False
         )
         self.norm = make_final_norm(config)
         self.lm_head = nn.Linear(config.d_model, config.target_vocabulary, bias=False)

@@ -6,17 +6,12 @@ from typing import NamedTuple
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.transformer.blocks import DecoderBlock, EncoderBlock
 from course_lib.transformer.cache import ModelCache
 from course_lib.transformer.config import TransformerConfig
+from course_lib.transformer.embeddings import InputEmbedding
+from course_lib.transformer.layers import DecoderLayer, EncoderLayer
 from course_lib.transformer.masks import padding_mask_from_tokens
-from course_lib.transformer.parts import (
-    InputEmbedding,
-    initialise,
-    make_blocks,
-    make_final_norm,
-    unless_all,
-)
+from course_lib.transformer.stacks import initialise, make_final_norm, make_layers, unless_all
 
 __all__ = ["Memory", "Transformer"]
 
@@ -71,11 +66,11 @@ class Transformer(nn.Module):
         )
         self.source_embedding = InputEmbedding(source_vocabulary, config, both.embedding)
         self.target_embedding = InputEmbedding(config.target_vocabulary, config, left.embedding)
-        self.encoder = make_blocks(
-            EncoderBlock, config.encoder_layers, config, both, bidirectional=True
+        self.encoder = make_layers(
+            EncoderLayer, config.encoder_layers, config, both, bidirectional=True
         )
-        self.decoder = make_blocks(
-            DecoderBlock, config.decoder_layers, config, left, bidirectional=False
+        self.decoder = make_layers(
+            DecoderLayer, config.decoder_layers, config, left, bidirectional=False
         )
         self.encoder_norm, self.decoder_norm = make_final_norm(config), make_final_norm(config)
         self.lm_head = nn.Linear(config.d_model, config.target_vocabulary, bias=False)

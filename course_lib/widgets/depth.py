@@ -5,7 +5,7 @@ import numpy as np
 from course_lib.experiments.depth import DEPTHS, PROBED, WARMUPS
 from course_lib.experiments.runs import read, where
 from course_lib.plots import LinesPanel, figure
-from course_lib.transformer.blocks import NORMS
+from course_lib.transformer.layers import NORMS
 from course_lib.widgets.explorer import View, explorer
 
 _SMALLEST, _LARGEST = 1e-7, 10.0  # of the axis of gradient norms

@@ -25,7 +25,8 @@ from course_lib.train.run import Run
 from course_lib.train.settings import Settings
 from course_lib.transformer import Transformer
 from course_lib.transformer.convert import from_torch
-from course_lib.transformer.parts import InputEmbedding, initialise
+from course_lib.transformer.embeddings import InputEmbedding
+from course_lib.transformer.stacks import initialise
 
 STEPS, ROUNDS, WARM_UP = 20, 6, 5
 

@@ -26,7 +26,7 @@ from course_lib.transformer.attention import (
     kernel_mask,
     scaled_dot_product_attention,
 )
-from course_lib.transformer.blocks import Dropout
+from course_lib.transformer.layers import Dropout
 from course_lib.transformer.scoring import GaussianScore
 from tests.helpers.decoding import SOURCE, SOURCES, TARGETS, model, words
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from course_lib.transformer import DecoderOnly, Transformer
-from course_lib.transformer.blocks import Dropout
+from course_lib.transformer.layers import Dropout
 from course_lib.transformer.model import TransformerState
 from course_lib.transformer.positions import ENCODINGS
 from tests.helpers.decoding import sized

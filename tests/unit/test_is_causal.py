@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from course_lib.topics.inspection import record_attention
 from course_lib.transformer import DecoderOnly, TransformerConfig
 from course_lib.transformer.attention import scaled_dot_product_attention
-from course_lib.transformer.blocks import DecoderBlock, EncoderBlock
+from course_lib.transformer.layers import DecoderLayer, EncoderLayer
 from course_lib.transformer.masks import causal_mask
 from course_lib.transformer.multihead import MultiHeadAttention
 from course_lib.transformer.positions import AlibiBias
@@ -69,9 +69,9 @@ def test_is_causal_in_layers_and_blocks_equals_the_causal_mask():
     for positions in (None, AlibiBias(4)):
         layer = MultiHeadAttention(12, 4, num_kv_heads=2, positions=positions)
         torch.testing.assert_close(layer(x, is_causal=True).output, layer(x, mask=mask).output)
-    block = EncoderBlock(12, 4, 20)
+    block = EncoderLayer(12, 4, 20)
     torch.testing.assert_close(block(x, is_causal=True), block(x, mask))
-    block = DecoderBlock(12, 4, 20)
+    block = DecoderLayer(12, 4, 20)
     torch.testing.assert_close(block(x, memory, is_causal=True), block(x, memory, mask))
 
 

@@ -66,7 +66,7 @@ CASES = [
     "course_lib.transformer.cache.ModelCache", against="the whole sequence at once"
 )
 @pytest.mark.verifies(
-    "course_lib.transformer.cache.BlockCache", against="the whole sequence at once"
+    "course_lib.transformer.cache.LayerCache", against="the whole sequence at once"
 )
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 @pytest.mark.parametrize(("positions", "norm", "kv_heads"), CASES)

@@ -7,9 +7,9 @@ from torch import nn
 from course_lib.topics.inspection import record_attention
 from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
 from course_lib.transformer.attention import scaled_dot_product_attention
-from course_lib.transformer.blocks import EncoderBlock, FeedForward
 from course_lib.transformer.cache import CrossAttentionCache, KeyValueCache, ModelCache
 from course_lib.transformer.convert import from_torch
+from course_lib.transformer.layers import EncoderLayer, FeedForward
 from course_lib.transformer.masks import (
     causal_mask,
     combine_masks,
@@ -141,7 +141,7 @@ REFUSED = {
     "an odd number of buckets": (lambda: t5_bucket(torch.arange(3), num_buckets=9), r"an even number for two"),
     "an unknown encoding": (lambda: make_positions("rotery", 6, 3, max_length=4), r"positions='rotery' is unknown; .*Did you mean 'rotary'\?"),
     # blocks and models
-    "another norm": (lambda: EncoderBlock(**BLOCK, norm="middle"), r"norm='middle' is unknown; it must be one of 'pre', 'post'"),
+    "another norm": (lambda: EncoderLayer(**BLOCK, norm="middle"), r"norm='middle' is unknown; it must be one of 'pre', 'post'"),
     "another activation": (lambda: FeedForward(12, 7, activation="swish"), r"activation='swish' is unknown"),
     "no layers": (lambda: model(encoder_layers=0), r"encoder_layers=0 is below 1"),
     "a padding token that is none": (lambda: model(pad_id=9), r"pad_id=9 must be 0 or more, and below target_vocabulary=9"),

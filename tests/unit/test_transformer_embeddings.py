@@ -25,7 +25,7 @@ from tests.helpers.transformer import (
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.parts.TokenEmbedding", against="PyTorch `nn.Embedding`, times √d"
+    "course_lib.transformer.embeddings.TokenEmbedding", against="PyTorch `nn.Embedding`, times √d"
 )
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_token_embedding_equals_pytorch_times_sqrt_d(ledger, dtype):
@@ -48,7 +48,7 @@ def test_token_embedding_initialisation():
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.parts.InputEmbedding",
+    "course_lib.transformer.embeddings.InputEmbedding",
     against="PyTorch `nn.Embedding` and the paper's formula",
 )
 @pytest.mark.parametrize("offset", [0, 3])

@@ -5,8 +5,9 @@ import torch
 from torch import nn
 
 from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
-from course_lib.transformer.blocks import NORM_TYPES, FeedForward, make_norm
 from course_lib.transformer.decoding import greedy
+from course_lib.transformer.layers import FeedForward
+from course_lib.transformer.norms import NORM_TYPES, make_norm
 from tests.helpers.llama import llama
 from tests.helpers.transformer import LLAMA, randomized, sized
 
@@ -76,10 +77,10 @@ def test_without_biases_only_layer_norms_have_them(model):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.blocks.make_norm", against="PyTorch `nn.LayerNorm`, `nn.RMSNorm`"
+    "course_lib.transformer.norms.make_norm", against="PyTorch `nn.LayerNorm`, `nn.RMSNorm`"
 )
 @pytest.mark.verifies(
-    "course_lib.transformer.blocks.NORM_TYPES", against="PyTorch `nn.LayerNorm`, `nn.RMSNorm`"
+    "course_lib.transformer.norms.NORM_TYPES", against="PyTorch `nn.LayerNorm`, `nn.RMSNorm`"
 )
 def test_make_norm_makes_pytorchs_layers(ledger):
     x = torch.randn(5, 6, dtype=torch.float64)
@@ -90,7 +91,7 @@ def test_make_norm_makes_pytorchs_layers(ledger):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.blocks.FeedForward", against="Hugging Face `LlamaMLP`"
+    "course_lib.transformer.layers.FeedForward", against="Hugging Face `LlamaMLP`"
 )
 def test_swiglu_equals_llama(ledger):
     from transformers.models.llama.modeling_llama import LlamaConfig, LlamaMLP

@@ -9,7 +9,7 @@ from torch import nn
 
 from course_lib.transformer import Memory
 from course_lib.transformer.convert import from_torch
-from tests.helpers.blocks import norms
+from tests.helpers.layers import norms
 from tests.helpers.transformer import (
     D_FF,
     D_MODEL,

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.transformer.blocks import FeedForward
+from course_lib.transformer.layers import FeedForward
 from course_lib.validation import require_divides, require_one_of, require_whole
 
 SCORES = ("softmax", "sigmoid")

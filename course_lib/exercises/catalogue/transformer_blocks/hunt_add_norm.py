@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from course_lib.exercises.catalogue._shared import random_tensor
-from course_lib.transformer.blocks import LayerNorm
+from course_lib.transformer.norms import LayerNorm
 
 
 def after_one_step(x, change, target):

@@ -1,12 +1,12 @@
-"""The parts of a Transformer: normalisation, feed-forward network, and the encoder and the decoder block.
+"""The layers of a Transformer: feed-forward network, encoder layer, decoder layer.
 
-A block adds to its input what each of its sublayers makes of it (the residual connection of He et al., 2016).
+A layer adds to its input what each of its sublayers makes of it (the residual connection of He et al., 2016).
 With $f$ for the sublayer, the normalisation LN stands before it or after the sum:
 
 $$\\text{pre:}\\quad x + f(\\mathrm{LN}(x)) \\qquad\\qquad \\text{post:}\\quad \\mathrm{LN}(x + f(x))$$
 
 With "pre" (Xiong et al., 2020) the path from input to output is the identity at any depth; its output grows with
-depth, so the last block is followed by one more normalisation. With "post" (Vaswani et al., 2017) every sum is
+depth, so the last layer is followed by one more normalisation. With "post" (Vaswani et al., 2017) every sum is
 normalised.
 """
 
@@ -18,21 +18,19 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from course_lib.transformer.cache import BlockCache, KeyValueCache
+from course_lib.transformer.cache import KeyValueCache, LayerCache
 from course_lib.transformer.multihead import MultiHeadAttention
+from course_lib.transformer.norms import make_norm
 from course_lib.transformer.positions import AttentionPositions
 from course_lib.validation import require_one_of
 
 __all__ = [
     "ACTIVATIONS",
-    "DecoderBlock",
+    "DecoderLayer",
     "Dropout",
-    "EncoderBlock",
+    "EncoderLayer",
     "FeedForward",
-    "LayerNorm",
     "NORMS",
-    "NORM_TYPES",
-    "make_norm",
 ]
 
 #: The activation functions by name; that of "swiglu" is applied to the gate.
@@ -41,49 +39,8 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = MappingProxyType(
 )
 #: Where the normalisation is: before the sublayer, inside the residual branch, or after the sum.
 NORMS = ("pre", "post")
-#: The normalisations by name, in PyTorch's fused kernels: what the blocks use.
-NORM_TYPES: Mapping[str, Callable[..., nn.Module]] = MappingProxyType(
-    {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
-)
 
 Vectors = Float[Tensor, "*batch d_model"]
-
-
-def make_norm(norm_type: str, d_model: int, eps: float = 1e-5) -> nn.Module:
-    """Make the normalisation of this name for vectors of dimension `d_model`."""
-    return NORM_TYPES[norm_type](d_model, eps=eps)
-
-
-class LayerNorm(nn.Module):
-    r"""Normalise every vector to mean 0 and variance 1, then apply a learned scale and shift.
-
-    $$\mathrm{LN}(x) = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} \odot \gamma + \beta, \qquad
-      \mu = \frac1d \sum_i x_i, \quad \sigma^2 = \frac1d \sum_i (x_i - \mu)^2$$
-
-    Each vector is normalised by itself: no other token and no other sequence of the batch takes part. The
-    variance is divided by $d$, not $d - 1$; $\epsilon$ stands under the root; $\gamma$ starts at one and
-    $\beta$ at zero. The blocks use `nn.LayerNorm`, the same function in a fused kernel.
-
-    Args:
-        d_model: $d$, the dimension of the vectors.
-        eps: $\epsilon$, which keeps a vector of equal components from a division by zero.
-
-    Source: Ba, Kiros and Hinton (2016), "Layer normalization".
-    """
-
-    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
-        super().__init__()
-        self.eps = eps
-        self.weight = nn.Parameter(torch.ones(d_model))
-        self.bias = nn.Parameter(torch.zeros(d_model))
-
-    def forward(self, x: Vectors) -> Vectors:
-        """Normalise along the last axis."""
-        wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-        centred = wide - wide.mean(dim=-1, keepdim=True)  # (…, d_model)
-        variance = centred.square().mean(dim=-1, keepdim=True)  # (…, 1)
-        normal = centred * torch.rsqrt(variance + self.eps)  # (…, d_model)
-        return (normal * self.weight.expand_as(normal) + self.bias).to(x.dtype)
 
 
 class Dropout(nn.Dropout):
@@ -148,10 +105,10 @@ class FeedForward(nn.Module):
         return self.down_proj(self.dropout(hidden))  # (…, d_model)
 
 
-class EncoderBlock(nn.Module):
+class EncoderLayer(nn.Module):
     """Self-attention mixes information across positions, then the FFN transforms each position independently.
 
-    With a causal mask, and a cache during generation, it is the block of a decoder-only model.
+    With a causal mask, and a cache during generation, it is the layer of a decoder-only model.
 
     Args:
         d_model: the dimension of the vectors.
@@ -220,7 +177,7 @@ class EncoderBlock(nn.Module):
         return self.norm2(x + self.dropout(self.feed_forward(x)))
 
 
-class DecoderBlock(nn.Module):
+class DecoderLayer(nn.Module):
     """Self-attention over the target so far, cross-attention to the encoder's output, then the FFN.
 
     The weights of the cross-attention are (batch, heads, target, source).
@@ -229,7 +186,7 @@ class DecoderBlock(nn.Module):
         d_model: the dimension of the vectors, of the target and of the memory.
         num_heads, num_kv_heads: of both attentions.
         positions: an encoding inside self-attention.
-        d_ff, norm, norm_type, norm_eps, dropout, activation, bias: as for `EncoderBlock`.
+        d_ff, norm, norm_type, norm_eps, dropout, activation, bias: as for `EncoderLayer`.
 
     Source: Vaswani et al. (2017), section 3.1 and figure 1, right.
     """
@@ -269,7 +226,7 @@ class DecoderBlock(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         memory_mask: Bool[Tensor, "..."] | None = None,
         *,
-        cache: BlockCache | None = None,
+        cache: LayerCache | None = None,
         is_causal: bool = False,
     ) -> Float[Tensor, "batch target d_model"]:
         """Attend twice, then apply the feed-forward network.

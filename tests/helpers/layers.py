@@ -2,11 +2,11 @@
 
 from torch import nn
 
-from course_lib.transformer.blocks import DecoderBlock
+from course_lib.transformer.layers import DecoderLayer
 
 
 def norms(block: nn.Module) -> list[nn.Module]:
     """One per sublayer."""
     return [
-        getattr(block, f"norm{n}") for n in range(1, 4 if isinstance(block, DecoderBlock) else 3)
+        getattr(block, f"norm{n}") for n in range(1, 4 if isinstance(block, DecoderLayer) else 3)
     ]

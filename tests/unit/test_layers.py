@@ -8,18 +8,18 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.transformer.blocks import (
+from course_lib.transformer.convert import from_torch
+from course_lib.transformer.layers import (
     ACTIVATIONS,
     NORMS,
-    DecoderBlock,
+    DecoderLayer,
     Dropout,
-    EncoderBlock,
+    EncoderLayer,
     FeedForward,
-    LayerNorm,
 )
-from course_lib.transformer.convert import from_torch
+from course_lib.transformer.norms import LayerNorm
 from course_lib.transformer.positions import AlibiBias, RotaryPositions
-from tests.helpers.blocks import norms
+from tests.helpers.layers import norms
 from tests.helpers.tensors import DTYPES, HALVES, ROUNDING, check, in_float64, random_mask
 from tests.helpers.transformer import randomized
 
@@ -35,7 +35,7 @@ def vectors(*shape, dtype=torch.float64):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.blocks.Dropout", against="its definition, on a million numbers"
+    "course_lib.transformer.layers.Dropout", against="its definition, on a million numbers"
 )
 @pytest.mark.parametrize("p", [0.05, 0.5, 0.9])
 def test_dropout_zeroes_a_fraction_and_scales_the_rest(ledger, p):
@@ -61,7 +61,7 @@ def test_dropout_acts_only_in_training_and_keeps_the_dtype(dtype):
 # --- layer norm ------------------------------------------------------------------------------
 
 
-@pytest.mark.verifies("course_lib.transformer.blocks.LayerNorm", against="PyTorch `nn.LayerNorm`")
+@pytest.mark.verifies("course_lib.transformer.norms.LayerNorm", against="PyTorch `nn.LayerNorm`")
 @pytest.mark.parametrize(
     ("shape", "eps"),
     [((D_MODEL,), 1e-5), ((2, 3, D_MODEL), 1e-12), ((2, 1, 3, 64), 0.5), ((4, 1), 0.5)],
@@ -100,7 +100,7 @@ def test_layer_norm_in_half_precision_equals_pytorch(dtype):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.blocks.FeedForward",
+    "course_lib.transformer.layers.FeedForward",
     against="PyTorch `nn.Sequential` of two `nn.Linear`",
 )
 @pytest.mark.parametrize(("activation", "phi"), [("relu", nn.ReLU()), ("gelu", nn.GELU())])
@@ -118,7 +118,7 @@ def test_feed_forward_equals_pytorch(ledger, dtype, activation, phi):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.blocks.ACTIVATIONS", against="their formulas and `math.erf`"
+    "course_lib.transformer.layers.ACTIVATIONS", against="their formulas and `math.erf`"
 )
 def test_activations_equal_their_formulas(ledger):
     x = torch.linspace(-6, 6, 97, dtype=torch.float64)
@@ -219,10 +219,10 @@ SETTINGS = [(False, "relu"), (True, "gelu")]
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.blocks.EncoderBlock", against="PyTorch `nn.TransformerEncoderLayer`"
+    "course_lib.transformer.layers.EncoderLayer", against="PyTorch `nn.TransformerEncoderLayer`"
 )
 @pytest.mark.verifies(
-    "course_lib.transformer.blocks.NORMS", against="PyTorch `nn.TransformerEncoderLayer`"
+    "course_lib.transformer.layers.NORMS", against="PyTorch `nn.TransformerEncoderLayer`"
 )
 @pytest.mark.verifies(
     "course_lib.transformer.convert.from_torch", against="PyTorch `nn.TransformerEncoderLayer`"
@@ -238,7 +238,7 @@ def test_encoder_block_equals_pytorch(ledger, dtype, first, activation, mask):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.blocks.DecoderBlock", against="PyTorch `nn.TransformerDecoderLayer`"
+    "course_lib.transformer.layers.DecoderLayer", against="PyTorch `nn.TransformerDecoderLayer`"
 )
 @pytest.mark.verifies(
     "course_lib.transformer.convert.from_torch", against="PyTorch `nn.TransformerDecoderLayer`"
@@ -255,8 +255,8 @@ def test_decoder_block_equals_pytorch(ledger, dtype, first, activation, own, cro
 
 
 KINDS = {
-    "encoder": (nn.TransformerEncoderLayer, EncoderBlock),
-    "decoder": (nn.TransformerDecoderLayer, DecoderBlock),
+    "encoder": (nn.TransformerEncoderLayer, EncoderLayer),
+    "decoder": (nn.TransformerDecoderLayer, DecoderLayer),
 }
 
 
@@ -310,8 +310,8 @@ def test_options_reach_every_part(kind):
 
 def test_positions_act_in_self_attention_only():
     positions = AlibiBias(HEADS)
-    assert EncoderBlock(D_MODEL, HEADS, D_FF, positions=positions).attention.positions is positions
-    block = DecoderBlock(D_MODEL, HEADS, D_FF, positions=RotaryPositions(4)).double()
+    assert EncoderLayer(D_MODEL, HEADS, D_FF, positions=positions).attention.positions is positions
+    block = DecoderLayer(D_MODEL, HEADS, D_FF, positions=RotaryPositions(4)).double()
     memory, order = torch.randn(BATCH, SOURCE, D_MODEL).double(), torch.tensor([3, 0, 4, 2, 1])
     x, other = torch.randn(BATCH, TARGET, D_MODEL).double(), torch.tensor([1, 0, 2, 3])
     torch.testing.assert_close(block(x, memory), block(x, memory[:, order]))
@@ -323,7 +323,7 @@ def test_positions_act_in_self_attention_only():
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_block_dropout_acts_on_what_the_sublayers_add(norm):
-    block = EncoderBlock(6, 2, 7, norm=norm, dropout=0.5).double()
+    block = EncoderLayer(6, 2, 7, norm=norm, dropout=0.5).double()
     block.norm1, block.norm2, x = nn.Identity(), nn.Identity(), torch.randn(500, 1, 6).double()
     block.attention.dropout = block.feed_forward.dropout.p = 0.0
     for sublayer in (block.attention.out_proj, block.feed_forward.down_proj):
