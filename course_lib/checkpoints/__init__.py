@@ -70,8 +70,8 @@ def untrained_phrase_translator() -> PhraseTranslator:
 def phrase_translator() -> PhraseTranslator:
     """Return a trained Transformer that writes English sentences of the phrasebook in French.
 
-    198,080 parameters, 2,000 steps. Notebook 08 trains such a model with its own loop. The file says what it reached on held-out
-    combinations.
+    198,080 parameters, 2,000 steps. Notebook 08 trains such a model with its own loop. The file says what it reached
+    on held-out combinations.
     """
     translator = untrained_phrase_translator()
     load_model(translator.model, HERE / "phrases.safetensors")

@@ -218,9 +218,8 @@ def _phrasebook(turned: bool) -> Iterator[_Row]:
     splits = {"train": phrases(20_000), "val": held_out[:1000], "test": held_out[1000:]}
     for split, some in splits.items():
         for number, one in enumerate(some, start=1):
-            english = detokenize(one.english).replace(
-                " ?", "?"
-            )  # French has a space before the mark
+            # French has a space before the mark
+            english = detokenize(one.english).replace(" ?", "?")
             pair = (english, detokenize(one.french))
             place = f"phrasebook, pair {number} of {split}"
             yield _Row(split, place, pair[::-1] if turned else pair)

@@ -1,9 +1,9 @@
 """Exercises that check themselves: `check`, `hint`, `solution`, `progress`.
 
-A check runs the learner's function and the reference on the same cases. Where the results differ, it
-compares the attempt with every known `Mistake` and names the one that gives the same results; if none
-does, it says what it measured: the kind of difference, and a relation of the two results. A check never raises, never changes its inputs, and stops
-code that does not end.
+A check runs the learner's function and the reference on the same cases. Where the results differ, it compares the
+attempt with every known `Mistake` and names the one that gives the same results; if none does, it says what it
+measured: the kind of difference, and a relation of the two results. A check never raises, never changes its inputs,
+and stops code that does not end.
 
     api         what a learner calls
     grading     from an attempt to a `Report`

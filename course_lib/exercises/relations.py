@@ -59,9 +59,8 @@ def _first_that_holds(
     pairs: list[Pair], candidates: Callable[[Tensor, Tensor], Iterator[tuple[str, Tensor, Tensor]]]
 ) -> str | None:
     """Return the first sentence whose two tensors are equal, if it is the same for every pair."""
-    told = [
-        pair for pair in pairs if len(pair[1].unique()) > 2
-    ]  # on two numbers much holds by chance
+    # on two numbers much holds by chance
+    told = [pair for pair in pairs if len(pair[1].unique()) > 2]
     if not told and len(pairs) > 2:
         told = pairs
     if not told:

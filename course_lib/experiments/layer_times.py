@@ -5,10 +5,11 @@
     export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000
     python -m course_lib.experiments.layer_times
 
-measures processor time on one thread, for the layers and for the operations of self-attention (about a minute). With the two variables, the C library (glibc) keeps the memory of large tensors; otherwise
-it returns that of 16 MB to the operating system after every call, which takes longer than some of the operations.
-Other programs on the machine lengthen a measurement, through the caches that they share: run it while it is quiet.
-Each time is the least of `REPETITIONS`, which alternate between all that is measured.
+measures processor time on one thread, for the layers and for the operations of self-attention (about a minute). With
+the two variables, the C library (glibc) keeps the memory of large tensors; otherwise it returns that of 16 MB to the
+operating system after every call, which takes longer than some of the operations. Other programs on the machine
+lengthen a measurement, through the caches that they share: run it while it is quiet. Each time is the least of
+`REPETITIONS`, which alternate between all that is measured.
 """
 
 import math

@@ -164,7 +164,7 @@ class Run:
         self.folder.save(state)
 
     def finish(self) -> dict[str, Any]:
-        """Average the weights of the last percents of the budget, keep what translates the held-out sentences best, and test that.
+        """Average the last weights, keep what translates the held-out sentences best, and test that.
 
         The weights are written first: nothing that is measured afterwards can cost them.
 
@@ -176,9 +176,8 @@ class Run:
         self.folder.save_for_average(self.model, self.step, self.settings.average)
         final = {name: one.detach().clone() for name, one in self.model.state_dict().items()}
         choices = {"last": self.evaluate(self.pairs.val)}
-        self.model.load_state_dict(
-            self.folder.average(), strict=False
-        )  # a shared matrix is there once
+        # a shared matrix is there once
+        self.model.load_state_dict(self.folder.average(), strict=False)
         choices["averaged"] = self.evaluate(self.pairs.val)
         best = max(choices, key=lambda name: (choices[name]["bleu"], choices[name]["chrf"]))
         if best == "last":

@@ -172,9 +172,8 @@ class Settings:
                 and said["data"] in LANGUAGES
                 and said["data"] != "multi30k"
             ):
-                said["source"], said["target"] = LANGUAGES[
-                    said["data"]
-                ]  # whatever had been asked for
+                # whatever had been asked for
+                said["source"], said["target"] = LANGUAGES[said["data"]]
             return cls(**said)
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{path} is no file of settings, or is damaged: {error}") from None

@@ -29,9 +29,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         translator = RunFolder(chosen.folder).translator()
         if isinstance(sys.stdin, TextIOWrapper):
-            sys.stdin.reconfigure(
-                encoding="utf-8-sig", newline="\n"
-            )  # as the files of --data are read
+            # as the files of --data are read
+            sys.stdin.reconfigure(encoding="utf-8-sig", newline="\n")
         lines = (line.strip() for line in chosen.sentences or sys.stdin)
         while texts := list(islice(lines, _LINES)):
             translated = translator.all(texts, beam_size=chosen.beam)

@@ -51,9 +51,9 @@ def merge_heads(
 class MultiHeadAttention(nn.Module):
     r"""All heads at once: one projection each, split into heads by a view and a transpose.
 
-    The same function as a loop over heads of dimension $d_\text{head} = d_\text{model} / h$: the rows of $W^Q$
-    are the rows of $W_1^Q, \dots, W_h^Q$, one below the other. With fewer key/value heads than query heads, groups of query heads share them:
-    multi-query attention (MQA) with one, grouped-query attention (GQA) with several.
+    The same function as a loop over heads of dimension $d_\text{head} = d_\text{model} / h$: the rows of $W^Q$ are
+    the rows of $W_1^Q, \dots, W_h^Q$, one below the other. With fewer key/value heads than query heads, groups of
+    query heads share them: multi-query attention (MQA) with one, grouped-query attention (GQA) with several.
 
     Args:
         d_model: the dimension of queries and output.
@@ -121,7 +121,8 @@ class MultiHeadAttention(nn.Module):
         Args:
             query, key, value: the keys are the queries where left out, the values are the keys.
             mask: see the top of this module. A mask (batch, key) is read as (query, key), which
-                fits by chance where batch = query: write mask[:, None]. With a cache, its keys are the cached and the new ones.
+                fits by chance where batch = query: write mask[:, None]. With a cache, its keys are the cached and the
+                new ones.
             cache: keeps the projected keys and values: a `KeyValueCache` for self-attention, which grows by
                 the new tokens, a `CrossAttentionCache` for keys that stay the same and are read at the first
                 call only.
@@ -138,10 +139,8 @@ class MultiHeadAttention(nn.Module):
         offset = 0 if cache is None else cache.length
         q = split_heads(self.q_proj(query), self.num_heads)  # (batch, heads, query, d_head)
         if isinstance(cache, CrossAttentionCache) and offset:
-            k, v = (
-                cache.key,
-                cache.value,
-            )  # (batch, kv_heads, key, d_head), projected by an earlier call
+            # (batch, kv_heads, key, d_head), projected by an earlier call
+            k, v = cache.key, cache.value
             if (len(key), key.shape[1]) != (len(k), cache.length):
                 raise ValueError(
                     f"the cache holds {len(k)} sequences of {cache.length} keys, the memory has shape "

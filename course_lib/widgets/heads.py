@@ -29,9 +29,8 @@ def induction(weights: Tensor, tokens: Tensor) -> Tensor:
     NaN where there is none. For tokens that repeat once it is `course_lib.topics.interpretability.induction_score`.
     """
     followed = torch.zeros(len(tokens), len(tokens), dtype=torch.bool)  # (query, key)
-    followed[:, 1:] = (tokens[:, None] == tokens[:-1]).tril(
-        -2
-    )  # key j for the token at j − 1 < i − 1
+    # key j for the token at j − 1 < i − 1
+    followed[:, 1:] = (tokens[:, None] == tokens[:-1]).tril(-2)
     again = followed.any(dim=-1)  # (query,)
     return (weights * followed).sum(dim=-1)[..., again].mean(dim=-1)
 

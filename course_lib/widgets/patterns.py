@@ -62,9 +62,8 @@ def pattern_explorer(
     )
 
     def update(kind: str, window: int, global_tokens: int) -> dict[str, str]:
-        mask = attention_pattern(
-            kind, length, window, range(global_tokens), block_size=window
-        )  # (query, key)
+        # (query, key)
+        mask = attention_pattern(kind, length, window, range(global_tokens), block_size=window)
         pattern.update(mask.float() * 2 - 1)
         kept.update(torch.where(mask, weights, -weights), largest=brightest)
         pairs = np.array([allowed_pairs(kind, int(n), window, global_tokens) for n in _LENGTHS])

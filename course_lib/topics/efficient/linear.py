@@ -109,9 +109,8 @@ def _without_padding(phi_k: Tensor, padding_mask: Tensor | None) -> Tensor:
 def _causal_sums(phi_q: Tensor, phi_k: Tensor, value: Tensor) -> Tensor:
     """Add what a query gets from its own block of keys, and from the sum over all blocks before."""
     length = phi_q.shape[-2]
-    q, k, v = (
-        in_blocks(x, min(BLOCK, length)) for x in (phi_q, phi_k, value)
-    )  # (…, block, position, ·)
+    # (…, block, position, ·)
+    q, k, v = (in_blocks(x, min(BLOCK, length)) for x in (phi_q, phi_k, value))
     upto = (k.mT @ v).cumsum(-3)  # (…, block, features, d_value + 1)
     before = F.pad(upto[..., :-1, :, :], (0, 0, 0, 0, 1, 0))
     return joined((q @ k.mT).tril() @ v + q @ before, length)

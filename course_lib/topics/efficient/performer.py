@@ -129,10 +129,11 @@ def _finite(largest: Tensor) -> Tensor:
 
 
 def _causal_sums(phi_q: Tensor, k: Tensor, value: Tensor) -> Tensor:
-    r"""Return $\sum_{j \le i} \phi(q_i)^\top e^{k_j - c_i}\, v_j$, where $c_i$ is the largest exponent of the keys up to $i$.
+    r"""Return $\sum_{j \le i} \phi(q_i)^\top e^{k_j - c_i}\, v_j$; $c_i$ is the largest exponent of the keys up to $i$.
 
-    With a maximum over later keys too, the features of a large key, which are tiny, would be 0 when it is alone. Each key's own largest exponent
-    is taken out of its features; what is left of it, a number for each pair, is applied to the products.
+    With a maximum over later keys too, the features of a large key, which are tiny, would be 0 when it is alone. Each
+    key's own largest exponent is taken out of its features; what is left of it, a number for each pair, is applied to
+    the products.
     """
     length, size = k.shape[-2], min(BLOCK, k.shape[-2])
     own = k.detach().amax(-1, keepdim=True)  # (…, key, 1)

@@ -105,9 +105,8 @@ def _best_of_starts(u: Tensor, log_loss: Tensor) -> tuple[Tensor, Tensor, Tensor
     lowest, best = log_loss.amin(dim=-1), None
     for share, alpha in _STARTS:
         log_a = lowest + torch.log(torch.tensor(1.0 - share, dtype=u.dtype)) + alpha * u.amax(-1)
-        start = torch.stack(
-            [log_a, torch.full_like(log_a, alpha), lowest + np.log(share)], dim=-1
-        )  # (sample, 3)
+        # (sample, 3)
+        start = torch.stack([log_a, torch.full_like(log_a, alpha), lowest + np.log(share)], dim=-1)
         error, found = _levenberg_marquardt(u, log_loss, start)
         if best is None:
             best = error, found

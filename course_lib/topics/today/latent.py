@@ -97,9 +97,8 @@ class LatentAttention(nn.Module):
         if absorbed:
             query = torch.cat([content @ to_key, rotated], dim=-1)  # (batch, heads, query, ·)
             key = torch.cat([latent, shared], dim=-1)  # (batch, 1, key, d_latent + d_rope)
-            attended = (
-                self._attend(query, key, latent) @ to_value.mT
-            )  # (batch, heads, query, d_value)
+            # (batch, heads, query, d_value)
+            attended = self._attend(query, key, latent) @ to_value.mT
         else:
             key = torch.cat([latent @ to_key.mT, shared.expand(-1, self.num_heads, -1, -1)], dim=-1)
             query = torch.cat([content, rotated], dim=-1)

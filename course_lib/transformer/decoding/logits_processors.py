@@ -19,7 +19,8 @@ def temperature(
     $$\mathrm{softmax}(z / t) \to \text{one-hot at the maximum as } t \to 0, \quad
       \to \text{uniform as } t \to \infty$$
 
-    The limit at 0 is `greedy`. It acts on logits. Dividing probabilities instead has no effect, because they are normalised again.
+    The limit at 0 is `greedy`. It acts on logits. Dividing probabilities instead has no effect, because they are
+    normalised again.
 
     Source: Ackley, Hinton and Sejnowski (1985), "A learning algorithm for Boltzmann machines".
     """

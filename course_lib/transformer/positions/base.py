@@ -111,9 +111,8 @@ class AttentionPositions(nn.Module):
         if queries == 1 and key.shape[1] < heads and not need_weights and bias is None:
             # One token: a group of query heads is as many queries of its key/value head, whose keys are read once.
             if mask is None or mask.dim() < 3 or mask.shape[-3] == 1:
-                query = query.squeeze(-2).unflatten(
-                    1, (key.shape[1], -1)
-                )  # (batch, kv_heads, group, d)
+                # (batch, kv_heads, group, d)
+                query = query.squeeze(-2).unflatten(1, (key.shape[1], -1))
                 output = scaled_dot_product_attention(query, key, value, mask, **options).output
                 return AttentionOutput(output.flatten(1, 2).unsqueeze(-2), None)
         options |= {"bias": bias, "enable_gqa": True, "is_causal": is_causal}
