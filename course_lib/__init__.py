@@ -63,7 +63,7 @@ LAYERS = {
         "topics.profiling": Module("time and memory of a computation"),
         "topics.pooling": Module("kernel regression: the origin of attention", 1),
         "topics.recurrent": Module("GRU encoder; Bahdanau and Luong decoders", 3),
-        "topics.inspection": Module(
+        "topics.attention_maps": Module(
             "attention weights of a whole model, entropy, mean distance", 4
         ),
         "topics.bleu": Module("corpus BLEU, as sacreBLEU computes it", 9),
@@ -123,11 +123,16 @@ RENAMED = {
     name: f"{place}.{name}"
     for place, names in {
         "transformer": "masks scoring attention cache positions multihead convert decoding",
-        "topics": "profiling pooling recurrent inspection bleu efficient scaling pretrained interpretability",
+        "topics": "profiling pooling recurrent bleu efficient scaling pretrained interpretability",
         "train": "translator",
     }.items()
     for name in names.split()
-} | {"blocks": "transformer", "training": "train", "decoding.table_model": "data.table_model"}
+} | {
+    "blocks": "transformer",
+    "inspection": "topics.attention_maps",
+    "training": "train",
+    "decoding.table_model": "data.table_model",
+}
 
 
 class _Renamed:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.topics.inspection import AttentionMap, record_attention
+from course_lib.topics.attention_maps import AttentionMap, record_attention
 from course_lib.transformer.multihead import MultiHeadAttention
 
 LETTERS, POSITIONS, ASKED = "ABCDEFGH", 12, 4

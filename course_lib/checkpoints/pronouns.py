@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from course_lib.data import Vocabulary, pronoun_vocabulary
 from course_lib.data.pronouns import OF_ANIMALS, OF_PLACES
-from course_lib.topics.inspection import AttentionMap, record_attention
+from course_lib.topics.attention_maps import AttentionMap, record_attention
 from course_lib.transformer.attention import SelfAttention
 
 

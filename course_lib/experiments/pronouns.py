@@ -20,7 +20,7 @@ from torch import Tensor
 from course_lib.checkpoints.pronouns import PronounModel
 from course_lib.data import pronoun_sentences, pronoun_vocabulary
 from course_lib.experiments.runs import fill, read, where
-from course_lib.topics.inspection import record_attention
+from course_lib.topics.attention_maps import record_attention
 from course_lib.validation import require_one_of
 
 ASKED, PROJECTIONS = ("adjective", "it"), ("three", "shared", "none")

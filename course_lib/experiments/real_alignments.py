@@ -29,7 +29,7 @@ from course_lib.data import pad, strongest_links
 from course_lib.data.sentence_pairs import sentence_pairs
 from course_lib.data.subwords import Subwords
 from course_lib.experiments.record import read, text_options, write
-from course_lib.topics.inspection import record_attention
+from course_lib.topics.attention_maps import record_attention
 from course_lib.train.folder import RunFolder
 from course_lib.train.translator import SubwordTranslator
 

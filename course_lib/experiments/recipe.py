@@ -29,7 +29,7 @@ from course_lib.data import (
 from course_lib.experiments.beam_size import encode_phrases
 from course_lib.experiments.runs import best as best_of
 from course_lib.experiments.runs import by_rate, fill, grid, read, where
-from course_lib.topics.inspection import record_attention
+from course_lib.topics.attention_maps import record_attention
 from course_lib.train import linear_schedule_with_warmup, next_token_loss
 from course_lib.train.translator import PhraseTranslator
 from course_lib.transformer import Transformer, TransformerConfig

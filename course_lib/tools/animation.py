@@ -11,7 +11,7 @@ from matplotlib.colors import to_hex
 
 from course_lib.checkpoints import phrase_translator
 from course_lib.plots.style import COLOURS
-from course_lib.topics.inspection import AttentionMap
+from course_lib.topics.attention_maps import AttentionMap
 
 FILE = Path(__file__).parents[2] / "img" / "attention_animation.svg"
 STEP, HOLD = 1.5, 4.0  # seconds: each token, and the complete translation

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course_lib.topics.inspection import record_attention
+from course_lib.topics.attention_maps import record_attention
 from course_lib.transformer import DecoderOnly
 
 __all__ = [

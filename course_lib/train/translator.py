@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from course_lib.data import Vocabulary, detokenize, english_words, pad
 from course_lib.data.subwords import Subwords
-from course_lib.topics.inspection import AttentionMap, record_attention
+from course_lib.topics.attention_maps import AttentionMap, record_attention
 from course_lib.transformer import EmbeddingPositions, Transformer
 from course_lib.transformer.decoding import (
     IncrementalDecoder,

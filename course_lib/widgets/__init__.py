@@ -11,7 +11,7 @@ To add an explorer, write such a module, export its function here, and test that
 independent computation gives; CONTRIBUTING.md goes through it with an example.
 """
 
-from course_lib.topics.inspection import AttentionMap
+from course_lib.topics.attention_maps import AttentionMap
 from course_lib.widgets.anatomy import anatomy_explorer
 from course_lib.widgets.attention import attention_explorer
 from course_lib.widgets.beam_tree import beam_explorer

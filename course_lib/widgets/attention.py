@@ -9,7 +9,7 @@ from course_lib import messages
 from course_lib.plots import HeadsPanel, LinksPanel, figure
 from course_lib.plots.map import attention_map
 from course_lib.plots.tokens import numbered
-from course_lib.topics.inspection import AttentionMap, entropy, mean_distance
+from course_lib.topics.attention_maps import AttentionMap, entropy, mean_distance
 from course_lib.validation import require_finite, require_one_of
 from course_lib.widgets.explorer import View, explorer, largest_weights
 

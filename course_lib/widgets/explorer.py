@@ -17,7 +17,7 @@ from course_lib import messages
 from course_lib.plots.panel import Panel
 from course_lib.plots.panel import short as short  # used by every explorer
 from course_lib.plots.style import style
-from course_lib.topics.inspection import weights_version
+from course_lib.topics.attention_maps import weights_version
 from course_lib.widgets.code import Call
 from course_lib.widgets.controls import Choices, make_control
 from course_lib.widgets.live_figure import LiveFigure

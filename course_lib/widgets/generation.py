@@ -12,7 +12,7 @@ import torch
 from course_lib import messages
 from course_lib.plots import figure
 from course_lib.plots.words import drawable
-from course_lib.topics.inspection import weights_version
+from course_lib.topics.attention_maps import weights_version
 from course_lib.topics.pretrained import Tokenizer
 from course_lib.topics.pretrained.text import encode_prompt
 from course_lib.transformer import DecoderOnly

@@ -7,7 +7,7 @@ from course_lib import messages
 from course_lib.plots import MapPanel, figure
 from course_lib.plots.map import attention_map
 from course_lib.plots.tokens import numbered
-from course_lib.topics.inspection import entropy, mean_distance
+from course_lib.topics.attention_maps import entropy, mean_distance
 from course_lib.topics.interpretability import (
     attention_weights,
     first_token_score,

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from course_lib.plots import BarsPanel, figure
-from course_lib.topics.inspection import entropy
+from course_lib.topics.attention_maps import entropy
 from course_lib.train.translator import PhraseTranslator
 from course_lib.transformer import decoding
 from course_lib.widgets.controls import Numbers

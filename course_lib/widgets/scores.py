@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from course_lib.plots import HistogramPanel, LinesPanel, StemsPanel, figure
-from course_lib.topics.inspection import entropy
+from course_lib.topics.attention_maps import entropy
 from course_lib.transformer.scoring import DotScore
 from course_lib.widgets.explorer import View, explorer, short
 

@@ -8,7 +8,7 @@ import torch
 from course_lib.plots import HeadsPanel, SentencePairPanel, figure
 from course_lib.plots.map import attention_map
 from course_lib.plots.tokens import numbered
-from course_lib.topics.inspection import AttentionMap
+from course_lib.topics.attention_maps import AttentionMap
 from course_lib.train.translator import PhraseTranslator
 from course_lib.widgets.explorer import View, explorer, largest_weights, probability, remembered
 

@@ -10,7 +10,7 @@ WORDS = "the horse did not cross the river because it was too tired".split()
 CELLS = (
     f"""
 import torch
-from course_lib.topics.inspection import AttentionMap
+from course_lib.topics.attention_maps import AttentionMap
 from course_lib.widgets import attention_explorer, reshape_explorer
 
 torch.manual_seed(0)

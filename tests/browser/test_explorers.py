@@ -17,7 +17,7 @@ CELLS = (
     """
 import torch
 from course_lib.data import wave_series
-from course_lib.topics.inspection import AttentionMap
+from course_lib.topics.attention_maps import AttentionMap
 from course_lib.notebook import show_lines, show_table
 from course_lib.widgets import (
     attention_explorer, kernel_regression_explorer, mask_explorer, pattern_explorer

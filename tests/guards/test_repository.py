@@ -279,6 +279,7 @@ OLD = {
     "course_lib.positions.t5.t5_bucket": "course_lib.transformer",
     "course_lib.efficient.flash_attention": "course_lib.topics.efficient",
     "course_lib.decoding.table_model.random_table": "course_lib.data.table_model",
+    "course_lib.inspection.record_attention": "course_lib.topics.attention_maps",
     "course_lib.blocks.LayerNorm": "course_lib.transformer",
     "course_lib.blocks.EncoderBlock": "course_lib.transformer",
     "course_lib.training.fit": "course_lib.train",

@@ -9,7 +9,7 @@ import scipy.stats
 import torch
 from torch import nn
 
-from course_lib.topics.inspection import record_attention
+from course_lib.topics.attention_maps import record_attention
 from course_lib.transformer.multihead import MultiHeadAttention
 from course_lib.widgets import AttentionMap, attention_explorer
 from course_lib.widgets.attention import VIEWS

@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from course_lib.data import strongest_links
 from course_lib.topics import efficient, pooling
-from course_lib.topics.inspection import entropy, mean_distance
+from course_lib.topics.attention_maps import entropy, mean_distance
 from course_lib.topics.interpretability import induction_score, logit_lens, surprisal
 from course_lib.topics.recurrent import (
     BahdanauDecoder,

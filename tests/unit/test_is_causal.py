@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.topics.inspection import record_attention
+from course_lib.topics.attention_maps import record_attention
 from course_lib.transformer import DecoderOnly, TransformerConfig
 from course_lib.transformer.attention import scaled_dot_product_attention
 from course_lib.transformer.layers import DecoderLayer, EncoderLayer

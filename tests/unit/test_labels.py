@@ -13,7 +13,7 @@ from matplotlib.font_manager import fontManager
 
 from course_lib.plots import BarsPanel, MapPanel, NgramsPanel, TreePanel, figure
 from course_lib.plots.tokens import labels
-from course_lib.topics.inspection import AttentionMap
+from course_lib.topics.attention_maps import AttentionMap
 from course_lib.widgets import attention_explorer
 from tests.helpers.explorers import box_of_word, move, panels
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from course_lib.topics.inspection import record_attention
+from course_lib.topics.attention_maps import record_attention
 from course_lib.topics.interpretability import logit_lens
 from course_lib.transformer.decoding import stream, temperature, top_k, top_p
 from course_lib.widgets import generation_explorer, heads_explorer, logit_lens_explorer

@@ -6,7 +6,7 @@ from safetensors import safe_open
 
 from course_lib.checkpoints import HERE, phrase_translator
 from course_lib.data import alignment_error_rate, pad, phrases, strongest_links
-from course_lib.topics.inspection import AttentionMap, record_attention
+from course_lib.topics.attention_maps import AttentionMap, record_attention
 from tests.helpers.annotations import unchecked
 
 with unchecked():
@@ -49,7 +49,7 @@ def test_the_best_head_finds_the_word_that_is_translated():
     against="the model, called by hand on the same tokens",
 )
 @pytest.mark.verifies(
-    "course_lib.topics.inspection.AttentionMap", against="Python's tuple unpacking"
+    "course_lib.topics.attention_maps.AttentionMap", against="Python's tuple unpacking"
 )
 def test_the_maps_are_what_the_model_computes_and_their_sides_are_the_words(ledger):
     translator = phrase_translator()

@@ -9,7 +9,7 @@ import torch
 
 from course_lib.data.subwords import Subwords
 from course_lib.experiments import real_alignments as experiment
-from course_lib.topics.inspection import record_attention
+from course_lib.topics.attention_maps import record_attention
 from course_lib.train.folder import RunFolder, write_weights
 from course_lib.train.settings import Settings
 from course_lib.transformer import Transformer

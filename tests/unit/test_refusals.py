@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_lib.topics.inspection import record_attention
+from course_lib.topics.attention_maps import record_attention
 from course_lib.transformer import DecoderOnly, Transformer, TransformerConfig
 from course_lib.transformer.attention import scaled_dot_product_attention
 from course_lib.transformer.cache import CrossAttentionCache, KeyValueCache, ModelCache

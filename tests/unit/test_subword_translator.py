@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from course_lib.data.subwords import Subwords
-from course_lib.topics.inspection import record_attention
+from course_lib.topics.attention_maps import record_attention
 from course_lib.train.folder import RunFolder
 from course_lib.train.processes import Processes
 from course_lib.train.run import Run

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from course_lib.topics.inspection import record_attention
+from course_lib.topics.attention_maps import record_attention
 from course_lib.transformer import DecoderOnly, Transformer
 from course_lib.transformer.positions import ENCODINGS
 from tests.helpers.encodings import SHIFT_INVARIANT

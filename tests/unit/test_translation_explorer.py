@@ -10,7 +10,7 @@ import torch
 
 from course_lib.checkpoints import phrase_translator
 from course_lib.data import detokenize
-from course_lib.topics.inspection import record_attention
+from course_lib.topics.attention_maps import record_attention
 from course_lib.train.translator import PhraseTranslator
 from course_lib.transformer.decoding import greedy, sample, temperature
 from course_lib.widgets import translation_explorer

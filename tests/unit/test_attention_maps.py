@@ -9,7 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from course_lib.topics.inspection import entropy, mean_distance, record_attention, weights_version
+from course_lib.topics.attention_maps import (
+    entropy,
+    mean_distance,
+    record_attention,
+    weights_version,
+)
 from course_lib.transformer.attention import Attention, AttentionOutput, SelfAttention
 from course_lib.transformer.multihead import MultiHeadAttention
 from course_lib.transformer.scoring import DotScore
@@ -52,7 +57,8 @@ def hooks(model):
 
 
 @pytest.mark.verifies(
-    "course_lib.topics.inspection.record_attention", against="the weights that every layer returns"
+    "course_lib.topics.attention_maps.record_attention",
+    against="the weights that every layer returns",
 )
 def test_record_attention_returns_the_weights_of_every_layer(ledger):
     model, x = quiet_model()
@@ -146,7 +152,7 @@ def some_weights(dtype, *shape):
     return weights.to(dtype)
 
 
-@pytest.mark.verifies("course_lib.topics.inspection.entropy", against="SciPy `entropy`")
+@pytest.mark.verifies("course_lib.topics.attention_maps.entropy", against="SciPy `entropy`")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("batch", [(), (BATCH, HEADS)])
 def test_entropy_equals_scipy(ledger, batch, dtype):
@@ -163,7 +169,7 @@ def test_entropy_equals_scipy(ledger, batch, dtype):
 
 
 @pytest.mark.verifies(
-    "course_lib.topics.inspection.mean_distance", against="an explicit double loop"
+    "course_lib.topics.attention_maps.mean_distance", against="an explicit double loop"
 )
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(4, 4), (BATCH, HEADS, 4, 6)])
@@ -180,7 +186,7 @@ def test_mean_distance_equals_a_double_loop(ledger, shape, dtype):
 
 
 @pytest.mark.verifies(
-    "course_lib.topics.inspection.weights_version", against="changes in place, made one by one"
+    "course_lib.topics.attention_maps.weights_version", against="changes in place, made one by one"
 )
 def test_weights_version_changes_with_every_change_in_place(ledger):
     model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
