@@ -227,6 +227,8 @@ def test_a_fingerprint_is_that_of_the_sentences_alone(tmp_path):
         for changed in (PAIRS[:2], PAIRS[::-1], [*PAIRS[:2], ("Æ", "ss")], [("Æ ß", ""), *PAIRS]):
             seen.add(one._replace(**{split: changed}).fingerprint())
     assert len(seen) == 14
+    held_out = one._replace(train=PAIRS[:2], val=[PAIRS[2], *PAIRS])
+    assert held_out.fingerprint() != one.fingerprint(), "a pair has moved to another split"
 
 
 def test_a_damaged_archive_is_refused(tmp_path):
