@@ -71,6 +71,7 @@ def test_the_parameters_are_those_of_the_module(ledger, name):
 #: The sizes in the names of models, of all parameters and of the active ones, in billions: a second check of the facts.
 NAMED = {
     "GPT-NeoX-20B": (20.6, None),
+    "Phi-3 mini": (3.8, None),
     "DeepSeek-V2-Lite": (15.7, 2.4),
     "DeepSeek-V3": (671, 37),
     "MiniMax-Text-01": (456, 45.9),
@@ -81,7 +82,10 @@ NAMED = {
     "Kimi Linear 48B": (48, 3),
     "MiniMax-M2": (230, 10),
     "Qwen3.5-35B-A3B": (35, 3),
-    "Mistral Small 4": (119, None),
+    "GLM-5": (744, 40),
+    "Mistral Small 4": (119, 6.5),
+    "DeepSeek-V4-Flash": (284, 13),
+    "MiniMax-M3": (428, None),
     "Mistral Large 4": (None, 52),
 }
 
