@@ -89,7 +89,10 @@ def delta_rule_in_chunks(
     between = (total[..., None] - total[..., None, :]).masked_fill(~causal, -torch.inf).exp()
     system = (beta[..., None] * (k @ k.mT) * between).tril(-1)
     right = torch.cat([v, k * total.exp()[..., None]], dim=-1) * beta[..., None]
-    solved = torch.linalg.solve_triangular(system, right, upper=False, unitriangular=True)
+    exact = torch.promote_types(right.dtype, torch.float32)  # there is no solver in half precision
+    solved = torch.linalg.solve_triangular(
+        system.to(exact), right.to(exact), upper=False, unitriangular=True
+    ).to(right.dtype)
     new, old = solved.split([v.shape[-1], k.shape[-1]], dim=-1)  # U = new − old S
     within = (q @ k.mT) * between
     q = q * total.exp()[..., None]
