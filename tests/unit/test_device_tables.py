@@ -21,9 +21,13 @@ MADE_BY_OTHERS = {
 
 @pytest.fixture
 def as_on_a_gpu(monkeypatch):
-    """There the kernel gets an additive mask, and the number of tokens in a cache stays a tensor."""
-    mask = attention.kernel_mask
-    monkeypatch.setattr(attention, "kernel_mask", lambda *given: mask(*given[:3], "cuda"))
+    """There the kernel gets an additive mask, and the number of tokens in a cache stays a tensor; float64 is the CPU."""
+    made = attention.kernel_mask
+
+    def kernel_mask(mask, bias, dtype, device):
+        return made(mask, bias, dtype, device if dtype == torch.float64 else "cuda")
+
+    monkeypatch.setattr(attention, "kernel_mask", kernel_mask)
     monkeypatch.setattr(cache, "_number", lambda position: position)
 
 
