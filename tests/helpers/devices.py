@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from course_lib.transformer.blocks import ACTIVATIONS, NORM_TYPES
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
@@ -68,7 +69,6 @@ from course_lib.transformer import (
     top_k,
     top_p,
 )
-from course_lib.transformer.blocks import ACTIVATIONS, NORM_TYPES
 from course_lib.transformer.model import TransformerState
 from course_lib.transformer.positions import ENCODINGS
 from tests.helpers.encodings import SHIFT_INVARIANT
