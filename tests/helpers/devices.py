@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from course_lib.transformer.blocks import ACTIVATIONS, NORM_TYPES
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
@@ -21,12 +20,12 @@ from course_lib.transformer import (
     Attention,
     ConcatScore,
     CrossAttention,
-    DecoderBlock,
+    DecoderLayer,
     DecoderOnly,
     DecodingSession,
     DotScore,
     Dropout,
-    EncoderBlock,
+    EncoderLayer,
     FeedForward,
     GaussianScore,
     GeneralScore,
@@ -69,7 +68,9 @@ from course_lib.transformer import (
     top_k,
     top_p,
 )
+from course_lib.transformer.layers import ACTIVATIONS
 from course_lib.transformer.model import TransformerState
+from course_lib.transformer.norms import NORM_TYPES
 from course_lib.transformer.positions import ENCODINGS
 from tests.helpers.encodings import SHIFT_INVARIANT
 from tests.helpers.ids import encoding_id
@@ -407,13 +408,13 @@ def self_attention(positions: str, n: int, d: int) -> Call:
     )  # fmt: skip
 
 
-def encoder_block(activation: str, norm: str, n: int, d: int) -> Call:
-    block = EncoderBlock(HEADS * d, HEADS, 3 * d, activation=activation, norm_type=norm)
+def encoder_layer(activation: str, norm: str, n: int, d: int) -> Call:
+    block = EncoderLayer(HEADS * d, HEADS, 3 * d, activation=activation, norm_type=norm)
     inputs = (normal(BATCH, n, HEADS * d), padding_of(n))
-    return Call(EncoderBlock.__call__, inputs, block, gradients=activation != "relu")
+    return Call(EncoderLayer.__call__, inputs, block, gradients=activation != "relu")
 
 
-def decoder_block(n: int, d: int) -> Call:
+def decoder_layer(n: int, d: int) -> Call:
     memory = normal(BATCH, n, HEADS * d)
     inputs = (
         normal(BATCH, fewer(n), HEADS * d),
@@ -421,7 +422,7 @@ def decoder_block(n: int, d: int) -> Call:
         padded_left(fewer(n))[:, 0],
         padding_of(n),
     )
-    block = DecoderBlock(HEADS * d, HEADS, 3 * d, num_kv_heads=KV_HEADS, activation="gelu")
+    block = DecoderLayer(HEADS * d, HEADS, 3 * d, num_kv_heads=KV_HEADS, activation="gelu")
     return Call(lambda block, *given: block(*given, is_causal=True), inputs, block)
 
 
@@ -459,10 +460,10 @@ LAYERS = {
         for name in ENCODINGS
     },
     **{
-        f"EncoderBlock, {activation}, {norm}": functools.partial(encoder_block, activation, norm)
+        f"EncoderLayer, {activation}, {norm}": functools.partial(encoder_layer, activation, norm)
         for activation, norm in zip(ACTIVATIONS, [*NORM_TYPES] * 2, strict=False)
     },
-    "DecoderBlock, GQA": decoder_block,
+    "DecoderLayer, GQA": decoder_layer,
     "from_torch": converted,
     "SingleHeadAttention": lambda n, d: one_layer(SingleHeadAttention, 3, n),
     "SelfAttention": lambda n, d: one_layer(SelfAttention, 1, n),

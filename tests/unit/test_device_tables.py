@@ -14,7 +14,7 @@ from tests.helpers.device_record import merged, section
 
 #: Results and types, which other calls return or take; AttentionPositions and its like are made by `make_positions`.
 MADE_BY_OTHERS = {
-    "AttentionOutput", "BeamStep", "Beams", "BlockCache", "CrossAttentionCache", "IncrementalDecoder", "LayerNorm",
+    "AttentionOutput", "BeamStep", "Beams", "LayerCache", "CrossAttentionCache", "IncrementalDecoder", "LayerNorm",
     "Memory", "ModelCache", "Positions",
 }  # fmt: skip
 
