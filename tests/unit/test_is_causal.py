@@ -31,9 +31,9 @@ def test_is_causal_equals_the_causal_mask(queries, keys, need_weights):
 @pytest.mark.parametrize("queries, keys", [(KEYS, KEYS), (QUERIES, KEYS), (1, KEYS)])
 @pytest.mark.verifies(
     "course_lib.transformer.attention.scaled_dot_product_attention",
-    against="F.scaled_dot_product_attention with one mask, built pair by pair",
+    against="PyTorch `F.scaled_dot_product_attention`, its mask built pair by pair",
 )
-def test_a_mask_and_is_causal_must_both_allow(queries, keys, need_weights):
+def test_a_mask_and_is_causal_must_both_allow(ledger, queries, keys, need_weights):
     q, k, v = (torch.randn(2, 3, n, SIZE).double() for n in (queries, keys, keys))
     real = torch.tensor([[True, False, True, True, True, False, True], [False, False] + [True] * 5])
     bias = torch.randn(3, queries, keys).double()
@@ -47,7 +47,7 @@ def test_a_mask_and_is_causal_must_both_allow(queries, keys, need_weights):
         ours = scaled_dot_product_attention(q, k, v, real[:, None, None], **options).output
         additive = torch.zeros_like(both, dtype=q.dtype).masked_fill(~both, -torch.inf)
         theirs = F.scaled_dot_product_attention(q, k, v, additive + (0 if added is None else added))
-        torch.testing.assert_close(ours, theirs)
+        ledger.compare(ours, theirs, within=1e-12)
 
 
 @pytest.mark.parametrize("scale", [-1.0, 0.0, 0.7])
