@@ -69,7 +69,7 @@ def trained(pairs: Pairs, seed: int, steps: int = STEPS) -> SubwordTranslator:
             sources, targets = zip(*texts, strict=True)
             parts.append((pad(encode(sources, eos=True)), pad(encode(targets, bos=True, eos=True))))
         for group in optimizer.param_groups:
-            group["lr"] = linear_schedule_with_warmup(step, LR, steps, WARMUP)
+            group["lr"] = linear_schedule_with_warmup(step, LR, steps, min(WARMUP, steps))
         train_step(
             model,
             optimizer,

@@ -17,7 +17,7 @@ PAGES = [
     "index.html",
     f"notebooks/{LESSON}.html",
     f"notebooks/studies/{STUDY}.html",
-    "api/masks.html",
+    "api/transformer.masks.html",
     "about.html",
 ]
 
