@@ -75,7 +75,7 @@ LAYERS = {
             "the layers, memory and FLOPs of a model, from its configuration", 15
         ),
         "topics.today": Module(
-            "what the models of today do: latent attention, indexer, delta rule, experts, streams",
+            "what the models of today do: latent attention, indexer, summaries, delta rule, experts, streams",
             15,
         ),
         "topics.pretrained": Module(

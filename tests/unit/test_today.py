@@ -5,18 +5,22 @@ import torch
 from torch import nn
 
 from course_lib.topics.today import (
+    CompressedAttention,
     ExpertLayer,
     GatedDeltaLayer,
     HyperConnection,
     Indexer,
     LatentAttention,
     Router,
+    Summaries,
     attend_to,
     delta_rule,
     delta_rule_in_chunks,
     doubly_stochastic,
     index_scores,
     keep_best,
+    summaries,
+    summary_mask,
 )
 from course_lib.transformer.cache import KeyValueCache
 from course_lib.transformer.masks import causal_mask
@@ -204,6 +208,135 @@ def test_attending_to_the_chosen_keys_equals_masking_the_others(ledger):
     mask = torch.zeros(2, 9, dtype=torch.bool).scatter(-1, chosen, True)[:, None, None]
     expected = nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
     ledger.compare(attend_to(query, key, value, chosen), expected, within=1e-12)
+
+
+# --- summaries beside a window ----------------------------------------------------------------
+
+
+@pytest.mark.verifies("course_lib.topics.today.summaries", against="its equation, block by block")
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("length", [3, 14])
+def test_summaries_equal_their_equation(ledger, length, overlap):
+    m, d = 4, 5
+    c, z = (torch.randn(2, length, d * (1 + overlap)).double().requires_grad_() for _ in "cz")
+    bias = torch.randn(m, d * (1 + overlap)).double().requires_grad_()
+    rows = []
+    for w in range(length // m):
+        own = slice(w * m, (w + 1) * m)
+        vectors, logits = c[:, own, -d:], z[:, own, -d:] + bias[:, -d:]
+        if overlap and w:
+            before = slice((w - 1) * m, w * m)
+            vectors = torch.cat([c[:, before, :d], vectors], dim=1)
+            logits = torch.cat([z[:, before, :d] + bias[:, :d], logits], dim=1)
+        weights = logits.exp() / logits.exp().sum(dim=1, keepdim=True)
+        rows.append((weights * vectors).sum(dim=1))
+    expected = torch.stack(rows, dim=1) if rows else torch.zeros(2, 0, d).double()
+    output = summaries(c, z, bias, overlap=overlap)
+    ledger.compare(output, expected, within=1e-12)
+    if rows:
+        mix = torch.randn_like(expected)
+        ours, theirs = (torch.autograd.grad(one, (c, z, bias), mix) for one in (output, expected))
+        for one, other in zip(ours, theirs, strict=True):
+            ledger.compare(one, other, within=1e-12, backward=True)
+
+
+@pytest.mark.verifies(
+    "course_lib.topics.today.summary_mask", against="its definition, query by query"
+)
+def test_a_query_sees_the_summaries_that_hold_no_later_token(ledger):
+    for length, m in ((3, 4), (11, 3), (12, 4)):
+        expected = [[w * m + m - 1 <= i for w in range(length // m)] for i in range(length)]
+        assert summary_mask(length, m).tolist() == expected
+    ledger.holds()
+
+
+COMPRESSED_NAMES = {
+    "q_down.weight": "q_a_proj.weight",
+    "q_norm.weight": "q_a_norm.weight",
+    "q_up.weight": "q_b_proj.weight",
+    "kv_proj.weight": "kv_proj.weight",
+    "kv_norm.weight": "kv_norm.weight",
+    "sinks": "sinks",
+    "out_down": "o_a_proj.weight",
+    "out_proj.weight": "o_b_proj.weight",
+}
+CHOOSING_NAMES = {
+    "index_q.weight": "compressor.indexer.q_b_proj.weight",
+    "index_weight.weight": "compressor.indexer.scorer.weights_proj.weight",
+}
+
+
+def summary_names(ours, theirs):
+    parts = {"value_proj.weight": "kv_proj.weight", "gate_proj.weight": "gate_proj.weight"}
+    parts |= {"bias": "position_bias", "norm.weight": "kv_norm.weight"}
+    return {f"{ours}.{one}": f"{theirs}.{other}" for one, other in parts.items()}
+
+
+#: Kind of layer → our options, and the names of our parameters that have a gradient.
+COMPRESSED = {
+    "sliding_attention": ({}, {}),
+    "heavily_compressed_attention": ({"rate": 3}, summary_names("summaries", "compressor")),
+    "compressed_sparse_attention": (
+        {"rate": 2, "overlap": True, "indexer": (3, 10), "k": 2},
+        summary_names("summaries", "compressor"),
+    ),
+}
+
+
+@pytest.mark.verifies(
+    "course_lib.topics.today.CompressedAttention", against="Hugging Face `DeepseekV4Attention`"
+)
+@pytest.mark.verifies(
+    "course_lib.topics.today.Summaries",
+    against="the compressors of Hugging Face's `DeepseekV4Attention`",
+)
+@pytest.mark.parametrize("kind", COMPRESSED)
+@pytest.mark.parametrize(("dtype", "within"), [(torch.float32, 1e-5), (torch.float64, 1e-6)])
+def test_compressed_attention_equals_deepseek(ledger, dtype, within, kind):
+    """In float64 too theirs takes norms, rotations and the softmax of summaries in float32."""
+    module = modelling("deepseek_v4")
+    config = module.DeepseekV4Config(
+        hidden_size=MODEL, num_attention_heads=4, head_dim=12, q_lora_rank=8, o_groups=2, o_lora_rank=5,
+        sliding_window=4, index_n_heads=3, index_head_dim=10, index_topk=2, partial_rotary_factor=0.5,
+        num_hidden_layers=1, layer_types=[kind], attn_implementation="eager",
+        compress_rates={"compressed_sparse_attention": 2, "heavily_compressed_attention": 3},
+    )  # fmt: skip
+    options, names = COMPRESSED[kind]
+    theirs = randomise(module.DeepseekV4Attention(config, 0)).to(dtype)
+    base = 10_000.0 if kind == "sliding_attention" else 160_000.0
+    ours = CompressedAttention(
+        MODEL, 4, 12, d_query=8, d_rope=6, window=4, groups=2, d_out=5, base=base, **options
+    ).to(dtype)
+    names = COMPRESSED_NAMES | names
+    chooses = summary_names("index_summaries", "compressor.indexer") | CHOOSING_NAMES
+    share(ours, theirs, names | (chooses if "indexer" in options else {}))
+    cos, sin = (one[..., :3] for one in angles(6, dtype, base))
+    positions = {"main": (cos, sin), "compress": (cos, sin)}
+    past = torch.ones(LENGTH, LENGTH).tril(-4).bool()
+    window = causal(dtype).masked_fill(past, -1e30).expand(2, -1, -1, -1)
+
+    def other(x):
+        return theirs(x, positions, torch.arange(LENGTH).expand(len(x), -1), window)[0]
+
+    x = torch.randn(2, LENGTH, MODEL, dtype=dtype)
+    compare_modules(ledger, (ours, ours), (other, theirs), x, names, within)
+
+
+def test_an_output_depends_on_distances_alone_because_the_rotation_is_taken_back(monkeypatch):
+    """All positions 100 later: with a rotation that stayed in the values the output would change."""
+    from course_lib.topics.today import compressed
+
+    ours = randomise(
+        CompressedAttention(
+            MODEL, 4, 12, d_query=8, d_rope=6, window=4, groups=2, d_out=5, rate=3
+        )
+    ).double()  # fmt: skip
+    x = torch.randn(2, LENGTH, MODEL, dtype=torch.float64)
+    expected = ours(x)
+    plain = compressed._rotate_last
+    later = lambda x, p, *more: plain(x, p - 100 if (p < 0).any() else p + 100, *more)  # noqa: E731
+    monkeypatch.setattr(compressed, "_rotate_last", later)
+    torch.testing.assert_close(ours(x), expected, rtol=0, atol=1e-10)
 
 
 # --- the gated delta rule --------------------------------------------------------------------
@@ -440,8 +573,12 @@ def layers():
         Router(MODEL, 12, 3),
         HyperConnection(MODEL, 3),
     )
+    compressed = CompressedAttention(
+        MODEL, 4, 12, d_query=8, d_rope=6, window=4, groups=2, d_out=5, rate=3, overlap=True, indexer=(3, 10), k=2,
+    )  # fmt: skip
     return {
         "latent": latent,
+        "compressed": compressed,
         "absorbed": lambda x: latent(x, absorbed=True),
         "indexer": lambda x: indexer(x, x).float(),
         "delta": lambda x: delta(x, chunk=4)[0],
@@ -456,12 +593,17 @@ def test_compile_today(as_one_graph, name):
     torch.testing.assert_close(as_one_graph(layer)(x), layer(x))
 
 
-@pytest.mark.parametrize("name", ["latent", "absorbed", "indexer", "delta"])
+@pytest.mark.parametrize("name", ["latent", "absorbed", "indexer", "compressed", "delta"])
 def test_no_output_depends_on_later_tokens(name):
     layer, x = layers()[name], torch.randn(2, LENGTH, MODEL)
     other = x.clone()
     other[:, 6:] = torch.randn(2, LENGTH - 6, MODEL)
     torch.testing.assert_close(layer(x)[:, :6], layer(other)[:, :6])
+
+
+def compressed_layer(**changes):
+    sizes = {"d_query": 4, "d_rope": 2, "window": 3, "groups": 2, "d_out": 3}
+    return CompressedAttention(8, 4, 4, **sizes | changes)
 
 
 @pytest.mark.parametrize(
@@ -475,6 +617,12 @@ def test_no_output_depends_on_later_tokens(name):
             "is not divisible",
         ),
         (lambda: keep_best(torch.zeros(2, 2), 0, causal_mask(2)), "k=0 is below 1"),
+        (lambda: summary_mask(4, 0), "m=0 is below 1"),
+        (lambda: Summaries(8, 4, 0, d_rope=2), "rate=0 is below 1"),
+        (lambda: compressed_layer(window=0), "window=0 is below 1"),
+        (lambda: compressed_layer(groups=3), "num_heads=4 is not divisible by groups=3"),
+        (lambda: compressed_layer(rate=2, k=3), "an indexer needs k"),
+        (lambda: compressed_layer(indexer=(2, 4), k=3), "and summaries to choose from"),
         (lambda: doubly_stochastic(torch.zeros(2, 2), 0), "iterations=0 is below 1"),
     ],
 )

@@ -158,7 +158,24 @@ CATALOGUE = {
     "OLMo Hybrid 7B": Entry("olmo_hybrid", 2026, "the gated delta rule in 3 of 4 layers of an OLMo"),
     "Mistral Small 4": Entry("mistral4", 2026, "latent attention with a vector of 256 numbers per token"),
     "Gemma 4": Entry("gemma4_text", 2026, "an embedding per layer, wider heads in global layers"),
-    "DeepSeek-V4-Flash": Entry("deepseek_v4", 2026, "summaries of 4 or 128 tokens beside a window, 4 residual streams"),
+    "DeepSeek-V4-Flash": Entry(
+        "deepseek_v4", 2026, "summaries of 4 or 128 tokens beside a window, 4 residual streams",
+        {
+            "layer_types": [
+                *["sliding_attention"] * 2,
+                *["compressed_sparse_attention", "heavily_compressed_attention"] * 20,
+                "compressed_sparse_attention",
+            ],
+            "rope_parameters": {
+                "main": _rope(10_000.0, partial_rotary_factor=0.125),
+                "compress": {
+                    "rope_type": "yarn", "rope_theta": 160_000.0, "factor": 16, "beta_fast": 32, "beta_slow": 1,
+                    "original_max_position_embeddings": 65536, "partial_rotary_factor": 0.125, "attention_factor": 1.0,
+                },
+            },
+        },
+        _config("deepseek-ai/DeepSeek-V4-Flash"),
+    ),
     "MiniMax-M3": Entry(
         "minimax_m3_vl_text", 2026, "blocks of 128 keys, chosen per group of heads",
         {

@@ -242,7 +242,9 @@ def compressed(
     q, series = heads * d_head, 1 + overlap
     matrices = d * d_query + d_query * q + d * d_head + q * d_out + groups * d_out * d
     rest = d_query + d_head + heads
-    kept, looks = [Kept(d_head, most=window - 1)], [Kept(4 * q, most=window)]
+    # without summaries, transformers keeps the vectors as keys and once more as values
+    twice = 1 + (rate is None)
+    kept, looks = [Kept(d_head * twice, most=window - 1)], [Kept(4 * q, most=window)]
     if rate is not None:
         matrices += 2 * d * d_head * series
         rest += rate * d_head * series + d_head

@@ -33,8 +33,9 @@ class Router(nn.Module):
     $$s = \mathrm{softmax}(W x) \text{ or } \sigma(W x), \qquad T = \text{top-}k\,(s + b), \qquad
       w_e = \lambda\, s_e \Big/ \sum_{e' \in T} s_{e'}$$
 
-    The bias $b$ counts for choosing alone, never for weighing. `balance` moves it against the load, in place of a term
-    in the loss. With groups only the experts of the `kept_groups` best groups can be chosen; the score of a group is
+    The bias $b$ counts for choosing alone, never for weighing. `balance` moves it against the load, after a step of
+    training and without a gradient; DeepSeek-V3 keeps a small term in the loss beside it, against extreme imbalance
+    within one sequence. With groups only the experts of the `kept_groups` best groups can be chosen; the score of a group is
     the sum of its two best $s + b$.
 
     Args:
