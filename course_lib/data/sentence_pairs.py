@@ -5,6 +5,7 @@ import io
 import warnings
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -90,22 +91,27 @@ class SentencePairs(NamedTuple):
         return checksum.hexdigest()[:16]
 
     def places(self, wanted: Iterable[tuple[str, str]], split: str) -> list[str]:
-        """Return where these pairs of a split stand, as "file, line number", looked up in the files again."""
-        numbers: dict[tuple[str, str], str] = {}
-        for number, pair in enumerate(getattr(self, split), start=1):
-            numbers.setdefault(pair, f"{self.name}, pair {number} of {split}")
+        """Return where these pairs of a split stand, as "file, line number", looked up in the files again.
+
+        A pair that is wanted several times is found at several places.
+        """
         wanted = list(wanted)
+        missing = Counter(wanted)
+        places: dict[tuple[str, str], list[str]] = {pair: [] for pair in wanted}
         try:
-            missing = set(wanted)
             for row in _rows(self.name, self.source, self.target, self.columns):
                 if not missing:
                     break
                 if row.split == split and row.pair in missing:
-                    missing.remove(row.pair)
-                    numbers[row.pair] = row.place
+                    missing -= Counter([row.pair])
+                    places[row.pair].append(row.place)
         except (OSError, ValueError):  # made by hand, or gone meanwhile
             pass
-        return [numbers[pair] for pair in wanted]
+        for number, pair in enumerate(getattr(self, split), start=1):
+            if pair in missing:
+                missing -= Counter([pair])
+                places[pair].append(f"{self.name}, pair {number} of {split}")
+        return [places[pair].pop(0) for pair in wanted]
 
 
 class _Row(NamedTuple):

@@ -80,6 +80,9 @@ class Subwords:
         """Write the vocabulary and the merges as JSON."""
         Path(path).write_text(self.to_str(), encoding="utf-8")
 
+    def __reduce__(self) -> tuple:  # for copies, which would forget that special tokens are text
+        return type(self).from_str, (self.to_str(),)
+
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()
 

@@ -59,7 +59,7 @@ def main(
         result = run.finish()
     except Exception as error:  # whatever it is: the training is not lost
         _say(
-            f"the model is trained, and saved as {run.folder.model}; it could not be measured: "
+            f"the model is trained, and saved in {run.folder.path}; it could not be measured: "
             f"{type(error).__name__}: {error}. The same command with --resume measures it again"
         )
         return 1

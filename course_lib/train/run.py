@@ -306,10 +306,18 @@ class Run:
         self.evaluate(self.pairs.val[:1])
         for split in ("val", "test"):
             references = [target for _, target in getattr(self.pairs, split)]
+            if long := _longer_than(
+                self.settings.tokens, self._encoded(getattr(self.pairs, split))
+            ):
+                warnings.warn(
+                    f"{self._named(split, long)} have more than tokens={self.settings.tokens} tokens; the model was not trained "
+                    f"on such, and each measurement takes long to translate them",
+                    stacklevel=2,
+                )
             if name := without_four_tokens(references, self.settings.target):
                 warnings.warn(
                     f"no target sentence of {split} has four tokens as BLEU counts them (tok:{name}), so BLEU says little, "
-                    f"or is 0: look at chrF. Of a language without spaces between words, name it, as in --target zh",
+                    f"or is 0: look at chrF",
                     stacklevel=2,
                 )
 

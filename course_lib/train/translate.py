@@ -6,6 +6,7 @@ python -m course_lib.train.translate --folder runs/en-de --beam 5 < sentences.en
 
 import argparse
 import sys
+from collections.abc import Iterator
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
@@ -28,10 +29,9 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = options.parse_args(arguments)
     try:
         translator = RunFolder(chosen.folder).translator()
-        if isinstance(sys.stdin, TextIOWrapper):
-            # as the files of --data are read
-            sys.stdin.reconfigure(encoding="utf-8-sig", newline="\n")
-        lines = (line.strip() for line in chosen.sentences or sys.stdin)
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")
+        lines = (line.strip() for line in chosen.sentences or _typed())
         while texts := list(islice(lines, _LINES)):
             translated = translator.all(texts, beam_size=chosen.beam)
             print(*(" ".join(text.splitlines()) for text in translated), sep="\n", flush=True)
@@ -39,6 +39,19 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"course_lib.train.translate: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _typed() -> Iterator[str]:
+    """Yield the lines of standard input, read as the files of --data are."""
+    for number, row in enumerate(getattr(sys.stdin, "buffer", sys.stdin), start=1):
+        try:
+            yield (
+                row if isinstance(row, str) else row.decode("utf-8-sig" if number == 1 else "utf-8")
+            )
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"line {number}: byte {row[error.start]:#04x} at place {error.start} is not UTF-8"
+            ) from None
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """Text in, text out: a trained model between two vocabularies."""
 
 import math
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from itertools import groupby
 from typing import NamedTuple
-from unicodedata import category
 
 import torch
 from torch import Tensor, nn
@@ -65,10 +65,9 @@ class Translator:
         """Translate one text."""
         return self.all([text])[0]
 
-    def all(self, texts: Sequence[str]) -> list[Translation]:
+    def all(self, texts: Iterable[str]) -> list[Translation]:
         """Translate several texts at once."""
-        if isinstance(texts, str):
-            raise ValueError(f"texts is a str; it must be a list of texts, e.g. [{texts!r}]")
+        texts = _listed(texts)
         sources = pad([self.source.encode(text) for text in texts], self.source.pad_id)
         self.model.eval()
         tokens, weights = self.model.generate(sources, self.max_length)
@@ -179,18 +178,17 @@ class SubwordTranslator:
         """Translate one text."""
         return self.all([text], beam_size=beam_size)[0]
 
-    def all(self, texts: Sequence[str], *, beam_size: int = 1) -> list[str]:
+    def all(self, texts: Iterable[str], *, beam_size: int = 1) -> list[str]:
         """Translate several texts, those of similar length together.
 
         Args:
-            texts: sentences.
+            texts: sentences; white space around them, such as the end of a line, is no part of them.
             beam_size: 1 for greedy decoding; more for a beam search, with a length penalty of 1.
 
         Returns:
             A translation of each; "" of a text without a visible character.
         """
-        if isinstance(texts, str):
-            raise ValueError(f"texts is a str; it must be a list of texts, e.g. [{texts!r}]")
+        texts = [text.strip() for text in _listed(texts)]
         require_whole(beam_size=beam_size)
         self.model.eval()
         sources = self.subwords.encode_all(texts, eos=True)
@@ -223,7 +221,7 @@ class SubwordTranslator:
     @torch.no_grad()
     def maps(self, text: str) -> dict[str, AttentionMap]:
         """Return the attention weights of every layer during the greedy translation; see `PhraseTranslator.maps`."""
-        source = self.subwords.encode(text, eos=True)
+        source = self.subwords.encode(text.strip(), eos=True)
         target = self.subwords.encode(self(text), bos=True)
         inputs = [Vocabulary.bos, *self.subwords.texts_of(target[1:])]
         sides = [*self.subwords.texts_of(source[:-1]), Vocabulary.eos], inputs
@@ -241,9 +239,28 @@ def positions_of(model: nn.Module) -> float:
     return min((limit for limit in limits if limit is not None), default=math.inf)
 
 
+def _listed(texts: Iterable[str]) -> list[str]:
+    """Return the texts of a list, or of what can be read once only; refuse what is none."""
+    if isinstance(texts, str):
+        raise ValueError(f"texts is a str; it must be a list of texts, e.g. [{texts!r}]")
+    texts = list(texts)
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(
+                f"texts[{number}] is {text!r}, of type {type(text).__name__}; it must be a str"
+            )
+    return texts
+
+
 def _is_blank(text: str) -> bool:
-    """Whether a text has nothing but separators, control and format characters."""
-    return all(category(one)[0] == "Z" or category(one) in ("Cc", "Cf") for one in text)
+    """Whether nothing of a text can be seen: separators, control and format characters, fillers."""
+    empty = ("FILLER", "VARIATION SELECTOR", "BRAILLE PATTERN BLANK")
+    return all(
+        unicodedata.category(one)[0] == "Z"
+        or unicodedata.category(one) in ("Cc", "Cf")
+        or any(word in unicodedata.name(one, "") for word in empty)
+        for one in text
+    )
 
 
 def _device_of(model: nn.Module) -> torch.device:

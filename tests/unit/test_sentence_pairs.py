@@ -215,6 +215,15 @@ def test_pairs_are_found_again_in_their_files(tmp_path, split):
     assert found.places([PAIRS[1]], split) == [f"{folder}, pair 2 of {split}"]
 
 
+def test_equal_pairs_are_found_in_different_places(tmp_path):
+    (tmp_path / "table.tsv").write_text("a\tb\nc\td\na\tb\na\tb\n")
+    found = sentence_pairs(tmp_path / "table.tsv")
+    places = found.places([("a", "b"), ("c", "d"), ("a", "b")], "train")
+    assert places == [f"{tmp_path}/table.tsv, line {line}" for line in (1, 2, 3)]
+    by_hand = SentencePairs([("a", "b"), ("c", "d"), ("a", "b")], [], [], "mine")
+    assert by_hand.places([("a", "b")] * 2, "train") == [f"mine, pair {n} of train" for n in (1, 3)]
+
+
 def test_a_fingerprint_is_that_of_the_sentences_alone(tmp_path):
     found, other = tmp_path / "one", tmp_path / "other"
     for folder in (found, other):

@@ -1,6 +1,7 @@
 """The translator of subwords: what a run leaves in its folder, read and used."""
 
 import io
+import re
 import sys
 from io import TextIOWrapper
 
@@ -59,7 +60,19 @@ def test_translations_are_those_of_each_text_alone(ledger, folder):
         translator.all("a text")
 
 
-BLANK = ["", " ", "\t", "\u00a0", "\u3000 \u2003", "\u200b", "\ufeff", "\x0b", "\u2028"]
+BLANK = [
+    "",
+    " ",
+    "\t",
+    "\u00a0",
+    "\u3000 \u2003",
+    "\u200b",
+    "\ufeff",
+    "\x0b",
+    "\u2028",
+    "\u2800",
+    "\u3164\ufe0f",
+]
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -80,6 +93,45 @@ def test_blank_texts_stay_blank_and_in_their_places(folder, beam, capsys, monkey
     assert capsys.readouterr().out.split("\n")[:-1] == translator.all(lines, beam_size=beam)
     assert main(["--folder", str(folder.path), "", TEXTS[0], " "]) == 0
     assert capsys.readouterr().out == f"\n{translator(TEXTS[0])}\n\n"
+
+
+def test_texts_that_can_be_read_once_are_translated_too(folder):
+    translator, texts = folder.translator(), [TEXTS[0], "", TEXTS[2]]
+    wanted = [translator(TEXTS[0]), "", translator(TEXTS[2])]
+    assert wanted[0] and wanted[2]
+    for once in (
+        iter(texts),
+        map(str.strip, texts),
+        io.StringIO("\n".join(texts)),
+        {text: 1 for text in texts},
+    ):
+        assert translator.all(once) == wanted
+    assert translator.all([f" {text}\t\n" for text in texts], beam_size=2) == translator.all(
+        texts, beam_size=2
+    )
+    (rows, _), *_ = (one.weights.shape[1:] for one in translator.maps(f"{TEXTS[0]}\n").values())
+    assert rows == len(translator.subwords.encode(TEXTS[0], eos=True))
+
+
+@pytest.mark.parametrize("bad", [None, b"a man", 5, float("nan"), ["a", "man"]])
+def test_what_is_no_text_is_refused_with_its_place(folder, bad):
+    said = re.escape(f"texts[1] is {bad!r}, of type {type(bad).__name__}; it must be a str")
+    with unchecked(), pytest.raises(ValueError, match=said):
+        folder.translator().all(["a man", bad])
+
+
+def test_bytes_in_and_bytes_out_are_utf_8(folder, capsys, monkeypatch):
+    made = folder.translator()
+    monkeypatch.setattr("course_lib.train.folder.RunFolder.translator", lambda self: made)
+    monkeypatch.setattr(made, "all", lambda texts, beam_size: [text.upper() for text in texts])
+    out = TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", out)
+    for text, status in (("ein Café 公园\n\nдом".encode(), 0), (b"a man\ncaf\xe9\n", 1)):
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(io.BytesIO(text), encoding="cp1252"))
+        assert main(["--folder", str(folder.path)]) == status
+    assert out.buffer.getvalue().decode("utf-8") == "EIN CAFÉ 公园\n\nДОМ\n"
+    said = "course_lib.train.translate: line 2: byte 0xe9 at place 3 is not UTF-8\n"
+    assert capsys.readouterr().err == said
 
 
 def test_a_line_is_one_line_whatever_is_in_it(folder, capsys, monkeypatch):

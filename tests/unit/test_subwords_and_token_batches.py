@@ -1,5 +1,7 @@
 """Subwords against merges by hand; batches by tokens: every pair once per epoch, within the budget."""
 
+import copy
+import pickle
 import unicodedata
 from collections import Counter
 
@@ -64,11 +66,11 @@ PARTS = st.one_of(
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    """Learned from texts with the names of special tokens, and the same after writing and reading."""
+    """Learned from texts with the names of special tokens, and the same after reading and copying."""
     learned = Subwords.learned([*TEXTS, *["a <eos> b<pad>c"] * 50], 320)
     path = tmp_path_factory.mktemp("subwords") / "subwords.json"
     learned.write(path)
-    return learned, Subwords.read(path)
+    return learned, Subwords.read(path), copy.deepcopy(learned), pickle.loads(pickle.dumps(learned))
 
 
 @given(st.lists(PARTS, max_size=6).map("".join))

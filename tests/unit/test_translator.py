@@ -85,6 +85,13 @@ def test_many_texts_are_one_batch_and_come_as_one_by_one():
         torch.testing.assert_close(written.weights[:-1], alone.weights[:-1])
 
 
+def test_texts_that_can_be_read_once_are_translated_too():
+    translator = Translator(Backwards(), LETTERS, CAPITALS, max_length=20)
+    assert [one.text for one in translator.all(iter(TEXTS))] == [
+        upper(text)[::-1] for text in TEXTS
+    ]
+
+
 def untrained(kind=BahdanauDecoder, seed=0):
     """Writes anything: padding, starts and ends in any order."""
     torch.manual_seed(seed)
