@@ -181,8 +181,10 @@ class GenerationExplorer(Explorer):
         *inputs, reset = row.children
         row.children = inputs
         buttons = ipywidgets.HBox([*self.buttons.values(), reset])
-        picture.layout = ipywidgets.Layout(flex="0 1 680px", min_width="0", margin="0 12px 0 0")
-        self._written.layout = ipywidgets.Layout(flex="1 1 260px")
+        picture.layout = ipywidgets.Layout(
+            flex="1 1 520px", min_width="0", max_width="680px", margin="0 12px 0 0"
+        )
+        self._written.layout = ipywidgets.Layout(flex="1 1 240px")
         beside = ipywidgets.Layout(flex_flow="row wrap")  # tokens that arrive move no picture
         shown = ipywidgets.HBox([picture, self._written], layout=beside)
         self.children = [row, problem, buttons, shown, words]

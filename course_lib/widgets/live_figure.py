@@ -107,10 +107,9 @@ class LiveFigure:
     def maps(self) -> list[list[float]]:
         """Return the boxes of colour maps and colour bars, as fractions of the picture: left, top, right, bottom."""
         shown = [one for one in self._maps if one.get_visible() and one.axes.get_visible()]
-        extents = [
-            one.get_window_extent().transformed(self.figure.transFigure.inverted()) for one in shown
-        ]
-        return [rounded([one.x0, 1 - one.y1, one.x1, 1 - one.y0]) for one in extents]
+        pixels = [np.round(one.get_window_extent().extents) for one in shown]  # as they are drawn
+        shares = [each / np.tile(self.figure.bbox.size, 2) for each in pixels]
+        return [rounded([x0, 1 - y1, x1, 1 - y0]) for x0, y0, x1, y1 in shares]
 
     def hover(self) -> list[dict]:
         """Collect the exact values of all panels."""

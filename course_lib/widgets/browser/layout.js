@@ -1,9 +1,10 @@
-// A picture in a narrow window: its panels stand below one another instead of shrinking until nothing can be read.
+// A picture in a small window: it shrinks, so that an explorer is seen whole, down to where its letters can still be read;
+// in a narrow one its panels stand below one another.
 
-const SMALLEST_SCALE = 0.9; // labels of 10 points keep 9
+const SMALLEST_SCALE = 0.72; // labels of 9 points keep 9 pixels on screen
 const SMALLEST_STRIP = 0.55; // of a panel that is wider than the window; what does not fit then is scrolled
 const SMALLEST_COMPARED = 0.7; // of two pictures that are compared
-const AROUND = 280; // pixels for menus, controls and words around them
+const WORDS = 44; // pixels for two lines of words below an explorer
 const GAP = 16; // pixels between two pictures side by side, as in picture.css
 
 // Cut the picture into strips, one per column of panels, each with a sheet that carries the whole picture.
@@ -35,21 +36,62 @@ const show = (strips, address, maps) => {
   }
 };
 
-// A pinned picture stands beside the live one where both can be read, and below it otherwise, so that both are seen with
-// the controls.
-const fit = (frame, strips, width, height) => {
+// What is seen of the notebook at a time.
+const paneOf = (node) => node.closest(".jp-WindowedPanel-outer, .jp-NotebookPanel-notebook") ?? document.documentElement;
+
+// Pixels of height that the pane leaves to the picture of an explorer.
+const roomBelow = (explorer, stage, bar) => {
+  const problem = explorer.querySelector(".course-problem[role=alert]")?.offsetHeight ?? 0;
+  const above = stage.getBoundingClientRect().top - explorer.getBoundingClientRect().top - problem;
+  return paneOf(explorer).clientHeight - above - bar.offsetHeight - WORDS;
+};
+
+// A pinned picture stands beside the live one where both can be read, and below it otherwise.
+const fit = (frame, strips, width, height, room) => {
   if (!frame.clientWidth) return; // not on the page
   const half = (frame.clientWidth - GAP) / 2;
   const pinned = Boolean(frame.querySelector(".course-picture-pinned"));
   const beside = pinned && half >= SMALLEST_COMPARED * width;
   frame.classList.toggle("course-picture-beside", beside);
-  const room = beside ? half : frame.clientWidth;
+  const across = beside ? half : frame.clientWidth;
   const smallest = pinned ? SMALLEST_COMPARED : SMALLEST_SCALE;
-  const whole = room >= smallest * width;
+  const whole = across >= smallest * width;
   const widest = whole ? width : width * Math.max(...strips.map(({ left, right }) => right - left));
-  const most = pinned && !beside ? (innerHeight - AROUND) / (2 * height) : 1;
-  const scale = clamp(Math.min(room / widest, most), whole ? smallest : SMALLEST_STRIP, 1);
+  const most = pinned && !beside ? room / (2 * height) : whole ? room / height : 1;
+  const scale = clamp(Math.min(across / widest, most), whole ? smallest : SMALLEST_STRIP, 1);
   frame.style.setProperty("--course-width", `${scale * width}px`);
   frame.style.setProperty("--course-height", `${scale * height}px`);
   frame.classList.toggle("course-picture-stacked", !whole);
+};
+
+// The picture of a cell that has just been run is scrolled into view, for a second or until somebody scrolls: with Shift + Enter,
+// JupyterLab has gone on to the next cell before the picture is there.
+const shownBefore = (window[Symbol.for("course: shown")] ??= new Set());
+const FOLLOWED = 1000; // milliseconds
+
+const stayInView = (explorer, id) => {
+  const [cell, pane] = [explorer.closest(".jp-Cell"), paneOf(explorer)];
+  const isNew = !shownBefore.has(id);
+  shownBefore.add(id);
+  const isNext = (other) => other?.matches(".jp-mod-active");
+  if (!isNew || !cell || !(isNext(cell) || isNext(cell.nextElementSibling))) return () => {};
+  const scroll = () => {
+    const [inside, around] = [explorer.getBoundingClientRect(), pane.getBoundingClientRect()];
+    const [above, below] = [inside.top - around.top - GAP / 2, inside.bottom - around.bottom + GAP / 2];
+    if (above < 0) pane.scrollTop += above;
+    else if (below > 0) pane.scrollTop += Math.min(above, below);
+  };
+  const watcher = new ResizeObserver(scroll);
+  const kinds = ["wheel", "pointerdown", "keydown", "touchstart"];
+  const stop = () => {
+    clearTimeout(end);
+    watcher.disconnect();
+    pane.removeEventListener("scroll", scroll);
+    for (const kind of kinds) pane.removeEventListener(kind, stop, true);
+  };
+  const end = setTimeout(stop, FOLLOWED);
+  watcher.observe(explorer);
+  pane.addEventListener("scroll", scroll);
+  for (const kind of kinds) pane.addEventListener(kind, stop, true);
+  return stop;
 };

@@ -45,7 +45,11 @@ const render = ({ model, el }) => {
   };
 
   for (const side of ["width", "height"]) frame.style.setProperty(`--course-${side}`, `${model.get(side)}px`); // at first
-  const refit = () => fit(frame, strips, model.get("width"), model.get("height"));
+  let around = null; // the explorer, once the picture is on the page
+  const refit = () => {
+    const room = around && model.get("live") ? roomBelow(around, stage, bar) : Infinity;
+    fit(frame, strips, model.get("width"), model.get("height"), room);
+  };
   const undo = []; // what to do when the picture goes
   const buttons = model.get("live") ? { play: addButton("") , compare: addButton(""), code: addButton("") } : null;
   addButton(words.png, () => download(model.get("png"), "image/png", `${model.get("name")}.png`));
@@ -93,7 +97,6 @@ const render = ({ model, el }) => {
   model.on("msg:custom", save);
   swap();
 
-  let around = null; // the explorer, once the picture is on the page
   const showProblem = () => {
     const problem = Boolean(model.get("problem"));
     frame.classList.toggle("course-picture-outdated", problem);
@@ -101,11 +104,15 @@ const render = ({ model, el }) => {
   };
   model.on("change:problem", showProblem);
   const arranged = new ResizeObserver(() => {
+    if (!around && el.isConnected) {
+      around = el.closest(".course-explorer") ?? el;
+      undo.push(prepareControls(around));
+      if (buttons) undo.push(makePlay(around, model, buttons.play, words), showWork(around, model, sign, words));
+      arranged.observe(around.firstElementChild); // the controls
+      arranged.observe(paneOf(around));
+      if (buttons) undo.push(stayInView(around, model.get("shown_in")));
+    }
     refit();
-    if (around || !el.isConnected) return;
-    around = el.closest(".course-explorer") ?? el;
-    undo.push(prepareControls(around));
-    if (buttons) undo.push(makePlay(around, model, buttons.play, words), showWork(around, model, sign, words));
   });
   arranged.observe(frame);
   return () => {
