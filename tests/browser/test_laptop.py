@@ -145,8 +145,7 @@ PLACE = f"""(root) => {{
 }}"""
 
 
-@pytest.mark.parametrize("cleared", [False, True], ids=["stored", "cleared"])
-@pytest.mark.parametrize("width, height", [(1500, 950), (1366, 768)])
+@pytest.mark.parametrize(("width", "height", "cleared"), [(1500, 950, False), (1366, 768, True)])
 def test_after_shift_and_enter_the_first_picture_is_in_view(lab, screen, width, height, cleared):
     screen.page.set_viewport_size({"width": width, "height": height})
     screen.open(lab, "00_start_here.ipynb")
