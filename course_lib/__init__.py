@@ -72,7 +72,7 @@ LAYERS = {
         ),
         "topics.scaling": Module("parameters, FLOPs and bytes of a model; laws of its loss", 11),
         "topics.anatomy": Module(
-            "the layers, memory and FLOPs of a model, from its configuration", 15
+            "the layers, memory and FLOPs of a model, from its configuration", 5
         ),
         "topics.today": Module(
             "what the models of today do: latent attention, indexer, summaries, delta rule, experts, streams",

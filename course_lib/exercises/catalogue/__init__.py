@@ -53,6 +53,7 @@ NOTEBOOKS = {
     "07_transformer_blocks": "hunt_norm_layer hunt_add_norm encoder_stack parallel_block",
     "07a_deep_post_norm": "largest_ratio",
     "07b_which_activation": "swiglu",
+    "07c_block_of_today": "hunt_normed_scores",
     "08_transformer": "hunt_validation teacher_forcing transformer_forward training_steps decode_mask cached_step",
     "08a_word_alignment": "hunt_cross",
     "08b_training_recipe": "smoothed_targets",
