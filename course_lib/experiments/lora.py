@@ -276,10 +276,18 @@ def evaluated(
     own: Sequence[tuple[str, list[int]]],
 ) -> dict:
     """Return the scores of a model; `own` holds the first answers to `QUESTIONS`."""
+    skill = {"exact match": exact_match(model, tokenizer, dates)}
+    return skill | forgotten(model, tokenizer, own)
+
+
+@torch.no_grad()
+def forgotten(
+    model: DecoderOnly, tokenizer: Tokenizer, own: Sequence[tuple[str, list[int]]]
+) -> dict:
+    """Return how far a model is from what it was; `own` holds its first answers to `QUESTIONS`."""
     prompts = [turns(question) for question, _ in own]
     said = [tokenizer.decode(row) for row in generated(model, tokenizer, prompts, length=12)]
     return {
-        "exact match": exact_match(model, tokenizer, dates),
         "loss of texts": text_loss(model, tokenizer),
         "loss of own answers": answer_loss(model, tokenizer, own).item(),
         "answered with a date": sum(bool(re.match(r"\d{4}-\d\d-\d\d", one)) for one in said),

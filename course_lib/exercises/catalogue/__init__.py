@@ -67,7 +67,7 @@ NOTEBOOKS = {
     "12_translation": "encode_word batch_numbers hunt_accumulation process_losses hunt_resume",
     "12a_where_it_fails": "hunt_order hunt_pairs hunt_ends",
     "12b_real_alignments": "word_weights",
-    "13_language_model": "hunt_layout hunt_grouped hunt_template surprisal_in_bits low_rank_update",
+    "13_language_model": "hunt_layout hunt_grouped hunt_template chat_ids surprisal_in_bits low_rank_update",
     "13a_fewer_bits": "dequantise",
     "13b_beyond_the_context": "hunt_decode hunt_batch",
     "13c_lora": "answer_loss",
