@@ -60,15 +60,18 @@ def update(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> list[str]:
 
 
 def _left_behind(work: Path, known: dict[str, str], sources: Iterable[str]) -> list[str]:
-    """Forget what the course has renamed or removed; return a line for each copy of it, which stays."""
+    """Forget what the course has renamed or removed; return a line for each copy of it, which stays.
+
+    Its new name has the same title, or else the same number.
+    """
     said = []
     added = [name for name in sources if name not in known]
     for name in sorted(known.keys() - sources):
         del known[name]
         if (work / name).exists():
-            new = [Path(one).name for one in added if _number(one) == _number(name)]
+            new = [one for part in (_title, _number) for one in added if part(one) == part(name)]
             words = messages.LESSON_RENAMED if new else messages.LESSON_REMOVED
-            said.append(words.format(mine=Path(name).name, new=new[0] if new else ""))
+            said.append(words.format(mine=name, new=new[0] if new else ""))
     return said
 
 
@@ -112,6 +115,11 @@ def _sources(notebooks: Path) -> list[Path]:
 def _number(name: str) -> str:
     """Return how the name of a notebook begins: "studies/01a_which_average.ipynb" → "01a"."""
     return Path(name).stem.split("_")[0]
+
+
+def _title(name: str) -> str:
+    """Return what follows the number: "studies/01a_which_average.ipynb" → "which_average"."""
+    return Path(name).stem.partition("_")[2]
 
 
 def _texts(path: Path) -> list[tuple[str, str]] | None:

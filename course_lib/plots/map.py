@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from course_lib.plots.panel import Panel, short
 from course_lib.plots.style import COLOURS, blank, whole_ticks
-from course_lib.plots.tokens import TokenLabels, numbered, pooled
+from course_lib.plots.tokens import TokenLabels, labels, numbered, pooled
 from course_lib.plots.words import Words, fitted
 
 #: Blue below zero, white at zero, orange above.
@@ -99,6 +99,7 @@ class MapPanel(Panel):
         cell: tuple[int | None, int | None] | None = None,
         largest: float = 1.0,
         texts: Sequence[Sequence[str]] | None = None,
+        numbers: Sequence[Sequence[int]] | None = None,
         first: tuple[int, int] = (0, 0),
     ) -> None:
         """Show other numbers, shape (row, column).
@@ -109,6 +110,7 @@ class MapPanel(Panel):
             cell: the row and the column to frame; None for all of them.
             largest: has the last colour.
             texts: of the cells, row by row, cut to the width of a cell; none where left out.
+            numbers: of the tokens that the texts stand for, written where two different ones would look alike.
             first: the numbers of the first row and column, where they are a part of a longer table.
         """
         self.values = values = np.asarray(values, dtype=float)
@@ -118,6 +120,7 @@ class MapPanel(Panel):
         if texts is None and self._row_name and few:
             texts = numbers_of(values)
         self.texts = [list(line) for line in texts or []]
+        self._numbers = [one for line in numbers or [] for one in line]
         shares = values / largest
         if self._scale == "signed":
             shares = (shares + 1) / 2
@@ -146,8 +149,13 @@ class MapPanel(Panel):
         levels = colours[..., :3].reshape(-1, 3) / 255
         linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
         dark = linear @ (0.2126, 0.7152, 0.0722) < _DARK  # WCAG 2
+        texts = [text for line in self.texts for text in line]
+        if self._numbers:
+            words = labels(texts, _SIZE, room, numbers=self._numbers)
+        else:
+            words = [fitted(text, _SIZE, room) for text in texts]
         self._words.show(
-            [fitted(text, _SIZE, room) for line in self.texts for text in line],
+            words,
             [((c + 0.5) / columns, (r + 0.5) / rows) for r, c in np.ndindex(rows, columns)],
             size=_SIZE,
             colour=np.where(dark, "white", "black").tolist(),

@@ -8,7 +8,7 @@ import nbformat
 from IPython.core.inputtransformer2 import TransformerManager
 
 #: Magics above a cell whose text is Python all the same.
-_PYTHON = ("capture", "time", "timeit", "prun")
+_PYTHON = ("capture", "debug", "lprun", "memit", "mprun", "prun", "time", "timeit")
 
 
 def read(path: Path) -> nbformat.NotebookNode:

@@ -68,7 +68,7 @@ def assignment(path: Path) -> nbformat.NotebookNode:
     if not graded:
         raise ValueError(f"{path.stem} has no exercise with a check")
     prose = "\n".join(cell.source for cell in lesson.cells if cell.cell_type == "markdown")
-    title = re.search(r"^# *(.+?) *(?:[:?]|$)", prose, re.MULTILINE)
+    title = re.search(r"^# +(.+?) *(?:[:?]|$)", prose, re.MULTILINE)
     name = title[1] if title else path.stem
     introduction = new_markdown_cell(INTRODUCTION.format(title=name, stem=path.stem))
     answers = [cell.source for cell in graded if "### BEGIN SOLUTION" in cell.source]
@@ -77,15 +77,21 @@ def assignment(path: Path) -> nbformat.NotebookNode:
 
 
 def _exercises(lesson: nbformat.NotebookNode) -> Iterator[tuple[Exercise, str, str]]:
-    """Yield each exercise with the text that sets it, and its stub: what is defined between that text and the check."""
-    text, code = "", ""
+    """Yield each exercise with the text that sets it, and its stub: what is defined between that text and the check.
+
+    An exercise that is checked again, as in a copy of its cell, is the one before.
+    """
+    text, code, seen = "", "", set()
     for cell in lesson.cells:
         if cell.cell_type == "markdown":
             text, code = _BESIDE.sub("", cell.source).strip(), ""
             continue
         source = cells.python(cell.source) if cell.cell_type == "code" else ""
         code += source + "\n\n\n"
-        for name in filter(EXERCISES.get, _checked(source)):
+        for name in dict.fromkeys(filter(EXERCISES.get, _checked(source))):
+            if name in seen:
+                continue
+            seen.add(name)
             stub = [definition for _, definition in _definitions(code)]
             yield EXERCISES[name], text, "\n\n\n".join(stub)
 

@@ -151,13 +151,13 @@ class Listener:
         self._expect(ids)
 
     def _expect(self, ids: Iterable[str]) -> None:
-        for file, _, _ in (each.partition("::") for each in ids):
+        for file, _, _ in (each.rpartition("::") for each in ids):
             if file.endswith(".ipynb"):
                 _ = self.runs[Path(file)]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add the report of one cell: of its set-up, its call, or its end."""
-        file, _, cell = report.nodeid.partition("::")
+        file, _, cell = report.nodeid.rpartition("::")
         if not file.endswith(".ipynb"):
             return
         run, said = self.runs[Path(file)], dict(report.user_properties)

@@ -22,10 +22,14 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
             model(x)
         maps["layers.0.attention"][-1]  # (batch, heads, query, key)
 
-    A layer is a module that returns `AttentionOutput` and is not part of another one that does. Its name is its
-    place in the model, as in `model.named_modules()`; "" is the model itself. Each call adds a tensor to
-    the layer's list, without gradient; a layer without heads counts as one head. Layers that leave their
-    weights out to be quick are asked for them. If nothing was recorded, leaving the block raises a ValueError.
+    A layer is a module that returns `AttentionOutput` and is not part of another one that does, or PyTorch's
+    `nn.MultiheadAttention`, as in `nn.Transformer`. Its name is its place in the model, as in `model.named_modules()`; ""
+    is the model itself. Each call adds a tensor to the layer's list, without gradient; a layer without heads counts as one
+    head. Layers that leave their weights out to be quick are asked for them. Models of Hugging Face give their weights
+    themselves: load them with `attn_implementation="eager"`, and call them with `output_attentions=True`.
+
+    Raises:
+        ValueError: on leaving the block, if nothing was recorded.
     """
     maps: dict[str, list[Tensor]] = {}
     before: dict[str, dict[str, int]] = {}  # layer → what was recorded inside it before this call
@@ -53,16 +57,43 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
         hooks.callback(layer.register_forward_pre_hook(start, with_kwargs=True).remove)
         hooks.callback(layer.register_forward_hook(end).remove)
 
+    def watch_pytorch(name: str, layer: nn.MultiheadAttention) -> None:
+        signature, asked = inspect.signature(layer.forward), {}
+
+        def start(_, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+            called = signature.bind(*args, **kwargs).arguments
+            asked.update(need_weights=True, average_attn_weights=True)
+            asked.update((key, called[key]) for key in asked.keys() & called)
+            return (), called | {"need_weights": True, "average_attn_weights": False}
+
+        def end(_, args: tuple, output: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor | None]:
+            output, weights = output  # of each head
+            maps.setdefault(name, []).append(weights.detach().reshape(-1, *weights.shape[-3:]))
+            if asked["average_attn_weights"]:
+                weights = weights.mean(dim=-3)
+            return output, weights if asked["need_weights"] else None
+
+        hooks.callback(layer.register_forward_pre_hook(start, with_kwargs=True).remove)
+        hooks.callback(layer.register_forward_hook(end).remove)
+
     with contextlib.ExitStack() as hooks:
+        kernels = torch.backends.mha  # those of whole layers pass the hooks by
+        hooks.callback(kernels.set_fastpath_enabled, kernels.get_fastpath_enabled())
+        kernels.set_fastpath_enabled(False)
         for name, layer in model.named_modules():
-            watch(name, layer)
+            (watch_pytorch if isinstance(layer, nn.MultiheadAttention) else watch)(name, layer)
         yield maps
     if not maps:
-        theirs = any(isinstance(layer, nn.MultiheadAttention) for layer in model.modules())
-        convert = "; PyTorch's layers are converted by course_lib.transformer.convert.from_torch"
+        theirs = any(
+            type(layer).__module__.startswith("transformers.") for layer in model.modules()
+        )
+        advice = (
+            "; models of Hugging Face give their weights themselves: load them with attn_implementation='eager', and call "
+            "them with output_attentions=True"
+        )
         raise ValueError(
             f"nothing was recorded: in the block no layer of this {type(model).__name__} returned an AttentionOutput "
-            f"with weights{convert if theirs else ''}"
+            f"with weights{advice if theirs else ''}"
         )
 
 

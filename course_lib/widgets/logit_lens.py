@@ -112,13 +112,15 @@ def logit_lens_explorer(
         across = math.ceil(len(names) / pages)  # pages are equally long
         start = position // across * across  # a click does not turn the page
         end = min(start + across, len(names))
+        shown = best[:, start:end].tolist()
         table.update(
             p[:, start:end],
             blocks,
             [f"{n} {names[n]}" for n in range(start, end)],
             cell=(None, position - start),
             first=(0, start),
-            texts=[token_names(tokenizer, line) for line in best[:, start:end].tolist()],
+            texts=[token_names(tokenizer, line) for line in shown],
+            numbers=shown,
         )
         mine = followed[:, position]  # (depth, followed)
         called = token_names(tokenizer, final[position].tolist())

@@ -78,6 +78,7 @@ def test_an_assignment_is_that_of_the_lesson_whatever_else_stands_in_it(tmp_path
     for cell in [one for one in book.cells if one.cell_type == "code"]:
         if cell.source.startswith("def ") and "\ncheck(" in cell.source:
             cell.source = f"%%time\n{cell.source}"
+            book.cells.insert(book.cells.index(cell) + 1, copy.deepcopy(cell))  # checked again
     for number, source in enumerate(ADDED):
         book.cells.insert(3 * number, nbformat.v4.new_code_cell(source))
         book.cells.append(nbformat.v4.new_code_cell(source))

@@ -16,6 +16,7 @@ from course_lib.topics.attention_maps import (
     weights_version,
 )
 from course_lib.transformer.attention import Attention, AttentionOutput, SelfAttention
+from course_lib.transformer.convert import from_torch
 from course_lib.transformer.multihead import MultiHeadAttention
 from course_lib.transformer.scoring import DotScore
 from tests.helpers.attention import BATCH, HEADS, KEYS, QUERIES
@@ -134,11 +135,83 @@ class Foreign(nn.Module):
         return self.attention(x, x, x, None, False), self.weightless(x)
 
 
-def test_record_attention_ignores_layers_of_pytorch_and_those_without_weights():
+def test_a_layer_of_pytorch_is_recorded_and_gives_what_it_was_asked_for():
     model, x = Foreign(), torch.randn(4, 5, 6)
-    with pytest.raises(ValueError, match="nothing was recorded"), record_attention(model) as maps:
+    with record_attention(model) as maps:
         (_, weights), _ = model(x)
-    assert weights is None and maps == {}
+    assert weights is None and list(maps) == ["attention"], "the other has no weights"
+    layer, q, k = (
+        nn.MultiheadAttention(6, 3, batch_first=True),
+        torch.randn(4, 5, 6),
+        torch.randn(4, 7, 6),
+    )
+    each = layer(q, k, k, average_attn_weights=False)[1]
+    with record_attention(layer) as maps:
+        plain, mean, own = (
+            layer(q, k, k),
+            layer(q, key=k, value=k, need_weights=True),
+            layer(q, k, k, None, True, None, False),
+        )
+        alone = layer(q[0], k[0], k[0], need_weights=False)
+    assert torch.equal(plain[1], mean[1]) and torch.equal(own[1], each) and alone[1] is None
+    torch.testing.assert_close(plain[1], each.mean(1))
+    assert all(torch.equal(one, each) for one in maps[""][:3])
+    torch.testing.assert_close(maps[""][3], each[:1])
+    assert hooks(layer) == 0 and torch.backends.mha.get_fastpath_enabled()
+
+
+@pytest.mark.verifies(
+    "course_lib.topics.attention_maps.record_attention",
+    against="PyTorch `nn.Transformer`, converted",
+)
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor", "ignore:The PyTorch API of nested")
+@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize("padded", [True, False])
+def test_record_attention_of_pytorchs_transformer_equals_the_converted_one(
+    ledger, norm_first, padded
+):
+    theirs = nn.Transformer(
+        6, 2, 2, 1, 8, batch_first=True, norm_first=norm_first, dtype=torch.float64
+    ).eval()
+    x, y = (torch.randn(BATCH, length, 6, dtype=torch.float64) for length in (KEYS, QUERIES))
+    mask = (
+        torch.arange(KEYS).expand(BATCH, -1) >= torch.tensor([[KEYS - 1]] * (BATCH - 1) + [[2]])
+        if padded
+        else None
+    )
+    given = {"src_key_padding_mask": mask, "memory_key_padding_mask": mask}
+    with torch.no_grad():
+        wanted = theirs(x, y, **given)
+        with record_attention(theirs) as maps:
+            output = theirs(x, y, **given)
+    torch.testing.assert_close(output, wanted)
+    names = ["encoder.layers.0.self_attn", "encoder.layers.1.self_attn", "decoder.layers.0.self_attn", "decoder.layers.0.multihead_attn"]  # fmt: skip
+    assert list(maps) == names
+    ours, may = from_torch(theirs.encoder.layers[0]), None if mask is None else ~mask[:, None, :]
+    with torch.no_grad(), record_attention(ours) as converted:
+        ours(x, mask=may)
+    ledger.compare(maps[names[0]][0], converted["attention"][0], within=ROUNDING[torch.float64])
+    assert maps[names[3]][0].shape == (BATCH, 2, QUERIES, KEYS)
+
+
+def test_a_model_of_hugging_face_is_told_how_it_gives_its_weights():
+    from transformers import LlamaConfig, LlamaModel
+
+    sizes = {
+        "vocab_size": 11,
+        "hidden_size": 8,
+        "intermediate_size": 8,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
+    model = LlamaModel(LlamaConfig(**sizes))
+    tokens = torch.arange(3)[None]
+    said = "attn_implementation='eager', and call them with output_attentions=True"
+    with pytest.raises(ValueError, match=said), record_attention(model):
+        model(tokens)
+    model.set_attn_implementation("eager")
+    found = model(tokens, output_attentions=True).attentions
+    assert [one.shape for one in found] == [(1, 2, 3, 3)] * 2
 
 
 # --- entropy and mean distance ---------------------------------------------------------------

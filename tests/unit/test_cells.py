@@ -39,6 +39,7 @@ def test_magics_are_read_as_ipython_reads_them(source):
 def test_the_text_below_a_magic_that_measures_is_python():
     assert cells.python("%%time\nx = small_explorer()") == "x = small_explorer()\n"
     assert cells.python("\n%%capture out\n%%timeit -n 1\nf()") == "f()\n"
+    assert cells.python("%%debug\n%%memit -r 1\nf()") == "f()\n"
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", "5", "{}",

@@ -173,6 +173,18 @@ def test_other_texts_have_a_box_too_for_what_no_font_has():
     axes.figure.canvas.draw()
 
 
+def test_tokens_in_cells_have_their_numbers_where_they_would_look_alike():
+    _, axes = figure(2.4, 2)
+    panel = MapPanel(axes)
+    texts = [["Japan", "Geschwindigkeit"], ["Geschwindigkeiten", "Japan"]]
+    panel.update(np.eye(2), texts=texts, numbers=[[7, 41], [52, 7]])
+    japan, one, other, again = panel._words.words
+    assert japan == again == "Japan"
+    assert one.startswith("Ge") and one.endswith("…41") and other == one.replace("41", "52")
+    panel.update(np.eye(2), texts=texts)
+    assert panel._words.words[1] == panel._words.words[2]  # numbers, and not tokens
+
+
 def test_other_pictures_cut_by_width_and_keep_tokens_apart():
     pair = ["Geschwindigkeitsbegrenzung", "Geschwindigkeitsbegrenzungen"]
     _, axes = figure(6, 2)

@@ -279,6 +279,7 @@ def test_the_table_and_the_course_are_those_of_logit_lens(pair, text):
         assert np.allclose(table.values[:, column], p.max(-1).values, atol=1e-5)
         names = [token_name(tokenizer.decode([i])) for i in p.argmax(-1).tolist()]
         assert [line[column] for line in table.texts] == names
+        assert table._numbers[column :: len(table.columns)] == p.argmax(-1).tolist()
         final = p[-1].topk(5)
         assert course.columns == [token_name(tokenizer.decode([i])) for i in final.indices.tolist()]
         assert np.allclose(course.values, p[:, final.indices], atol=1e-5)

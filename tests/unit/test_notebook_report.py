@@ -92,6 +92,7 @@ MESSY = {
     "m a|b <i>x": ([SECOND], "passed"),
     "n_ends": ([code("import os; os._exit(1)"), SECOND], "**failed**"),
     "studies/c_half": ([SECOND], "passed"),
+    "o::two": ([code("print(1)", "2\n")], "**failed**"),
 }  # fmt: skip
 
 
@@ -134,10 +135,11 @@ def test_a_report_is_written_whatever_lies_beside_the_lessons(messy):
     wanted = {
         name: said for name, (_, said) in MESSY.items() if "c_half" not in name and name[0] != "m"
     }
+    wanted["o&#58;&#58;two"] = wanted.pop("o::two")
     wanted |= {"studies/c_half": "passed", f"{folder.name}/c_half": "**in part**"}
     assert found == wanted | {"m a&#124;b &#60;i&#62;x": "passed"}, done.stdout
     assert done.returncode == 1 and "INTERNALERROR" not in done.stdout
-    assert "14 notebooks: 4 passed, 1 not compared, 1 in part, 6 failed, 2 skipped." in text
+    assert "15 notebooks: 4 passed, 1 not compared, 1 in part, 7 failed, 2 skipped." in text
     page = (folder / "build/report.html").read_text(encoding="utf-8")
     assert "m a|b &lt;i&gt;x" in page and "<i>" not in page
 

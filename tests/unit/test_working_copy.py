@@ -151,6 +151,33 @@ def test_a_notebook_that_the_course_renames_or_removes_stays_and_is_named_once(c
     assert pulled() == []
 
 
+@pytest.mark.parametrize(
+    ("moves", "wanted"),
+    [
+        ({"01_one.ipynb": "03_one.ipynb"}, ["calls 01_one.ipynb 03_one.ipynb"]),
+        ({"01_one.ipynb": "studies/01_one.ipynb"}, ["calls 01_one.ipynb studies/01_one.ipynb"]),
+        ({"studies/01a_two.ipynb": "studies/05b_two.ipynb"}, ["calls studies/01a_two.ipynb studies/05b_two.ipynb"]),
+        ({"01_one.ipynb": "02_one.ipynb", "02_three.ipynb": "01_three.ipynb"},
+            ["calls 01_one.ipynb 02_one.ipynb", "calls 02_three.ipynb 01_three.ipynb"]),
+        ({"01_one.ipynb": "01_uno.ipynb"}, ["calls 01_one.ipynb 01_uno.ipynb"]),
+        ({"01_one.ipynb": "04_uno.ipynb"}, ["has no 01_one.ipynb"]),
+    ],
+)  # fmt: skip
+def test_a_renamed_notebook_is_known_by_its_title_before_its_number(tmp_path, moves, wanted):
+    course, work = tmp_path / "notebooks", tmp_path / "work"
+    (course / "studies").mkdir(parents=True)
+    for name in ("01_one.ipynb", "02_three.ipynb", "studies/01a_two.ipynb"):
+        (course / name).write_text(json.dumps({"cells": [{"cell_type": "code", "source": name}]}))
+    assert update(course, work) == []
+    kept = {old: (course / old).read_bytes() for old in moves}
+    for old in moves:
+        (course / old).unlink()
+    for old, new in moves.items():
+        (course / new).write_bytes(kept[old])
+    said = update(course, work)
+    assert len(said) == len(wanted) and all(a in b for a, b in zip(wanted, said, strict=True)), said
+
+
 def test_the_copy_of_a_hub_is_the_one_that_the_environment_names(tmp_path):
     work = tmp_path / "attention-course" / "notebooks"
     update(working_copy.NOTEBOOKS, work)
