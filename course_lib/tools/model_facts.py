@@ -9,17 +9,7 @@ import json
 from importlib import import_module
 
 from course_lib.topics.anatomy.models import CATALOGUE, Entry
-from course_lib.topics.anatomy.stored import FACTS
-
-#: What no anatomy depends on.
-_LEFT_OUT = (
-    "attention_dropout", "bos_token_id", "eos_token_id", "pad_token_id", "architectures", "transformers_version", "dtype",
-    "id2label", "label2id", "problem_type", "return_dict", "output_hidden_states", "output_attentions", "use_cache",
-    "chunk_size_feed_forward", "is_encoder_decoder", "initializer_range", "output_router_logits", "router_aux_loss_coef",
-    "router_jitter_noise", "pretraining_tp", "embd_pdrop", "attn_pdrop", "resid_pdrop", "hidden_dropout",
-    "embedding_dropout", "resid_dropout", "embd_dropout", "_name_or_path", "summary_type", "summary_use_proj",
-    "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
-)  # fmt: skip
+from course_lib.topics.anatomy.stored import FACTS, LEFT_OUT
 
 
 def configuration(entry: Entry) -> object:
@@ -35,7 +25,7 @@ def facts() -> dict:
     models = {}
     for name, entry in CATALOGUE.items():
         config = configuration(entry)
-        kept = {k: v for k, v in config.to_dict().items() if v is not None and k not in _LEFT_OUT}
+        kept = {k: v for k, v in config.to_dict().items() if v is not None and k not in LEFT_OUT}
         models[name] = {"class": type(config).__name__, "config": dict(sorted(kept.items()))}
     return {"transformers": transformers.__version__, "models": json.loads(json.dumps(models))}
 

@@ -16,12 +16,19 @@ TINY = {
     "linear_num_heads": 3, "linear_head_dim": 6, "sliding_window": 5, "attention_chunk_size": 5, "o_groups": 2,
     "o_lora_rank": 6, "hc_mult": 2, "vocab_size_per_layer_input": 48, "hidden_size_per_layer_input": 4,
     "n_embd": 32, "n_head": 4, "n_positions": 64, "max_position_embeddings": 64, "index_kpool": 2,
+    "moe_hidden_size": 24, "conv_L_cache": 3,
 }  # fmt: skip
 #: Families whose heads all have keys of their own, or whose sizes depend on each other.
 SPECIAL = {
     "gpt_neox": {"num_key_value_heads": None},
     "olmo_hybrid": {"linear_num_key_heads": 4},
     "glm5_next_text": {"qk_rope_head_dim": 0, "num_key_value_heads": 4},
+    "laguna": {"num_attention_heads_per_layer": [4, 6, 6, 6] * 2},
+    "bailing_hybrid": {"num_expert_group": 1},
+    "dots3_note_text": {
+        "head_dim": 8,
+        "per_layer_config": {i: {"num_attention_heads": 2, "num_key_value_heads": 2, "kv_lora_rank": 10} for i in (2, 3, 4, 6, 7)},
+    },
     "minimax_m3_vl_text": {"rotary_dim": 4, "layer_types": ["full_attention", "minimax_m3_sparse"] * 2},
     "deepseek_v4": {
         "num_key_value_heads": 1, "partial_rotary_factor": 0.5,
@@ -29,6 +36,7 @@ SPECIAL = {
     },
 }  # fmt: skip
 LATENT = {
+    "bailing_hybrid",
     "deepseek_v2",
     "deepseek_v3",
     "deepseek_v32",
@@ -36,6 +44,8 @@ LATENT = {
     "mistral4",
     "kimi_linear",
     "mistral_large4_text",
+    "dots3_note_text",
+    "hy_v4",
 }
 LISTS = (
     "layer_types",
@@ -44,6 +54,7 @@ LISTS = (
     "indexer_types",
     "kv_source_layers",
     "moe_layers",
+    "layer_rope_theta",
 )
 LAYERS = 8  # of a tiny model, among which every kind occurs
 

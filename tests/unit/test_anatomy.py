@@ -87,6 +87,7 @@ NAMED = {
     "DeepSeek-V4-Flash": (284, 13),
     "MiniMax-M3": (428, None),
     "Mistral Large 4": (None, 52),
+    "Muse Spark": (816, None),
 }
 
 
@@ -157,9 +158,39 @@ def test_without_the_package_a_whole_configuration_is_read_as_it_is(monkeypatch)
         assert anatomy(stored()["models"][name]["config"]).parameters == anatomy(name).parameters
 
 
+def test_an_unknown_family_is_read_by_the_rules_of_one_that_the_message_names():
+    config = stored()["models"]["Hy4"]["config"] | {"model_type": "hy_v9", "novel_size": 3}
+    wanted = "nearest is family='hy_v4'.* and may not count what these decide: novel_size"
+    with pytest.raises(ValueError, match=wanted):
+        anatomy(config)
+    made, hy4 = anatomy(config, family="hy_v4"), anatomy("Hy4")
+    assert made.layers == hy4.layers and made.parameters == hy4.parameters
+    assert (made.name, made.source) == ("hy_v9", "handed in, read as hy_v4")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("muse_spark", "Muse Spark"), ("dots3_note", "dots3-note")]
+)
+def test_of_a_model_with_a_vision_part_the_part_of_the_text_is_read(kind, name):
+    assert anatomy({"model_type": kind}).layers == anatomy(name).layers
+
+
+def test_layers_that_share_a_choice_look_at_the_chosen_tokens_alone():
+    hy4 = anatomy("Hy4")
+    assert hy4.kinds == {"sparse": 34}
+    longer = hy4.flops_per_token(200_000) - hy4.flops_per_token(100_000)
+    assert longer == 10 * 2 * 16 * 128 * 100_000  # ten indexers of 16 heads of 128
+    grows = hy4.cache_bytes(200_000) - hy4.cache_bytes(100_000)
+    assert grows == (34 * (512 + 64) + 10 * 128) * 2 * 100_000
+
+
 @pytest.mark.parametrize(
     ("model", "says"),
     [
+        (
+            stored()["models"]["Ling 3.0 Flash"]["config"] | {"layer_types": ["conv"] * 42},
+            "layer_types='conv' is unknown",
+        ),
         ("Qwen3-8b", "Did you mean 'Qwen3-8B'"),
         ({"model_type": "mamba"}, "model_type='mamba' is unknown"),
         ({}, r"model_type='\(none\)' is unknown"),
@@ -169,6 +200,18 @@ def test_without_the_package_a_whole_configuration_is_read_as_it_is(monkeypatch)
 def test_what_cannot_be_read_is_refused(model, says):
     with pytest.raises(ValueError, match=says):
         anatomy(model)
+
+
+@pytest.mark.parametrize(
+    ("family", "says"),
+    [
+        ("hy_v5", "family='hy_v5' is unknown"),
+        ("gpt2", "the configuration has no 'n_embd', which gpt2 is read by"),
+    ],
+)
+def test_a_family_that_does_not_fit_is_refused(family, says):
+    with pytest.raises(ValueError, match=says):
+        anatomy(stored()["models"]["Hy4"]["config"], family=family)
 
 
 def test_windows_states_and_summaries_bound_what_is_kept():

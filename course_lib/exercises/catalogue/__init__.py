@@ -73,7 +73,7 @@ NOTEBOOKS = {
     "13c_lora": "answer_loss",
     "14_inside_a_language_model": "direct_attribution induction_scores hunt_heads_write hunt_mean_ablated lens_rank",
     "14a_induction_circuit": "copying_score",
-    "15_models_of_today": "absorbed_scores expert_weights hunt_gated_norm hunt_visible delta_state",
+    "15_models_of_today": "absorbed_scores expert_weights hunt_gated_norm hunt_visible delta_state kept_per_token",
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from course_lib.topics.anatomy.models import CATALOGUE
 from course_lib.topics.anatomy.reading import FAMILIES, Layer
-from course_lib.topics.anatomy.stored import stored
+from course_lib.topics.anatomy.stored import LEFT_OUT, stored
 from course_lib.validation import require_one_of
 
 
@@ -78,49 +78,84 @@ def model_names() -> list[str]:
     return list(CATALOGUE)
 
 
-def anatomy(model: str | Path | Mapping | object) -> Anatomy:
+def anatomy(model: str | Path | Mapping | object, *, family: str | None = None) -> Anatomy:
     """Return the anatomy of a model.
 
     Args:
         model: a name of `model_names()`; a folder with a `config.json`, or such a file; a configuration as a mapping; or one
             of `transformers`. With `transformers` installed, what a mapping leaves out has the defaults of its class.
+        family: the `model_type` by whose rules a configuration of an unknown one is read; what it has beside that
+            family is not counted.
 
     Raises:
-        ValueError: for a name that is not stored, or a configuration of a family that nothing here reads.
+        ValueError: for a name that is not stored, or a configuration of a family that nothing here reads; the message names
+            the nearest family and what it would not count.
     """
     if isinstance(model, str) and model in CATALOGUE:
-        made = _made(model, stored()["models"][model]["config"])
+        made = _made(model, stored()["models"][model]["config"], family)
         return replace(made, source=CATALOGUE[model].source)
     if isinstance(model, str | Path):
         path = Path(model)
         path = path / "config.json" if path.is_dir() else path
         if not path.is_file():
             require_one_of(CATALOGUE, model=str(model))
-        return anatomy(json.loads(path.read_text(encoding="utf-8")))
+        return anatomy(json.loads(path.read_text(encoding="utf-8")), family=family)
     if isinstance(model, Mapping):
-        config = _completed(dict(model.get("text_config") or model))
+        config = _completed(dict(model))
     elif hasattr(model, "to_dict"):
         config = getattr(model, "get_text_config", lambda: model)().to_dict()
     else:
         raise ValueError(
             f"model is a {type(model).__name__}; it must be a name, a path, a mapping or a configuration"
         )
-    return _made(config.get("model_type", "a model"), config)
+    return _made(config.get("model_type", "a model"), config, family)
 
 
-def _made(name: str, config: Mapping) -> Anatomy:
-    require_one_of(FAMILIES, model_type=config.get("model_type", "(none)"))
-    parts = FAMILIES[config["model_type"]](config)
-    return Anatomy(name, config, tuple(parts.layers), parts.embedding, parts.lm_head, parts.rest)
+def _made(name: str, config: Mapping, family: str | None = None) -> Anatomy:
+    kind = config.get("model_type", "(none)")
+    if family is None and kind not in FAMILIES and (nearest := _nearest(config)):
+        raise ValueError(nearest)
+    require_one_of(FAMILIES, **({"model_type": kind} if family is None else {"family": family}))
+    try:
+        parts = FAMILIES[family or kind](config)
+    except KeyError as missing:
+        raise ValueError(
+            f"the configuration has no {missing}, which {family or kind} is read by; with transformers installed, what "
+            f"a configuration of a known model_type leaves out comes from its class"
+        ) from None
+    source = "handed in" if family is None else f"handed in, read as {family}"
+    layers = tuple(parts.layers)
+    return Anatomy(name, config, layers, parts.embedding, parts.lm_head, parts.rest, source)
+
+
+def _nearest(config: Mapping) -> str | None:
+    """Say which family has most names in common with a configuration, and which names it does not have."""
+    names = {name for name, value in config.items() if value is not None} - {
+        *LEFT_OUT,
+        "model_type",
+    }
+    known = {one["config"]["model_type"]: set(one["config"]) for one in stored()["models"].values()}
+    shared = {kind: len(names & its) / len(names | its) for kind, its in known.items()}
+    nearest = max(shared, key=shared.get)
+    common = names & known[nearest]
+    if len(common) < 8:
+        return None
+    more = ", ".join(sorted(names - known[nearest])) or "nothing by its name"
+    return (
+        f"model_type={config.get('model_type', '(none)')!r} is unknown. The nearest is family={nearest!r}, with {len(common)} of "
+        f"{len(names)} names in common: anatomy(config, family={nearest!r}) reads it so, and may not count what these "
+        f"decide: {more}. By hand: the numbers per token are what each layer hands to cache.update (lesson 15)."
+    )
 
 
 def _completed(config: dict) -> Mapping:
-    """Fill in what a configuration leaves out, by its class; without `transformers` it stays as it is."""
+    """Fill in what a configuration leaves out, by its class, and take the part of the text; as it is without the package."""
     try:
-        from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+        from transformers.models.auto.configuration_auto import CONFIG_MAPPING as classes
     except ImportError:
-        return config
+        classes = {}
     kind = config.get("model_type")
-    if kind not in FAMILIES:
-        return config
-    return CONFIG_MAPPING[kind](**{k: v for k, v in config.items() if k != "model_type"}).to_dict()
+    if kind in classes:
+        made = classes[kind](**{k: v for k, v in config.items() if k != "model_type"})
+        return made.get_text_config().to_dict()
+    return _completed(dict(config["text_config"])) if config.get("text_config") else config

@@ -186,4 +186,18 @@ CATALOGUE = {
     ),
     "GLM-5.3-Flash": Entry("glm5_next_text", 2026, "delta layers beside an indexer on pooled keys, 4 residual streams"),
     "Mistral Large 4": Entry("mistral_large4_text", 2026, "an indexer beside latent attention, no positions in every fourth"),
+    "Hy3": Entry("hy_v3", 2026, "192 experts and a shared one, norms of queries and keys"),
+    "Laguna XS.2": Entry(
+        "laguna", 2026, "more heads in layers with a window, a gate per head",
+        {
+            "layer_types": (["full_attention"] + ["sliding_attention"] * 3) * 10,
+            "num_attention_heads_per_layer": [48, 64, 64, 64] * 10,
+        },
+        "defaults of the class, and the kinds of layers and their heads in the config.json of poolside/laguna-XS.2.1",
+    ),
+    "Ling 3.0 Flash": Entry("bailing_hybrid", 2026, "delta layers in 5 of 6, a gate per head in the sixth, 512 experts"),
+    "LFM3-1.7B": Entry("lfm3", 2026, "short convolutions in every second layer, a gate per head"),
+    "dots3-note": Entry("dots3_note_text", 2026, "latent attention with a window of 512, an indexer in every fourth layer"),
+    "Muse Spark": Entry("muse_spark_text", 2026, "experts of half the width, a gate on each residual connection"),
+    "Hy4": Entry("hy_v4", 2026, "a choice that 4 layers share, gates and sinks, 4 residual streams that are not mixed"),
 }  # fmt: skip

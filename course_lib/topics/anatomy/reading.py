@@ -17,7 +17,9 @@ from course_lib.topics.scaling.layers import (
     experts,
     latent,
     lightning,
+    short_convolution,
 )
+from course_lib.validation import require_one_of
 
 
 class Layer(NamedTuple):
@@ -71,6 +73,21 @@ def _each(c: Config, one: Callable[[int], Layer]) -> list[Layer]:
     return [one(i) for i in range(c["num_hidden_layers"])]
 
 
+def _by_kind(
+    c: Config,
+    mixers: Mapping[str, Mixer],
+    network: Callable[[int], Network],
+    rest: int | None = None,
+    outside: int | None = None,
+) -> Parts:
+    """Layers whose mixer is that of their kind in `layer_types`."""
+    for kind in c["layer_types"]:
+        require_one_of(mixers, layer_types=kind)
+    rest = 2 * c["hidden_size"] if rest is None else rest
+    layers = _each(c, lambda i: Layer(mixers[c["layer_types"][i]], network(i), rest))
+    return _parts(c, layers, outside)
+
+
 def _window(c: Config, layer: int) -> int | None:
     """The window of a layer: by its type where there are types, else of all."""
     kinds = c.get("layer_types")
@@ -119,7 +136,7 @@ def _llama(c: Config, **options) -> Parts:
     )  # fmt: skip
 
 
-def _mixture(c: Config, first_dense: int = 0) -> Callable[[int], Network]:
+def _mixture(c: Config, first_dense: int = 0, **options) -> Callable[[int], Network]:
     """The experts of a configuration, by any of the names that these have; dense layers where it says so."""
     d, kinds = c["hidden_size"], c.get("mlp_layer_types")
     number = next(c[k] for k in ("num_experts", "n_routed_experts", "num_local_experts") if k in c)
@@ -129,8 +146,8 @@ def _mixture(c: Config, first_dense: int = 0) -> Callable[[int], Network]:
     shared = (
         shared or c.get("shared_expert_intermediate_size") or c.get("shared_intermediate_size") or 0
     )
-    qwen = "shared_expert_intermediate_size" in c
-    made = experts(d, width, number, k, d_shared=shared, shared_gate=qwen)
+    options = {"shared_gate": "shared_expert_intermediate_size" in c} | options  # as in Qwen
+    made = experts(d, width, number, k, d_shared=shared, **options)
     wide = c.get("dense_intermediate_size") or c.get("intermediate_size")
 
     def network(layer: int) -> Network:
@@ -158,40 +175,35 @@ def _llama4(c: Config) -> Parts:
 
 def _minimax(c: Config) -> Parts:
     d, heads, kv, width = _sizes(c)
-    full, network = attention(d, heads, kv, width), _mixture(c)
-    linear = lightning(d, heads, width)
-    kinds = c["layer_types"]
-    return _parts(
-        c,
-        _each(
-            c,
-            lambda i: Layer(linear if kinds[i] == "linear_attention" else full, network(i), 2 * d),
-        ),
-    )
+    mixers = {
+        "linear_attention": lightning(d, heads, width),
+        "full_attention": attention(d, heads, kv, width),
+    }
+    return _by_kind(c, mixers, _mixture(c))
 
 
 def _minimax_m3(c: Config) -> Parts:
     d, heads, kv, width = _sizes(c)
-    network, kinds = _mixture(c), c["layer_types"]
     options = {"norms": 2 * width}
-    full = attention(d, heads, kv, width, **options)
     sparse = attention(
         d, heads, kv, width, indexer=(c["index_n_heads"], c["index_head_dim"]),
         k=c["index_topk_blocks"] * c["index_block_size"], **options,
     )  # fmt: skip
-    return _parts(
-        c,
-        _each(
-            c, lambda i: Layer(full if kinds[i] == "full_attention" else sparse, network(i), 2 * d)
-        ),
-    )
+    full = attention(d, heads, kv, width, **options)
+    return _by_kind(c, {"full_attention": full, "minimax_m3_sparse": sparse}, _mixture(c))
 
 
-def _delta(c: Config) -> Mixer:
+def _delta(c: Config, **options) -> Mixer:
     if "linear_num_heads" in c:  # Kimi Delta Attention
         heads, width = c["linear_num_heads"], c["linear_head_dim"]
         sizes = {"key_heads": heads, "value_heads": heads, "d_key": width, "d_value": width}
-        return delta(c["hidden_size"], **sizes, width=c["linear_conv_kernel_dim"], rank=width)
+        return delta(
+            c["hidden_size"],
+            **sizes,
+            width=c["linear_conv_kernel_dim"],
+            per_component=True,
+            **options,
+        )
     return delta(
         c["hidden_size"], key_heads=c["linear_num_key_heads"], value_heads=c["linear_num_value_heads"],
         d_key=c["linear_key_head_dim"], d_value=c["linear_value_head_dim"], width=c["linear_conv_kernel_dim"],
@@ -200,28 +212,17 @@ def _delta(c: Config) -> Mixer:
 
 def _qwen_delta(c: Config) -> Parts:
     d, heads, kv, width = _sizes(c)
-    full = attention(d, heads, kv, width, norms=2 * width, gate=True)
-    linear, kinds = _delta(c), c["layer_types"]
+    full = attention(d, heads, kv, width, norms=2 * width, gate=width)
     network = _mixture(c) if c.get("num_experts") else lambda _: dense(d, c["intermediate_size"])
-    return _parts(
-        c,
-        _each(
-            c,
-            lambda i: Layer(linear if kinds[i] == "linear_attention" else full, network(i), 2 * d),
-        ),
-    )
+    return _by_kind(c, {"linear_attention": _delta(c), "full_attention": full}, network)
 
 
 def _olmo_hybrid(c: Config) -> Parts:
     d, heads, kv, width = _sizes(c)
     full = attention(d, heads, kv, width, norms=(heads + kv) * width)
-    linear, kinds, network = _delta(c), c["layer_types"], dense(d, c["intermediate_size"])
-    return _parts(
-        c,
-        _each(
-            c, lambda i: Layer(linear if kinds[i] == "linear_attention" else full, network, 2 * d)
-        ),
-    )
+    network = dense(d, c["intermediate_size"])
+    mixers = {"linear_attention": _delta(c), "full_attention": full}
+    return _by_kind(c, mixers, lambda _: network)
 
 
 def _latent(c: Config, **options) -> Mixer:
@@ -238,15 +239,39 @@ def _indexer(c: Config) -> dict:
     return {"indexer": heads, "index_input": c.get("q_lora_rank"), "k": c["index_topk"]}
 
 
-def _deepseek(c: Config) -> Parts:
-    """DeepSeek-V2, V3 and V3.2, GLM-5 and Mistral Small 4."""
-    d, network = c["hidden_size"], _mixture(c, c.get("first_k_dense_replace") or 0)
-    mixers = {True: _latent(c), False: _latent(c, **_indexer(c)) if "index_topk" in c else None}
-    shared = c.get("indexer_types")  # "shared" takes the choice of the layer before
+def _deepseek(c: Config, rest: int | None = None, outside: int | None = None, **options) -> Parts:
+    """DeepSeek-V2, V3 and V3.2, GLM-5 and Mistral Small 4; options of the mixer, and parameters beside it, for Hy4."""
+    network = _mixture(c, c.get("first_k_dense_replace") or 0)
+    own = _latent(c, **(_indexer(c) if "index_topk" in c else {}), **options)
+    taken = _latent(c, k=c.get("index_topk"), **options)  # takes the choice of a layer before
+    shared = c.get("indexer_types")
+    rest = 2 * c["hidden_size"] if rest is None else rest
 
     def one(i: int) -> Layer:
-        plain = "index_topk" not in c or (shared is not None and shared[i] == "shared")
-        return Layer(mixers[plain], network(i), 2 * d)
+        return Layer(taken if shared and shared[i] == "shared" else own, network(i), rest)
+
+    return _parts(c, _each(c, one), outside)
+
+
+def _hy4(c: Config) -> Parts:
+    d, heads, n = c["hidden_size"], c["num_attention_heads"], c["hc_mult"]
+    rest, outside = 2 * d + _streams(c, mixed=False), d + n * n * d + n + 1
+    return _deepseek(c, rest, outside, gate=c["v_head_dim"], extra=heads)
+
+
+def _dots3(c: Config) -> Parts:
+    """Latent attention with a window in most layers, whose sizes may be others; a gate per head, a norm of the rotated key."""
+    network, special = _mixture(c), {int(i): sizes for i, sizes in c["per_layer_config"].items()}
+    options = {"gate": 1, "extra": c["qk_rope_head_dim"]}
+
+    def one(i: int) -> Layer:
+        sizes, window = c | special.get(i, {}), _window(c, i)
+        if window:
+            mixer = _latent(sizes, window=window, **options)
+        else:  # its rotation leaves the keys of the indexer in float32
+            mixer = _latent(sizes, **_indexer(c), **options)
+            mixer = mixer._replace(kept=(mixer.kept[0], mixer.kept[1]._replace(size=4)))
+        return Layer(mixer, network(i), 2 * c["hidden_size"])
 
     return _parts(c, _each(c, one))
 
@@ -267,27 +292,68 @@ def _mistral_large4(c: Config) -> Parts:
     return _parts(c, layers, d + c["qk_rope_head_dim"] // 2)
 
 
-def _streams(c: Config) -> int:
-    """Parameters of the two hyper-connections of a layer."""
+def _streams(c: Config, *, mixed: bool = True) -> int:
+    """Parameters of the two hyper-connections of a layer, with a matrix that mixes the streams or without."""
     n = c["hc_mult"]
-    return 2 * ((2 + n) * n * (n * c["hidden_size"] + 1) + 3)
+    return 2 * ((2 + n * mixed) * n * (n * c["hidden_size"] + 1) + 2 + mixed)
 
 
 def _kimi(c: Config) -> Parts:
-    d, network, kinds = c["hidden_size"], _mixture(c), c["layer_types"]
-    linear, full = _delta(c), _latent(c)
-    return _parts(
-        c,
-        _each(
-            c,
-            lambda i: Layer(linear if kinds[i] == "linear_attention" else full, network(i), 2 * d),
-        ),
-    )
+    linear = _delta(c, rank=c["linear_head_dim"])
+    mixers = {"linear_attention": linear, "full_attention": _latent(c)}
+    return _by_kind(c, mixers, _mixture(c))
+
+
+def _bailing(c: Config) -> Parts:
+    """Ling 3.0: Kimi's layers, with matrices of full rank for decays and gates, and a gate per head of attention."""
+    mixers = {"linear_attention": _delta(c), "full_attention": _latent(c, gate=1)}
+    return _by_kind(c, mixers, _mixture(c))
+
+
+def _lfm3(c: Config) -> Parts:
+    d, heads, kv, width = _sizes(c)
+    options = {"norms": 2 * width, "gate": int(c["use_attention_gate"])}
+    mixers = {
+        "conv": short_convolution(d, c["conv_L_cache"]),
+        "full_attention": attention(d, heads, kv, width, **options),
+        "sliding_attention": attention(d, heads, kv, width, window=c["sliding_window"], **options),
+    }
+    network, norms = dense(d, c["intermediate_size"]), 4 if c["use_sandwich_norm"] else 2
+    return _by_kind(c, mixers, lambda _: network, norms * d)
+
+
+def _laguna(c: Config) -> Parts:
+    d, _, kv, width = _sizes(c)
+    per_head = c["gating"] in (True, "per-head")
+    network = _mixture(c, shared_gate=False, router_bias=True)
+
+    def one(i: int) -> Layer:
+        options = {"norms": 2 * width, "gate": 1 if per_head else width, "window": _window(c, i)}
+        heads = c["num_attention_heads_per_layer"][i]
+        return Layer(attention(d, heads, kv, width, **options), network(i), 2 * d)
+
+    return _parts(c, _each(c, one))
+
+
+def _muse_spark(c: Config) -> Parts:
+    """Experts of a narrower space, with a projection into it and one back; a gate on each residual connection."""
+    d, heads, kv, width = _sizes(c)
+    inner, number, k = c["moe_hidden_size"], c["num_local_experts"], c["num_experts_per_tok"]
+    sizes = inner, c["moe_intermediate_size"], number, k
+    more, norms = (d - inner) * number + 2 * d * inner, 2 * inner  # the router reads d components
+    kind, parameters, active, matrices = experts(*sizes)
+    mixture = Network(kind, parameters + more + norms, active + more + norms, matrices + more)
+    plain = dense(d, c["intermediate_size"])
+
+    def one(i: int) -> Layer:
+        mixer = attention(d, heads, kv, width, window=_window(c, i), gate=width)
+        return Layer(mixer, mixture if c["mlp_layer_types"][i] == "sparse" else plain, 5 * d)
+
+    return _parts(c, _each(c, one))
 
 
 def _glm5_next(c: Config) -> Parts:
-    d, network, kinds = c["hidden_size"], _mixture(c), c["layer_types"]
-    d_index, rate = c["index_head_dim"], c["index_kpool"]
+    d, d_index, rate = c["hidden_size"], c["index_head_dim"], c["index_kpool"]
     sparse = _latent(
         c, **_indexer(c), index_matrices=d * d_index, index_extra=rate * d_index, index_rate=rate
     )
@@ -295,14 +361,9 @@ def _glm5_next(c: Config) -> Parts:
     sparse = sparse._replace(
         kept=(sparse.kept[0], sparse.kept[1]._replace(numbers=2 * d_index + 1))
     )
-    linear, rest = _delta(c), 2 * d + _streams(c)
-    return _parts(
-        c,
-        _each(
-            c,
-            lambda i: Layer(linear if kinds[i] == "linear_attention" else sparse, network(i), rest),
-        ),
-    )
+    linear = _delta(c, rank=c["linear_head_dim"])
+    mixers = {"linear_attention": linear, "indexed_attention": sparse}
+    return _by_kind(c, mixers, _mixture(c), 2 * d + _streams(c))
 
 
 def _deepseek_v4(c: Config) -> Parts:
@@ -321,9 +382,7 @@ def _deepseek_v4(c: Config) -> Parts:
             indexer=(c["index_n_heads"], c["index_head_dim"]), k=c["index_topk"],
         ),
     }  # fmt: skip
-    rest, kinds = 2 * d + _streams(c), c["layer_types"]
-    layers = _each(c, lambda i: Layer(mixers[kinds[i]], network(i), rest))
-    return _parts(c, layers, d + n * n * d + n + 1)
+    return _by_kind(c, mixers, network, 2 * d + _streams(c), d + n * n * d + n + 1)
 
 
 def _gemma4(c: Config) -> Parts:
@@ -381,4 +440,11 @@ FAMILIES: dict[str, Callable[[Config], Parts]] = {
     "kimi_linear": _kimi,
     "glm5_next_text": _glm5_next,
     "deepseek_v4": _deepseek_v4,
+    "hy_v3": lambda c: _llama(c, qk="head", network=_mixture(c)),
+    "hy_v4": _hy4,
+    "laguna": _laguna,
+    "bailing_hybrid": _bailing,
+    "dots3_note_text": _dots3,
+    "lfm3": _lfm3,
+    "muse_spark_text": _muse_spark,
 }  # fmt: skip

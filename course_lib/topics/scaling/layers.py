@@ -16,6 +16,7 @@ class Kept(NamedTuple):
         most: entries at most; None for no limit.
         waiting: numbers per token that has no entry yet.
         carried: numbers of the last entry that the next one needs.
+        size: bytes of each number; None for those of the model.
     """
 
     numbers: int
@@ -23,6 +24,7 @@ class Kept(NamedTuple):
     most: int | None = None
     waiting: int = 0
     carried: int = 0
+    size: int | None = None
 
     def at(self, length: int) -> int:
         """Return how many numbers after `length` tokens."""
@@ -57,7 +59,8 @@ class Mixer(NamedTuple):
     def cache_bytes(self, length: int, size: int = 2) -> int:
         """Return the bytes kept after `length` tokens, with `size` bytes per number of the model."""
         memory = self.memory * (self.memory_size or size)
-        return size * (self.state + sum(kept.at(length) for kept in self.kept)) + memory
+        kept = sum(kept.at(length) * (kept.size or size) for kept in self.kept)
+        return size * self.state + kept + memory
 
     def flops(self, length: int) -> int:
         """Return the FLOPs of one token that may look at `length` tokens."""
@@ -90,7 +93,7 @@ def attention(
     qkv_bias: bool = False,
     out_bias: bool = False,
     norms: int = 0,
-    gate: bool = False,
+    gate: int = 0,
     sinks: bool = False,
     indexer: tuple[int, int] | None = None,
     k: int | None = None,
@@ -102,14 +105,15 @@ def attention(
         window: how many tokens a query sees, itself included; between two tokens one fewer stays.
         qkv_bias, out_bias: which matrices have one.
         norms: parameters of the normalisations of queries and keys.
-        gate: whether the output has a gate, as many numbers as the queries.
+        gate: how many numbers of a gate each head's output has: none, 1 or `d_head`.
         sinks: whether each head has one.
         indexer: heads and dimension of an indexer with its own projections from `d` and two norms.
         k: how many tokens it keeps.
     """
     q, kv = heads * d_head, kv_heads * d_head
-    matrices = d * (q * (1 + gate) + 2 * kv) + q * d
-    rest = qkv_bias * (q * (1 + gate) + 2 * kv) + out_bias * d + norms + sinks * heads
+    projected = q + heads * gate + 2 * kv
+    matrices = d * projected + q * d
+    rest = qkv_bias * projected + out_bias * d + norms + sinks * heads
     kept = [Kept(2 * kv, most=None if window is None else window - 1)]
     looks = [Kept(4 * q, most=k if k is not None else window)]
     if indexer is not None:
@@ -132,7 +136,9 @@ def latent(
     d_value: int,
     d_query: int | None,
     bias: bool = False,
+    gate: int = 0,
     extra: int = 0,
+    window: int | None = None,
     indexer: tuple[int, int] | None = None,
     index_input: int = 0,
     index_extra: int = 0,
@@ -148,28 +154,31 @@ def latent(
         d, heads: of the layer.
         d_latent, d_nope, d_rope, d_value, d_query: as in `LatentAttention`.
         bias: of the projections to the latent vectors and of the output.
-        extra: parameters outside matrices, such as scales of the scores.
+        gate: how many numbers of a gate each head's output has: none, 1 or `d_value`.
+        extra: parameters outside matrices, such as scales of the scores and sinks.
+        window: as in `attention`.
         indexer: heads and dimension of the indexer; None for dense attention.
         index_input: the dimension from which the indexer projects its queries.
         index_extra, index_matrices: further parameters of the indexer, outside of and in matrices.
         index_rate: how many tokens the indexer pools to one entry.
-        k: how many tokens are kept.
+        k: how many tokens are kept; without an indexer the choice is that of a layer before.
     """
     width = heads * (d_nope + d_rope)
     matrices = (d * d_query + d_query * width) if d_query else d * width
     matrices += (
         d * (d_latent + d_rope) + d_latent * heads * (d_nope + d_value) + heads * d_value * d
     )
+    matrices += d * heads * gate
     rest = d_latent + (d_query or 0) + bias * ((d_query or 0) + d_latent + d_rope + d) + extra
-    kept = [Kept(d_latent + d_rope)]
-    looks = [Kept(2 * heads * (d_nope + d_rope + d_value), most=k)]
+    kept = [Kept(d_latent + d_rope, most=None if window is None else window - 1)]
+    looks = [Kept(2 * heads * (d_nope + d_rope + d_value), most=k if k is not None else window)]
     if indexer is not None:
         heads, d_index = indexer
         matrices += index_input * heads * d_index + d * d_index + d * heads + index_matrices
         rest += 2 * d_index + index_extra
         kept.append(Kept(d_index))
         looks.append(Kept(2 * heads * d_index, index_rate))
-    kind = "sparse" if indexer else "global"
+    kind = "sparse" if k is not None else "window" if window is not None else "global"
     return Mixer(kind, matrices + rest, matrices, tuple(kept), tuple(looks))
 
 
@@ -181,24 +190,23 @@ def delta(
     d_key: int,
     d_value: int,
     width: int,
+    per_component: bool = False,
     rank: int | None = None,
 ) -> Mixer:
     """Count a gated delta layer.
 
     Args:
         d, key_heads, value_heads, d_key, d_value, width: as in `GatedDeltaLayer`.
-        rank: of the decays, one per component of a key, and of the output gate, as in Kimi Delta Attention; None for one
-            decay per head and a gate of full rank.
+        per_component: whether each component of a key has a decay of its own, as in Kimi Delta Attention, or each head one.
+        rank: of the matrices of these decays and of the output gate; None for full rank.
     """
     keys, values = key_heads * d_key, value_heads * d_value
     channels = 2 * keys + values
     matrices = d * channels + d * value_heads + values * d
-    if rank is None:
-        matrices += d * value_heads + d * values
-        rest = 2 * value_heads
-    else:
-        matrices += d * rank + rank * keys + d * rank + rank * values
-        rest = keys + value_heads
+    decays = keys if per_component else value_heads
+    for outputs in (decays, values):
+        matrices += d * outputs if rank is None else (d + outputs) * rank
+    rest = decays + value_heads
     convolution = channels * width
     memory = value_heads * d_key * d_value
     parameters = matrices + convolution + rest + d_value
@@ -211,6 +219,12 @@ def lightning(d: int, heads: int, d_head: int) -> Mixer:
     matrices = d * 3 * width + 2 * width * d
     memory = heads * d_head * d_head
     return Mixer("linear", matrices + width, matrices, memory=memory, memory_size=None)
+
+
+def short_convolution(d: int, width: int) -> Mixer:
+    """Count a gated convolution over `width` tokens, channel by channel: projections to it and to two gates, and back."""
+    matrices = 4 * d * d + d * width
+    return Mixer("window", matrices, matrices, state=d * width)
 
 
 def compressed(
@@ -281,6 +295,7 @@ def experts(
     d_shared: int = 0,
     shared_gate: bool = False,
     bias: bool = False,
+    router_bias: bool = False,
 ) -> Network:
     """Count a mixture of experts with SwiGLU networks, of which a token meets `k`.
 
@@ -289,13 +304,14 @@ def experts(
         d_shared: of the network that every token passes.
         shared_gate: whether its output has a gate of one number.
         bias: whether experts and router have one.
+        router_bias: whether the router has one, as parameters.
     """
     one = 3 * d * d_ff
     always = num_experts * d + 3 * d * d_shared + shared_gate * d
-    biases, router_bias = bias * (2 * d_ff + d), bias * num_experts
+    biases, added = bias * (2 * d_ff + d), (bias or router_bias) * num_experts
     return Network(
         "experts",
-        num_experts * (one + biases) + always + router_bias,
-        k * (one + biases) + always + router_bias,
+        num_experts * (one + biases) + always + added,
+        k * (one + biases) + always + added,
         k * one + always,
     )
