@@ -46,10 +46,13 @@ NEXT_TOKEN = "Next token"
 STOP = "Stop"
 GENERATED_TEXT = "the text and its continuation"
 GENERATED_HELP = "Generated tokens are bold. The less probable the model found one, the stronger its colour; point at it for the number."
-TRAINING = "step {step} of {steps}, loss {loss}, {left} s left"
-TRAINING_HERE = "The training loss appears here while the model trains."
-TRAINED = "Training loss, {steps} steps"
-TRAINED_UNTIL = "Training loss, stopped early ({stopped})"
+TRAINING = "step {step:,} of {steps:,}, {losses}, {left:.0f} s left"
+TRAINING_FREELY = "step {step:,}, {losses}"
+TRAINED = "Training loss, {steps:,} steps"
+TRAINED_UNTIL = "Training loss, stopped after {step:,} of {steps:,} steps"
+TRAINED_FREELY = "Training loss"
+ANSWERS = ("after step", "answer")
+ANSWERED = "What the model answered while it was trained."
 LOSS_PICTURE_USED = "a LossPicture shows one training run; make a new one for the next"
 
 # The environment check
@@ -57,6 +60,13 @@ ENVIRONMENT_READY = "Ready: everything this notebook needs is installed."
 ENVIRONMENT_MISSING = (
     "Not ready. {problems}\nTo repair it, run `make lab` in the course's folder, or: {command}"
 )
+
+# Errors of cells
+FROM_AN_EARLIER_CELL = (
+    "{name} comes from an earlier cell of this notebook: choose Run > Run All Above Selected Cell."
+)
+STOPPED = "You stopped this cell in line {line}: {code}"
+STOPPED_IN = "You stopped this cell in line {line} of {function}: {code}"
 
 # Reports of checks
 NOT_A_FUNCTION = (
@@ -160,9 +170,16 @@ NO_NOTEBOOK = (
 )
 UNKNOWN_LESSON = "There is no notebook {lesson!r}; there are {numbers}."
 RESET_DONE = "Started again. Your version is kept as {kept}."
+RESET_KEPT = "Your version is {kept}, in the same folder; the list on the left shows it."
 RESET_BUTTON = {
     "button": "Start this notebook again",
-    "question": "Start this notebook again? Your version is kept beside it, with _old_ and today's date in its name.",
+    "question": "Start this notebook again?",
+    "kept": "It becomes as the course gave it to you. Your version is kept beside it, with “old” after its number.",
+    "cancel": "Cancel",
+    "again": "Start again",
+    "done": "The notebook is as at the beginning",
+    "failed": "The notebook could not be started again",
+    "close": "OK",
 }
 CANNOT_WRITE_WORK = (
     "The course keeps your copies of the notebooks in {folder}, and cannot write there: {error}"

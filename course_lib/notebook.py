@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from course_lib import messages
+from course_lib.lab import cell_errors
 from course_lib.lab.environment import package_problems, prepare_colab, python_problems
 from course_lib.plots import bar_plot, drawn_panels, figure, line_plot
 from course_lib.plots.style import style, whole_ticks
@@ -28,7 +29,7 @@ from course_lib.widgets.table import Table, curve_table, number_text
 
 
 def start(seed: int = 0, *, threads: int = 1) -> None:
-    """Prepare a notebook: check the environment, seed every random generator, set the course's style.
+    """Prepare a notebook: check the environment, seed every random generator, set the course's style, explain errors.
 
     Args:
         seed: for Python, NumPy and PyTorch alike.
@@ -36,6 +37,7 @@ def start(seed: int = 0, *, threads: int = 1) -> None:
             two, and two are many times slower if anything else runs on the machine.
     """
     prepare_colab()
+    cell_errors.explain()
     torch.set_num_threads(threads)
     random.seed(seed)
     np.random.seed(seed)

@@ -25,7 +25,7 @@ OPTIONS = [
 
 def command(notebooks: Path, further: list[str]) -> list[str]:
     """Build the command line that opens the first notebook in `notebooks`."""
-    first = min(path.name for path in notebooks.glob("*.ipynb"))
+    first = min(path.name for path in notebooks.glob("*.ipynb") if not working_copy.is_beside(path))
     return [
         sys.executable,
         "-m",
@@ -33,6 +33,7 @@ def command(notebooks: Path, further: list[str]) -> list[str]:
         f"--ServerApp.root_dir={notebooks.parent}",
         f"--FileContentsManager.preferred_dir={notebooks.name}",
         f"--LabApp.default_url=/lab/tree/{notebooks.name}/{first}",
+        f"--ServerApp.extra_static_paths={HERE / 'static'}",  # the icon of the tab
         *OPTIONS,
         *further,
     ]

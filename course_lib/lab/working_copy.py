@@ -3,7 +3,7 @@
 An update of the course changes `notebooks/` only and never collides with answers. `make lab` then compares:
 
 - A notebook that the learner has not changed is replaced by its new version.
-- Where both have changed it, the learner's stays, and the new version lies beside it under a name with the date.
+- Where both have changed it, the learner's stays, and the new version lies beside it, with "new" after its number.
 - One that the course has renamed or removed stays, and so does a file that is no notebook any more; a line says so.
 
 A notebook counts as changed when the text of its cells has changed, so running cells changes nothing.
@@ -13,10 +13,11 @@ and keeps the old one.
 """
 
 import argparse
-import datetime
 import hashlib
+import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -51,7 +52,7 @@ def update(notebooks: Path = NOTEBOOKS, work: Path = WORK) -> list[str]:
             if now == known.get(name):
                 _copy(source, mine)
             else:
-                beside = _dated(mine, "new")
+                beside = _beside(mine, "new")
                 _copy(source, beside)
                 said.append(messages.BOTH_CHANGED.format(mine=mine.name, new=beside.name))
         known[name] = new
@@ -99,7 +100,7 @@ def reset(lesson: str, notebooks: Path = NOTEBOOKS, work: Path = WORK) -> Path:
         raise ValueError(messages.UNKNOWN_LESSON.format(lesson=lesson, numbers=numbers))
     name = found[0].relative_to(notebooks).as_posix()
     mine = work / name
-    kept = _dated(mine, "old")
+    kept = _beside(mine, "old")
     if mine.exists():
         os.replace(mine, kept)
     _copy(found[0], mine)
@@ -136,14 +137,16 @@ def _fingerprint(path: Path) -> str:
     return hashlib.sha256(json.dumps(_texts(path)).encode()).hexdigest()
 
 
-def _dated(path: Path, word: str) -> Path:
-    """Return a name that is still free: `01_….ipynb` → `01_…_old_2026-01-31.ipynb`."""
-    stem = free = f"{path.stem}_{word}_{datetime.date.today()}"
-    number = 1
-    while path.with_name(f"{free}.ipynb").exists():
-        number += 1
-        free = f"{stem}_{number}"
-    return path.with_name(f"{free}.ipynb")
+def _beside(path: Path, word: str) -> Path:
+    """Return a name that is still free and can be told apart in a narrow list: `01_….ipynb` → `01_old_1_….ipynb`."""
+    number, _, rest = path.name.partition("_")
+    free = (path.with_name(f"{number}_{word}_{n}_{rest}") for n in itertools.count(1))
+    return next(one for one in free if not one.exists())
+
+
+def is_beside(path: Path) -> bool:
+    """Whether a notebook is an older or newer version that was laid beside another one."""
+    return re.match(r"[^_]+_(old|new)_\d+_", path.name) is not None
 
 
 def _copy(source: Path, target: Path) -> None:

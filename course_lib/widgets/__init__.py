@@ -24,7 +24,7 @@ from course_lib.widgets.heads import heads_explorer
 from course_lib.widgets.kernel_regression import kernel_regression_explorer
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.logit_lens import logit_lens_explorer
-from course_lib.widgets.loss_picture import LossPicture
+from course_lib.widgets.loss_picture import LossPicture, watch
 from course_lib.widgets.masks import mask_explorer
 from course_lib.widgets.next_token import next_token_explorer
 from course_lib.widgets.patterns import pattern_explorer

@@ -14,7 +14,7 @@ class ResetButton(anywidget.AnyWidget):
     The browser saves the notebook first and shows the new one afterwards. Outside JupyterLab nothing is shown.
     """
 
-    _esm = scripts("saving", "reset")
+    _esm = scripts("values", "pointer", "saving", "reset")
 
     words = traitlets.Dict(messages.RESET_BUTTON).tag(sync=True)
     shown_in = traitlets.Unicode().tag(sync=True)
@@ -26,8 +26,7 @@ class ResetButton(anywidget.AnyWidget):
 
     def _answer(self, _widget, content: dict, _buffers) -> None:
         try:
-            working_copy.reset(content["path"])
-            problem = ""
+            kept = working_copy.reset(content["path"])
+            self.send({"done": messages.RESET_KEPT.format(kept=kept.name)})
         except (OSError, ValueError) as error:
-            problem = str(error)
-        self.send({"problem": problem})
+            self.send({"problem": str(error)})

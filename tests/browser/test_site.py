@@ -1,14 +1,20 @@
 """The web site in chromium, from a folder and cut off from the network: a lesson, a study, the library."""
 
+import base64
+import io
 import re
 
+import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 from playwright.sync_api import expect
+from scipy.ndimage import minimum_filter
 
 from course_lib.tools import normal_form
 from course_lib.tools.site.__main__ import write_site
 from course_lib.tools.site.record import FRAMES
+from course_lib.widgets.live_figure import SHARPNESS
 from tests.helpers.lab import window
 
 pytestmark = pytest.mark.site
@@ -64,29 +70,27 @@ def player(screen, folder, request):
 
 
 def test_a_slider_moves_the_picture_and_the_words_by_keyboard_and_by_mouse(screen, player):
-    picture, words = player.locator(".course-frame"), player.locator("figcaption [role=status]")
+    picture, words = player.locator("canvas").first, player.locator("figcaption [role=status]")
     slider = player.get_by_label("query")
+
+    def seen():
+        shown = picture.get_attribute("data-shown")
+        return shown, words.inner_text(), slider.get_attribute("aria-valuetext")
+
     for move in (
         lambda: slider.press("ArrowRight"),
         lambda: slider.click(position={"x": 3, "y": 5}),
     ):
-        before = (
-            picture.get_attribute("src"),
-            words.inner_text(),
-            slider.get_attribute("aria-valuetext"),
-        )
+        before = seen()
         move()
-        after = (
-            picture.get_attribute("src"),
-            words.inner_text(),
-            slider.get_attribute("aria-valuetext"),
+        screen.page.wait_for_function(
+            "([picture, before]) => picture.dataset.shown !== before",
+            arg=[picture.element_handle(), before[0]],
         )
+        after = seen()
         assert all(new != old for new, old in zip(after, before, strict=True))
         assert f"query {after[2]} " in after[1]
-        assert player.locator("img").first.get_attribute("alt").split()[0] == after[1].split()[0]
-    screen.page.wait_for_function(
-        "(image) => image.complete && image.naturalWidth > 0", arg=picture.element_handle()
-    )
+        assert picture.get_attribute("aria-label").split()[0] == after[1].split()[0]
     assert player.locator("output").last.inner_text() == "0"
     player.get_by_text("Reset").click()
     expect(slider).to_have_attribute("aria-valuetext", "3")
@@ -121,6 +125,97 @@ def test_where_nothing_was_recorded_the_nearest_picture_is_shown_and_the_noteboo
     expect(player.get_by_label("view")).to_have_js_property("selectedIndex", 1)
     link = said.locator("a").get_attribute("href")
     assert link == f"../_sources/notebooks/{LESSON}.ipynb"
+
+
+def pixels_of(locator):
+    return np.asarray(Image.open(io.BytesIO(locator.screenshot())).convert("RGB")).astype(int)
+
+
+def test_a_moved_picture_has_no_trace_of_the_first_one(screen, folder, player):
+    """White where the whole picture, put together from its files and shown as one image, is white."""
+    for _ in range(2):
+        player.get_by_label("query").press("ArrowRight")
+    picture = player.locator("canvas").first
+    screen.page.wait_for_timeout(500)
+    names = picture.get_attribute("data-shown"), player.get_attribute("data-name")
+    still = (folder / f"notebooks/{LESSON}.html").read_text(encoding="utf-8")
+    (base,) = re.findall(r'class="course-picture-strips"><img src="\.\./(.*?)"', still)
+    whole = Image.open(folder / base).convert("RGBA")
+    whole.alpha_composite(Image.open(folder / FRAMES / names[0].rpartition("/")[2]).convert("RGBA"))
+    drawn = pixels_of(picture)
+    file = io.BytesIO()
+    whole.save(file, "PNG")
+    address = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    screen.page.evaluate(
+        """([picture, src]) => {
+            const image = Object.assign(new Image(), { src });
+            picture.parentNode.append(image);
+            Object.assign(image.style, { position: "absolute", inset: 0, width: "100%", height: "100%", maxWidth: "none" });
+            return image.decode();
+        }""",
+        [picture.element_handle(), address],
+    )
+    wanted = pixels_of(picture.locator("xpath=../img"))
+    assert drawn.shape == wanted.shape
+    white = minimum_filter(wanted.min(axis=2), size=5) == 255
+    assert white.mean() > 0.1 and drawn[white].min() >= 250
+    assert np.abs(drawn - wanted).mean() < 4
+
+
+def test_on_a_phone_panels_stand_below_one_another_and_letters_have_9_pixels(screen, folder):
+    for width, stacked in ((1400, False), (390, True)):
+        go(screen, folder, f"notebooks/{LESSON}.html", width)
+        player = screen.page.locator(".course-player")
+        player.scroll_into_view_if_needed()
+        expect(player.locator("fieldset")).to_be_enabled()
+        tops = player.locator(".course-picture-strip").evaluate_all(
+            "(all) => all.map((strip) => strip.getBoundingClientRect().top)"
+        )
+        assert len(tops) > 1 and (tops[-1] > tops[0] + 100) == stacked
+        full = float(re.search(r"--course-width: (\d+)px", player.get_attribute("style"))[1])
+        shown = player.locator(".course-picture-sheet").first.bounding_box()["width"]
+        whole = float(player.locator("canvas").first.get_attribute("width")) / SHARPNESS
+        assert shown == pytest.approx(full, abs=1) and shown / whole >= 0.69  # 10 points: 13.9 px
+        scales = screen.page.evaluate(
+            """() => [...document.querySelectorAll('.course-still img, .bd-article img[src$=".svg"]')]
+                .map((image) => image.clientWidth / image.getAttribute('width'))"""
+        )
+        assert len(scales) > 3 and min(scales) >= 0.69
+
+
+def test_in_the_dark_pictures_are_dark_and_maps_keep_their_colours(screen, folder):
+    go(screen, folder, f"notebooks/{LESSON}.html")
+    player = screen.page.locator(".course-player")
+    player.scroll_into_view_if_needed()
+    expect(player.locator("fieldset")).to_be_enabled()
+    screen.page.wait_for_function("() => document.querySelector('canvas').dataset.shown")
+    shown = {}
+    for scheme in ("light", "dark"):
+        screen.page.evaluate(
+            "(scheme) => { document.documentElement.dataset.theme = scheme; }", scheme
+        )
+        shown[scheme] = pixels_of(player.locator(".course-picture-sheet").first)
+    light, dark = shown["light"], shown["dark"]
+    white = light.min(axis=2) == 255
+    assert white.mean() > 0.1 and dark[white].max() < 80
+    same = np.abs(light - dark).max(axis=2) < 3
+    assert same.mean() > 0.05, "the maps"
+    plain = screen.page.locator(".course-still img.course-plain").first
+    assert pixels_of(plain)[0, -1].max() < 80
+
+
+def test_the_first_page_leads_to_a_lesson_and_a_page_says_nothing_that_cannot_be_done(
+    screen, folder
+):
+    go(screen, folder, "index.html")
+    icon = screen.page.locator('link[rel~="icon"]').evaluate("(link) => link.href")
+    assert (folder / icon.removeprefix(folder.as_uri()).lstrip("/")).is_file()
+    start = screen.page.get_by_role("link", name="Start with lesson 0")
+    assert start.bounding_box()["y"] < 900, "without scrolling"
+    start.click()
+    expect(screen.page).to_have_title(re.compile("The Transformer"))
+    said = screen.page.locator(".bd-article").inner_text()
+    assert "In the notebook, type" in said and not re.search(r"Shift \+ Enter|\d\. Type", said)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -169,7 +264,8 @@ def test_hints_are_folded_and_the_notebook_can_be_had(screen, folder):
     expect(text).to_be_hidden()
     hint.click()
     expect(text).to_be_visible()
-    assert screen.page.locator("button.copybtn").count() > 20
+    assert screen.page.locator(".cell_input button.copybtn").count() > 20
+    assert screen.page.locator(".cell_output button.copybtn").count() == 0
     downloaded = folder / f"_sources/notebooks/{LESSON}.ipynb"
     assert downloaded.read_bytes() == normal_form.paths([LESSON])[0].read_bytes()
 

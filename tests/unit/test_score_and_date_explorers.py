@@ -1,4 +1,4 @@
-"""The explorers of notebooks 02 and 03, and the picture of a loss: what is drawn is what is computed."""
+"""The explorers of notebooks 02 and 03: what is drawn is what is computed."""
 
 import json
 
@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 import scipy.special
 import torch
-from torch import nn
 
 from course_lib.checkpoints import date_translator, untrained_date_translator
 from course_lib.topics.recurrent import FixedContextDecoder
-from course_lib.train import Progress, fit
-from course_lib.widgets import LossPicture, date_explorer, score_explorer
+from course_lib.widgets import date_explorer, score_explorer
 from course_lib.widgets.scores import SCALES, gradient_norm
 from tests.helpers.explorers import VIRIDIS, cells_of, fact, panels, values_of
 
@@ -100,70 +98,3 @@ def test_a_model_that_writes_too_much_or_has_no_attention_is_refused():
     translator.model.decoder = FixedContextDecoder(len(translator.target), 16, 32, 32)
     with pytest.raises(ValueError, match="without attention"):
         date_explorer(translator)
-
-
-# --- a loss ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    things = []
-    monkeypatch.setattr("course_lib.widgets.loss_picture.display", things.append)
-    return things
-
-
-def test_a_loss_is_drawn_while_it_falls_and_left_as_a_still_picture(shown, monkeypatch):
-    monkeypatch.setattr("course_lib.widgets.loss_picture._PAUSE", 0)
-    picture, pictures = LossPicture(), set()
-    boxes = []
-    for step, loss in enumerate(np.geomspace(2, 0.01, 50), start=1):
-        picture(Progress(step, 50, loss, None, 0.1 * step, "steps" if step == 50 else None))
-        pictures.add(picture._picture.png)
-        boxes.append(picture._box)
-        if step == 49:
-            assert picture._words.value == "step 49 of 50, loss 0.0111, 0 s left"
-    live, still, table = shown
-    assert len(pictures) > 40 and live is boxes[0]
-    assert live.comm is None, "the live picture is closed"
-    assert still._repr_mimebundle_()[0]["text/plain"] == ("Training loss, 50 steps.")
-    (panel,) = still.figure.panels
-    assert np.allclose(panel._curves["loss"].get_ydata(), np.geomspace(2, 0.01, 50))
-    assert table.rows[0] == [1, 2.0] and table.rows[-1] == [50, pytest.approx(0.01)]
-
-
-def test_a_training_that_ends_early_ends_its_picture(shown):
-    model = nn.Linear(1, 1)
-
-    def batches():
-        yield torch.ones(4, 1)
-        yield torch.ones(4, 1)
-        raise KeyboardInterrupt
-
-    history = fit(
-        model, batches(), lambda m, x: m(x).square().mean() + 1, steps=9, callback=LossPicture()
-    )
-    assert history.stopped == "interrupted" and len(history.losses) == 2
-    assert shown[1].summary == "Training loss, stopped early (interrupted)."
-
-
-def test_a_training_that_fails_keeps_its_picture_which_is_for_one_training(shown):
-    model, picture, losses = nn.Linear(1, 1), LossPicture(), iter([1.0, float("nan"), 1.0])
-
-    def train():
-        batches = [torch.ones(4, 1)] * 2
-        fit(model, batches, lambda m, x: m(x).mean() * next(losses), steps=2, callback=picture)
-
-    with pytest.raises(FloatingPointError, match=r"the loss is nan; .*\nin training step 2"):
-        train()
-    assert shown[-1].summary == "Training loss, stopped early (failed)."
-    with pytest.raises(ValueError, match="make a new one"):
-        train()
-
-
-def test_a_loss_of_zero_is_drawn_without_complaint(shown, recwarn):
-    picture = LossPicture()
-    for step, loss in enumerate([0.0, 0.0, -1.0], start=1):
-        picture(Progress(step, 3, loss, None, 0.1, "steps" if step == 3 else None))
-    still, table = shown[-2:]
-    assert still.png and not recwarn.list
-    assert table.rows[0] == [1, 0.0] and table.rows[-1] == [3, -1.0]

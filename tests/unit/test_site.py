@@ -5,13 +5,14 @@ import io
 import re
 from pathlib import Path
 
+import nbformat
 import nbformat.v4 as v4
 import numpy as np
 import pytest
 from PIL import Image
 
-from course_lib import messages
 from course_lib.exercises import EXERCISES
+from course_lib.tools import normal_form
 from course_lib.tools.site import record, sources
 from course_lib.tools.site.__main__ import recorded, write_site
 from course_lib.widgets import generation_explorer, mask_explorer, similarity_explorer
@@ -42,7 +43,7 @@ def test_a_recorded_state_is_the_picture_and_the_words_of_the_explorer(similarit
     for key in [*recorded["states"]][:: len(recorded["states"]) // 6]:
         score, direction, norm = (stops[n][int(stop)] for n, stop in enumerate(key.split(",")))
         explorer = similarity_explorer(score=score, direction=int(direction), norm=float(norm))
-        frame, text, regions, moved, off = recorded["states"][key]
+        frame, text, regions, moved, off, boxes = recorded["states"][key]
         shown = pixels(folder, player["base"])
         shown.alpha_composite(pixels(folder, recorded["frames"][frame]))
         drawn = explorer.picture.figure.image(SHARPNESS)
@@ -56,6 +57,8 @@ def test_a_recorded_state_is_the_picture_and_the_words_of_the_explorer(similarit
         ]
         assert [base64.b64decode(one) for one in kept] == values
         assert (moved, off) == (0, [])
+        assert recorded["maps"][boxes] == explorer.picture.maps
+    assert player["cuts"] == explorer.picture.figure.cuts
 
 
 def test_each_control_is_swept_from_end_to_end_and_starts_where_it_stood(similarity):
@@ -106,7 +109,7 @@ def png(colour="white"):
 
 def transformed(tmp_path, *cells):
     book = v4.new_notebook(cells=list(cells))
-    sources.transform(book, Path("notebooks/01_a.ipynb"), {}, tmp_path)
+    sources.transform(book, Path("notebooks/01_a.ipynb"), {}, tmp_path or Path())
     return book.cells
 
 
@@ -132,17 +135,39 @@ def test_a_picture_keeps_its_words_as_text_alternative_and_caption(tmp_path):
     assert f'src="../_frames/{written.name}"' in shown
 
 
-def test_what_only_a_kernel_shows_is_left_out_and_links_lead_to_pages(tmp_path):
+def test_links_of_a_table_lead_to_pages(tmp_path):
     table = '<a href="02_b.ipynb#c">b</a> <a href="https://example.org/d.ipynb">d</a>'
-    training, linked = transformed(
-        tmp_path,
-        run("fit()", {"text/plain": messages.TRAINING_HERE}),
-        run("progress()", {"text/html": table}),
-    )
-    assert training.outputs == []
+    (linked,) = transformed(tmp_path, run("progress()", {"text/html": table}))
     assert linked.outputs[0].data["text/html"] == table.replace(
         "02_b.ipynb", "../notebooks/02_b.html"
     )
+
+
+def test_only_a_picture_that_is_mostly_white_is_turned_dark(tmp_path):
+    for colour, plain in (("white", True), ("#440154", False), ("#fde725", False)):
+        data = {"image/png": png(colour), "text/plain": "1"}
+        (cell,) = transformed(tmp_path, run("show()", data))
+        assert ('class="course-plain"' in cell.outputs[0].data["text/html"]) == plain
+
+
+def test_no_page_asks_to_press_keys_or_to_type_into_it():
+    asks = re.compile(r"Shift \+ Enter|^\d\. \*\*Type|Click Run", re.MULTILINE)
+    asked = []
+    for path in normal_form.paths():
+        book = nbformat.read(path, as_version=4)
+        texts = [one.source for one in book.cells if one.cell_type == "markdown"]
+        asked += filter(asks.search, texts)
+        for cell in transformed(None, *map(v4.new_markdown_cell, texts)):
+            assert not asks.search(cell.source), path.stem
+    assert len(asked) >= 5
+
+
+def test_the_first_page_keeps_the_links_that_lead_somewhere(tmp_path):
+    (tmp_path / "img").mkdir()
+    (tmp_path / "img" / "a.svg").touch()
+    kept = "[a](notebooks/00_start_here.ipynb) [b](https://example.org/x) [c](#two-commands) ![d](img/a.svg)"
+    text = f"{kept} [the workflow](.github/workflows/test.yml) [all](tests/LEDGER.md#x)"
+    assert sources.on_the_site(text, tmp_path) == f"{kept} the workflow all"
 
 
 def test_a_checked_exercise_is_followed_by_its_hints_and_a_solution_folded(tmp_path):

@@ -6,16 +6,16 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
 
 from course_lib import messages
 from course_lib.lab import working_copy
-from course_lib.lab.working_copy import reset, update
+from course_lib.lab.working_copy import is_beside, reset, update
 
 LESSON, STUDY = "01_kernel_regression.ipynb", "studies/01a_which_average.ipynb"
-DATED = r"01_kernel_regression_{}_\d{{4}}-\d\d-\d\d\.ipynb"
 
 
 def git(folder, *words):
@@ -73,7 +73,7 @@ def test_a_pull_that_collides_keeps_the_answer_and_puts_the_new_version_beside_i
     (said,) = pulled()
     assert texts(clone / "work" / LESSON) == ["first", "my answer"]
     (new,) = (clone / "work").glob("*_new_*")
-    assert re.fullmatch(DATED.format("new"), new.name) and new.name in said and LESSON in said
+    assert new.name == LESSON.replace("01_", "01_new_1_") and new.name in said and LESSON in said
     assert texts(new) == ["first", "improved"]
     assert pulled() == [], "said once"
     edit(new, "begun in the new one", cell=0)
@@ -202,11 +202,12 @@ def test_a_reset_keeps_the_old_one(course, name):
     clone, publish, pulled = course
     folders = clone / "notebooks", clone / "work"
     mine = clone / "work" / LESSON
-    for answer in ("my answer", "another"):
+    for number, answer in enumerate(("my answer", "another"), start=1):
         edit(mine, answer, cell=1)
         kept = reset(name, *folders)
         assert texts(kept) == ["first", answer] and texts(mine) == ["first", "second"]
-        assert re.fullmatch(r".*_old_[\d-]+(_2)?\.ipynb", kept.name)
+        assert kept.name == LESSON.replace("01_", f"01_old_{number}_")
+        assert is_beside(kept) and not is_beside(mine)
     publish("improved")
     assert pulled() == [] and texts(mine) == ["first", "improved"]
 
@@ -238,9 +239,11 @@ def test_the_button_resets_the_notebook_that_shows_it(monkeypatch):
 
     button, sent, asked = ResetButton(), [], []
     monkeypatch.setattr(button, "send", sent.append)
-    monkeypatch.setattr(working_copy, "reset", asked.append)
+    kept = Path("work/01_old_1_a.ipynb")
+    monkeypatch.setattr(working_copy, "reset", lambda path: asked.append(path) or kept)
     button._answer(button, {"path": f"work/{LESSON}"}, [])
-    assert asked == [f"work/{LESSON}"] and sent == [{"problem": ""}]
+    said = "Your version is 01_old_1_a.ipynb, in the same folder; the list on the left shows it."
+    assert asked == [f"work/{LESSON}"] and sent == [{"done": said}]
     monkeypatch.undo()
     monkeypatch.setattr(button, "send", sent.append)
     button._answer(button, {"path": "work/mine.ipynb"}, [])

@@ -32,11 +32,16 @@ napoleon_use_ivar = True
 
 html_theme = "sphinx_book_theme"
 html_title = "Attention"
+html_favicon = "../../lab/static/favicons/favicon.svg"
 html_static_path = ["static"] + [
-    f"../../widgets/browser/{name}" for name in ("values.js", "pointer.js", "picture.css")
+    f"../../widgets/browser/{name}"
+    for name in ("values.js", "pointer.js", "layout.js", "picture.css")
 ]
 html_css_files = ["picture.css", "site.css"]
-html_js_files = [(f"{name}.js", {"defer": "defer"}) for name in ("values", "pointer", "player")]
+html_js_files = [
+    (f"{name}.js", {"defer": "defer"}) for name in ("values", "pointer", "layout", "player")
+]
+copybutton_selector = "div.highlight pre:not(.cell_output pre)"  # outputs are not for copying
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "show_toc_level": 2,

@@ -63,7 +63,8 @@ def sweep(explorer: Explorer, folder: Path) -> tuple[dict, dict]:
     """Move an explorer; return what its page shows at first, and what its controls lead to.
 
     A place is the number of a stop of each control. The second result has for each place the numbers of its picture,
-    its summary and its regions for the pointer, where limits moved the controls (0 if nowhere), and which are off.
+    its summary and its regions for the pointer, where limits moved the controls (0 if nowhere), which are off, and the
+    number of the boxes of its colour maps.
     """
     start = {name: control.value for name, control in explorer.controls.items()}
     generates = isinstance(explorer, GenerationExplorer)
@@ -76,7 +77,7 @@ def sweep(explorer: Explorer, folder: Path) -> tuple[dict, dict]:
             explorer.generate()
 
     move(start)
-    frames, texts, regions, states = Frames(explorer, folder), {}, {}, {}
+    frames, texts, regions, maps, states = Frames(explorer, folder), {}, {}, {}, {}
 
     def visit(place: tuple[int, ...]) -> None:
         move({name: stops[name][n][0] for name, n in zip(stops, place, strict=True)})
@@ -86,7 +87,9 @@ def sweep(explorer: Explorer, folder: Path) -> tuple[dict, dict]:
         moved = [_nearest(stops[name], one.value) for name, one in explorer.controls.items()]
         off = [n for n, control in enumerate(explorer.controls.values()) if control.disabled]
         text = _number(texts, explorer.summary)
-        states[place] = [frames.add(), text, hover, moved if moved != list(place) else 0, off]
+        boxes = _number(maps, _json(explorer.picture.maps))
+        changed = moved if moved != list(place) else 0
+        states[place] = [frames.add(), text, hover, changed, off, boxes]
 
     def size() -> int:
         return frames.size + sum(map(len, [*texts, *regions]))
@@ -122,11 +125,12 @@ def sweep(explorer: Explorer, folder: Path) -> tuple[dict, dict]:
     figure = explorer.picture.figure
     player = {
         "base": frames.base, "summary": explorer.summary, "controls": controls, "generates": generates,
-        "width": figure.width, "height": figure.height, "title": explorer.title,
+        "width": figure.width, "height": figure.height, "cuts": figure.cuts, "title": explorer.title,
     }  # fmt: skip
     return player, {
         "names": list(stops), "states": {",".join(map(str, one)): said for one, said in states.items()},
         "frames": list(frames.names), "texts": list(texts), "regions": list(map(json.loads, regions)),
+        "maps": list(map(json.loads, maps)),
     }  # fmt: skip
 
 
@@ -209,8 +213,8 @@ def _number(numbers: dict, key: str) -> int:
     return numbers.setdefault(key, len(numbers))
 
 
-def _json(region: dict) -> str:
-    """Write a region of `Picture.hover`; the bytes of its numbers in base 64."""
+def _json(region: dict | list) -> str:
+    """Write a region of `Picture.hover`, or boxes; the bytes of numbers in base 64."""
     return json.dumps(
         region, ensure_ascii=False, default=lambda one: base64.b64encode(one).decode()
     )

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import html
 import inspect
+import io
 import json
 import re
 import shutil
@@ -12,15 +13,24 @@ from pathlib import Path
 
 import jinja2
 import nbformat
+import numpy as np
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell, new_output
+from PIL import Image
 
-from course_lib import LAYERS, messages
+from course_lib import LAYERS
 from course_lib.exercises import EXERCISES
 from course_lib.tools import normal_form
 from course_lib.tools.site.record import FRAMES
 
 ROOT, HERE = normal_form.NOTEBOOKS.parent, Path(__file__).parent
+#: What a notebook says of itself → what its page says.
+ON_A_PAGE = {
+    r"Run the cells in order with \*\*Shift \+ Enter\*\*\..*": "This page shows a notebook with its results. Its "
+    "explorers can be moved here; to run its cells and to type, download it (at the top right) or see "
+    "[the first page](../index.md#two-commands).",
+    r"\*\*Type": "**In the notebook, type",
+}
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
 )
@@ -50,13 +60,26 @@ def write(folder: Path, notebooks: dict[Path, Path | None]) -> None:
         (folder / "api" / f"{name}.md").write_text(text, encoding="utf-8")
     titles = {path: path.relative_to(ROOT).with_suffix("") for path in notebooks}
     readme = (ROOT / "README.md").read_text(encoding="utf-8").split("\nRun times are for")[0]
-    pages = {"index.md": readme, "api/index.md": "", "about.md": ""}
+    introduction, _, readme = on_the_site(readme, folder).partition("\n## ")
+    pages = {"index.md": f"## {readme}", "api/index.md": "", "about.md": ""}
     for name, text in pages.items():
-        values = {"readme": text, "modules": modules}
+        values = {"introduction": introduction, "readme": text, "modules": modules}
         values["lessons"] = [titles[one] for one in notebooks if not normal_form.is_study(one)]
         values["studies"] = [titles[one] for one in notebooks if normal_form.is_study(one)]
         written = _render(name.replace("/", "_") + ".j2", **values)
         (folder / name).write_text(written, encoding="utf-8")
+
+
+def on_the_site(text: str, folder: Path) -> str:
+    """Keep of the links of a text those that lead to a page, a picture or another site; of the rest, only the words."""
+    pages = [path.relative_to(ROOT).as_posix() for path in normal_form.paths()]
+
+    def kept(found: re.Match) -> str:
+        address = found[2].partition("#")[0]
+        there = "://" in address or not address or address in pages or (folder / address).exists()
+        return found[0] if there else found[1]
+
+    return re.sub(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)", kept, text)
 
 
 def _render(template: str, **values: object) -> str:
@@ -64,7 +87,7 @@ def _render(template: str, **values: object) -> str:
 
 
 def transform(notebook: NotebookNode, path: Path, players: dict[str, dict], pictures: Path) -> None:
-    """Put players and pictures with their words into a notebook, and hints and solutions below its exercises.
+    """Put players, pictures and words of a page into a notebook, and hints and solutions below its exercises.
 
     Args:
         notebook: changed in place.
@@ -76,6 +99,9 @@ def transform(notebook: NotebookNode, path: Path, players: dict[str, dict], pict
     cells = []
     for cell in notebook.cells:
         cells.append(cell)
+        if cell.cell_type == "markdown":
+            for said, instead in ON_A_PAGE.items():
+                cell.source = re.sub(said, instead, cell.source)
         if cell.cell_type != "code":
             continue
         player = players.get(str(cell.execution_count))
@@ -92,8 +118,6 @@ def _output(
     output: NotebookNode, player: dict | None, path: Path, pictures: Path
 ) -> NotebookNode | None:
     data = output.get("data", {})
-    if data.get("text/plain") == messages.TRAINING_HERE:  # only a kernel shows more
-        return None
     up = "../" * len(path.parents[1:])
     if "image/png" in data:
         shown = {"up": up, "notebook": path, "player": player, **_still(output, pictures)}
@@ -108,11 +132,12 @@ def _still(output: NotebookNode, pictures: Path) -> dict[str, object]:
     """Write the picture; of its text, the first line and the indented lines after it are the alternative."""
     png = base64.b64decode(output.data["image/png"])
     name = f"{hashlib.sha256(png).hexdigest()[:16]}.png"
+    pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
     (pictures / name).write_bytes(png)
     first, *others = output.data["text/plain"].splitlines()
     count = next((n for n, line in enumerate(others) if not line.startswith("  ")), len(others))
     facts = [line.strip() for line in others[:count]]
     return {
-        "still": name, "size": output.metadata.get("image/png", {}), "title": first.rstrip(":"),
+        "still": name, "plain": (pixels.min(axis=2) > 235).mean() > 0.8, "size": output.metadata.get("image/png", {}), "title": first.rstrip(":"),
         "alt": html.unescape(f"{first} {'; '.join(facts)}".strip()), "numbers": facts + others[count:],
     }  # fmt: skip

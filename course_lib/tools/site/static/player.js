@@ -2,15 +2,16 @@
 // than they are can be enlarged.
 
 const BEAT = 150; // milliseconds from step to step of Play
+const LEGIBLE = 0.7; // of a picture or a panel: letters of 10 points keep 9 pixels; what does not fit then is scrolled
 const recordings = {}; // name of an explorer → what begins to play it
 
 const recordedStates = (name, recorded) => recordings[name](recorded);
 
 const makePlayer = (figure) => {
-  const { frames, name } = figure.dataset;
+  const { frames, name, cuts } = figure.dataset;
   const find = (selector) => figure.querySelector(selector);
   const [fieldset, words, problem, stage] = ["fieldset", "figcaption [role=status]", "[role=alert]", ".course-picture-stage"].map(find);
-  const [image, overlay] = stage.querySelectorAll("img");
+  const still = stage.querySelector("img"); // without scripts, and until the states are there
   const [playing, reset] = fieldset.querySelectorAll("button");
   const controls = [...fieldset.querySelectorAll("label")].map((label) => {
     const input = label.querySelector("input, select");
@@ -25,7 +26,39 @@ const makePlayer = (figure) => {
   };
   playing.hidden = !lastSlider;
 
-  recordings[name] = ({ names, states, frames: files, texts, regions }) => {
+  // Panels side by side where they can be read, below one another on a phone; they are drawn, because a picture that is
+  // laid over another one and shrunk with it leaves traces of that one.
+  const drawn = () => {
+    const holder = still.parentNode;
+    const strips = makeStrips(holder, JSON.parse(cuts), (tag, ...rest) => make(tag === "img" ? "canvas" : tag, ...rest));
+    still.remove();
+    const [width, height] = [still.getAttribute("width"), still.getAttribute("height")].map(Number);
+    const widest = width * Math.max(...strips.map(({ left, right }) => right - left));
+    strips[0].image.setAttribute("role", "img");
+    const refit = () => {
+      const room = figure.clientWidth;
+      const whole = room >= LEGIBLE * width;
+      const scale = clamp(room / (whole ? width : widest), LEGIBLE, 1);
+      figure.style.setProperty("--course-width", `${scale * width}px`);
+      figure.style.setProperty("--course-height", `${scale * height}px`);
+      figure.classList.toggle("course-picture-stacked", !whole);
+    };
+    new ResizeObserver(refit).observe(figure);
+    refit();
+    return strips;
+  };
+  const pictureOf = (file) => Object.assign(new Image(), { src: frames + file });
+  const draw = async (strips, pictures) => {
+    await Promise.all(pictures.map((picture) => picture.decode()));
+    if (strips.wanted !== pictures) return; // overtaken
+    for (const canvas of strips.flatMap(({ image, copy }) => [image, copy])) {
+      [canvas.width, canvas.height] = [pictures[0].naturalWidth, pictures[0].naturalHeight];
+      for (const picture of pictures) canvas.getContext("2d").drawImage(picture, 0, 0);
+    }
+    strips[0].image.dataset.shown = pictures[1].src;
+  };
+
+  recordings[name] = ({ names, states, frames: files, texts, regions, maps }) => {
     for (const region of regions) {
       if (region.values) region.values = new DataView(Uint8Array.from(atob(region.values), (c) => c.charCodeAt(0)).buffer);
     }
@@ -39,11 +72,13 @@ const makePlayer = (figure) => {
           const { stops } = controls.find(({ number }) => names[number] === control);
           wanted[names.indexOf(control)] = nearest(stops.map(Number), value);
         }
-        show(wanted, names.indexOf(Object.keys(chosen)[0]));
+        go(wanted, names.indexOf(Object.keys(chosen)[0]));
       },
       save_changes: () => {},
     };
-    const pointAgain = makePointer(stage, [{ sheet: stage.firstElementChild, image, right: 1 }], model);
+    const strips = drawn();
+    const base = pictureOf(still.getAttribute("src").split("/").pop());
+    const pointAgain = makePointer(stage, strips, model);
 
     // The recorded state with the fewest other controls changed, and these by the fewest stops.
     const closest = (wanted, moved) => {
@@ -51,9 +86,9 @@ const makePlayer = (figure) => {
         key.split(",").reduce((sum, stop, n) => sum + (stop == wanted[n] ? 0 : n === moved ? 1e6 : 1e3 + Math.abs(stop - wanted[n])), 0);
       return Object.keys(states).reduce((best, key) => (far(key) < far(best) ? key : best));
     };
-    const show = (wanted, moved) => {
+    const go = (wanted, moved) => {
       const key = states[wanted] ? String(wanted) : closest(wanted, moved);
-      const [frame, text, spots, at, off] = states[key];
+      const [frame, text, spots, at, off, boxes] = states[key];
       problem.hidden = Boolean(states[wanted]);
       place = at || key.split(",").map(Number);
       hover = spots.map((spot) => regions[spot]);
@@ -65,27 +100,28 @@ const makePlayer = (figure) => {
         }
         input.disabled = off.includes(number);
       }
-      image.alt = texts[text];
+      strips[0].image.ariaLabel = texts[text];
       words.textContent = texts[text].replace(":\n  ", ": ").replaceAll("\n  ", "; ");
-      overlay.src = frames + files[frame];
-      overlay.hidden = false;
+      strips.wanted = [base, pictureOf(files[frame])];
+      show(strips, frames + files[frame], maps[boxes]);
+      draw(strips, strips.wanted);
       pointAgain();
     };
     const move = ({ input, number }) =>
-      show(place.with(number, input.options ? input.selectedIndex : Number(input.value)), number);
+      go(place.with(number, input.options ? input.selectedIndex : Number(input.value)), number);
     for (const control of controls) {
       control.input.oninput = () => (halt(), move(control));
       control.input.onfocus = () => {
         if (control.output) lastSlider = control;
         for (const n of control.stops.keys()) {
           const state = states[place.with(control.number, n)];
-          if (state) new Image().src = frames + files[state[0]];
+          if (state) pictureOf(files[state[0]]);
         }
       };
     }
     const stepOn = () => {
       const { input, number, stops } = lastSlider;
-      show(place.with(number, (Number(input.value) + 1) % stops.length), number);
+      go(place.with(number, (Number(input.value) + 1) % stops.length), number);
     };
     playing.onclick = () => {
       if (timer) return halt();
@@ -94,9 +130,9 @@ const makePlayer = (figure) => {
       timer = setInterval(stepOn, BEAT);
       playing.textContent = "Pause";
     };
-    reset.onclick = () => (halt(), show(start, 0));
+    reset.onclick = () => (halt(), go(start, 0));
     fieldset.disabled = false;
-    show(start, 0);
+    go(start, 0);
   };
 
   // The states come as a script, since a page that is opened from a folder may read no other file.
@@ -125,8 +161,9 @@ const makeLarger = (image) => {
   button.onclick = () => label(around.classList.toggle("course-large"));
   label(false);
   const width = image.getAttribute("width") ?? image.naturalWidth;
+  if (width) image.style.width = `clamp(${LEGIBLE * width}px, 100%, ${width}px)`;
   new ResizeObserver(() => (button.hidden = width <= around.clientWidth * 1.1)).observe(around);
 };
 
 for (const figure of document.querySelectorAll(".course-player")) makePlayer(figure);
-for (const image of document.querySelectorAll(".bd-article img:not(.course-frame)")) makeLarger(image);
+for (const image of document.querySelectorAll(".bd-article img:not(.course-player img)")) makeLarger(image);
