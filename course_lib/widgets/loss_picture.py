@@ -22,7 +22,7 @@ from course_lib.widgets.picture import Picture
 from course_lib.widgets.table import Table, curve_table
 
 #: At least so many seconds lie between two pictures, and so many times the seconds that the last one took.
-_PAUSE, _SHARE = 0.5, 60
+_PAUSE, _SHARE = 0.5, 100
 _FIRST_ANSWER = 16  # then after twice as many steps each time, and at the end
 
 Loss = TypeVar("Loss", float, Mapping[str, float])
@@ -215,7 +215,7 @@ class _Curves(_Lines):
 
     def __init__(self, picture: LossPicture) -> None:
         super().__init__(picture)
-        self.next, self.length = 0.0, picture.steps or 4 * _FIRST_ANSWER
+        self.length = picture.steps or 4 * _FIRST_ANSWER
         first = max((values[0] for values in picture.losses.values()), default=1.0)
         first = first if 0 < first < np.inf else 1.0
         with matplotlib.rc_context(style()):
@@ -234,6 +234,7 @@ class _Curves(_Lines):
         self.box = _Box([self.picture_shown, self.words])
         self.box.said = title
         self.handle = display(self.box, display_id=True)
+        self.next = time.perf_counter() + _PAUSE
 
     def _x(self) -> np.ndarray:
         return np.arange(1, self.length + 1)

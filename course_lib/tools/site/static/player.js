@@ -36,7 +36,7 @@ const makePlayer = (figure) => {
     const widest = width * Math.max(...strips.map(({ left, right }) => right - left));
     strips[0].image.setAttribute("role", "img");
     const refit = () => {
-      const room = figure.clientWidth;
+      const room = holder.clientWidth;
       const whole = room >= LEGIBLE * width;
       const scale = clamp(room / (whole ? width : widest), LEGIBLE, 1);
       figure.style.setProperty("--course-width", `${scale * width}px`);
@@ -160,9 +160,13 @@ const makeLarger = (image) => {
   const label = (large) => (button.textContent = large ? "Fit to the page" : "Enlarge the picture");
   button.onclick = () => label(around.classList.toggle("course-large"));
   label(false);
-  const width = image.getAttribute("width") ?? image.naturalWidth;
-  if (width) image.style.width = `clamp(${LEGIBLE * width}px, 100%, ${width}px)`;
-  new ResizeObserver(() => (button.hidden = width <= around.clientWidth * 1.1)).observe(around);
+  const sized = () => {
+    const width = image.getAttribute("width") ?? image.naturalWidth;
+    image.style.width = `clamp(${LEGIBLE * width}px, 100%, ${width}px)`;
+    new ResizeObserver(() => (button.hidden = width <= around.clientWidth * 1.1)).observe(around);
+  };
+  if (image.complete || image.hasAttribute("width")) sized();
+  else image.onload = sized;
 };
 
 for (const figure of document.querySelectorAll(".course-player")) makePlayer(figure);
