@@ -60,8 +60,8 @@ def write(folder: Path, notebooks: dict[Path, Path | None]) -> None:
         (folder / "api" / f"{name}.md").write_text(text, encoding="utf-8")
     titles = {path: path.relative_to(ROOT).with_suffix("") for path in notebooks}
     readme = (ROOT / "README.md").read_text(encoding="utf-8").split("\nRun times are for")[0]
-    introduction, _, readme = on_the_site(readme, folder).partition("\n## ")
-    pages = {"index.md": f"## {readme}", "api/index.md": "", "about.md": ""}
+    introduction, mark, rest = on_the_site(readme, folder).partition("\n![")  # the first picture
+    pages = {"index.md": mark + rest, "api/index.md": "", "about.md": ""}
     for name, text in pages.items():
         values = {"introduction": introduction, "readme": text, "modules": modules}
         values["lessons"] = [titles[one] for one in notebooks if not normal_form.is_study(one)]
