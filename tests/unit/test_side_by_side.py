@@ -78,11 +78,12 @@ def test_the_layers_are_those_of_the_module(ledger, name):
     keys = [part for path, part in parts.items() if path.endswith("self_attn.k_proj")]
     queries = [part for path, part in parts.items() if path.endswith("self_attn.q_proj")]
     if keys and isinstance(kv_heads, int):
-        widths = {int(width) for width in str(d_head).split(", ")}
+        widths = {int(width) for width in str(d_head).split(" or ")}
         assert {part.out_features for part in keys} == {kv_heads * width for width in widths}
         gates = 2 if "linear_num_value_heads" in config.to_dict() and "Qwen" in name else 1
+        each = [int(n) for n in str(heads).split(" or ")]
         assert {part.out_features for part in queries} == {
-            gates * heads * width for width in widths
+            gates * n * width for width in widths for n in each
         }
         assert {part.bias is not None for part in keys} == {biases == "yes"}
     latents = [part for path, part in parts.items() if path.endswith("kv_a_proj_with_mqa")]
@@ -118,7 +119,7 @@ def test_the_base_and_the_rotated_share_are_those_of_the_frequencies(ledger, nam
             continue
         omega = getattr(made, f"{kind}inv_freq").double()
         _, _, width = facts(name, "heads", "KV heads", "d_head")
-        width = int(str(width).split(", ")[-1 if kind == "full_attention_" else 0])
+        width = int(str(width).split(" or ")[-1 if kind == "full_attention_" else 0])
         turning = int((omega > 0).sum())
         share = 2 * turning / width
         # ω_t = θ^(-2t / d), with d all or the rotated part of a head

@@ -9,8 +9,8 @@ from course_lib.validation import require_one_of
 
 #: Families that normalise queries and keys before their product, and what shares a mean square.
 _QK_NORM = dict.fromkeys(
-    ("deepseek_v4", "gemma3_text", "gemma4_text", "llama4_text", "minimax_m3_vl_text", "qwen3", "qwen3_moe", "qwen3_next",
-     "qwen3_5_text", "qwen3_5_moe_text"), "per head",
+    ("deepseek_v4", "gemma3_text", "gemma4_text", "hy_v3", "laguna", "lfm3", "llama4_text", "minimax_m3_vl_text",
+     "muse_spark_text", "qwen3", "qwen3_moe", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), "per head",
 ) | dict.fromkeys(("minimax_m2", "olmo2", "olmo3", "olmo_hybrid"), "over all heads")  # fmt: skip
 _ACTIVATIONS = {"silu": "SwiGLU", "gelu_pytorch_tanh": "GeGLU"}  # with a gate
 
@@ -39,26 +39,37 @@ def _first(c: Mapping, *keys: str) -> object:
     return next((c[key] for key in keys if c.get(key) is not None), None)
 
 
-def _heads(a: Anatomy) -> int:
-    return _first(a.config, "num_attention_heads", "n_head")
+def _per_layer(c: Mapping, key: str) -> list:
+    """A value, and others that some layers have, in ascending order."""
+    others = [one[key] for one in (c.get("per_layer_config") or {}).values() if key in one]
+    return sorted({c[key], *others, *c.get(f"{key}_per_layer", [])})
+
+
+def _heads(a: Anatomy) -> int | str:
+    c = a.config
+    found = [c["n_head"]] if "n_head" in c else _per_layer(c, "num_attention_heads")
+    return " or ".join(map(str, found)) if found[1:] else found[0]
 
 
 def _kv_heads(a: Anatomy) -> int | str:
     c = a.config
     if "kv_lora_rank" in c:
         rotated = {c["qk_rope_head_dim"] * turns for turns in c.get("no_rope_layers", [1])}
-        return "latent of " + " or ".join(
-            f"{c['kv_lora_rank'] + width}" for width in sorted(rotated)
-        )
+        widths = [
+            rank + width for rank in _per_layer(c, "kv_lora_rank") for width in sorted(rotated)
+        ]
+        return "latent of " + " or ".join(map(str, widths))
     return c.get("num_key_value_heads") or _heads(a)
 
 
 def _d_head(a: Anatomy) -> int | str:
     c = a.config
-    own = _first(c, "qk_head_dim", "head_dim")
-    own = _first(c, "hidden_size", "n_embd") // _heads(a) if own is None else own
-    special = {layer["head_dim"] for layer in (c.get("per_layer_config") or {}).values()}
-    return ", ".join(map(str, (own, *sorted(special)))) if special else own
+    if "qk_head_dim" in c:
+        return c["qk_head_dim"]
+    if "head_dim" not in c:
+        return _first(c, "hidden_size", "n_embd") // _first(c, "num_attention_heads", "n_head")
+    found = _per_layer(c, "head_dim")
+    return " or ".join(map(str, found)) if found[1:] else found[0]
 
 
 def _qk_norm(a: Anatomy) -> str:
@@ -162,7 +173,9 @@ _COLUMNS: dict[str, Callable[[Anatomy], str | int]] = {
     "rotated": _rotated,
     "no positions": _without,
     "window": _window,
-    "norm": lambda a: "RMSNorm" if "rms_norm_eps" in a.config else "LayerNorm",
+    "norm": lambda a: (
+        "LayerNorm" if {"layer_norm_eps", "layer_norm_epsilon"} & {*a.config} else "RMSNorm"
+    ),
     "FFN": _ffn,
     "biases": _biases,
 }
