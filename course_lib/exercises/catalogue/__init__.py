@@ -74,6 +74,7 @@ NOTEBOOKS = {
     "14_inside_a_language_model": "direct_attribution induction_scores hunt_heads_write hunt_mean_ablated lens_rank",
     "14a_induction_circuit": "copying_score",
     "15_models_of_today": "absorbed_scores expert_weights hunt_gated_norm hunt_visible delta_state kept_per_token",
+    "15d_reading_a_file": "clamped_swiglu",
 }
 
 
