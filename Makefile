@@ -28,7 +28,7 @@ reset: $(LEARNER)  ## start a notebook again, e.g. LESSON=01 or 01a; your versio
 validate: $(LEARNER)  ## for instructors: re-run every notebook, compare every output, write build/report.html
 	$(BIN)/python -m pytest notebooks --report build $(ARGS)
 
-bench: $(TESTER)  ## measure the explorers, beside the usual way to build them, and the import
+bench: $(TESTER)  ## measure explorers, the import, layers and decoding, beside what others do
 	$(BIN)/python -m tests.benchmarks
 
 verified: $(TESTER)  ## write the verification ledger to tests/LEDGER.md and its summary into the README

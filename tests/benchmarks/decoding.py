@@ -6,23 +6,28 @@ The arms take turns, so that a slow moment hits all alike. On a CPU with one thr
 """
 
 import argparse
+import copy
 import time
 from collections.abc import Callable
 from statistics import median
 
 import torch
+from torch import nn
 
 from course_lib.topics.pretrained import load_smollm2
 from course_lib.transformer.decoding import DecodingSession, prompt_lookup, stream
 from tests.helpers.llama import llama
 
 ROUNDS, STEPS, NEW = 6, 4, 60
-TEXT = "def area(width, height):\n    return width * height\n\n\ndef volume(width, height, depth):\n    return width * height * depth\n"
+HERON = "The road goes on past the mill and the old stone bridge. A heron stands in the shallow water, and nobody has seen it move since Tuesday."
+CODE = "def area(width, height):\n    return width * height\n\n\ndef volume(width, height, depth):\n    return width * height * depth\n"
+#: What the model really continues in this way: told to "repeat the text", a model of this size writes something else.
 PROMPTS = {
-    "copied": f"Repeat the code exactly.\n{TEXT}\nThe same code again:\n",
-    "edited": f"{TEXT}\n# The same code with the functions in capitals:\ndef AREA(width, height):\n",
+    "copied": f"{CODE}\n\n{CODE}\n\ndef area(width",
+    "edited": f"{CODE}\n# The same code with the functions in capitals:\ndef AREA(width, height):\n",
+    "quoted": f"Original: {HERON}\nCopy: {HERON}\nCopy:",
     "free": "Once upon a time, in a village by the sea,",
-}  # fmt: skip
+}
 
 
 def clock() -> float:
@@ -71,7 +76,23 @@ def arms(model, theirs, prompt) -> dict[str, Callable]:
         again = DecodingSession(model, prompt)
         again.reserve(ROUNDS * STEPS + 8)
         made["CUDA graph"] = graph_of(again.step, prompt[:, -1])
+        compiled = DecodingSession(model, prompt)
+        compiled.reserve(ROUNDS * STEPS + 8)
+        made["compiled"] = torch.compile(compiled.step, mode="reduce-overhead", fullgraph=True)
+    else:
+        by_columns = DecodingSession(columns_first(model), prompt)
+        by_columns.reserve(ROUNDS * STEPS + 8)
+        made["static cache, weights by columns"] = by_columns.step
     return made
+
+
+def columns_first(model: nn.Module) -> nn.Module:
+    """Return a copy whose matrices lie in memory column by column: the same numbers, for another kernel of the BLAS."""
+    model = copy.deepcopy(model)
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear):
+            layer.weight.data = layer.weight.data.T.contiguous().T
+    return model
 
 
 @torch.no_grad()
@@ -91,7 +112,7 @@ def steps(model, theirs, length: int) -> None:
     ours = median(seconds["static cache"])
     for name, each in seconds.items():
         print(
-            f"{length:5} tokens, {name:14} {1e3 * median(each):7.1f} ms a token, "
+            f"{length:5} tokens, {name:33} {1e3 * median(each):7.1f} ms a token, "
             f"{median(each) / ours:.2f} x that of the static cache",
             flush=True,
         )
@@ -101,15 +122,22 @@ def lookup(model, tokenizer) -> None:
     """Print how many times as fast prompt lookup is as `stream`, with the same tokens."""
     for name, text in PROMPTS.items():
         prompt = torch.tensor([tokenizer.encode(text)], device=model.lm_head.weight.device)
-        options, spent, found = {"max_length": NEW, "eos_id": -1}, [], []
+        options, spent, found, read = {"max_length": NEW, "eos_id": -1}, [], [], []
+        counting = model.register_forward_pre_hook(
+            lambda _, args, read=read: read.append(args[0].shape[1])
+        )
         for decode in (stream, prompt_lookup, stream, prompt_lookup):
+            read.clear()
             started = clock()
             found.append([token.item() for token in decode(model, prompt, **options)])
             spent.append(clock() - started)
+        counting.remove()
+        accepted = (NEW - 1 - len(read)) / max(1, sum(read) - len(read))
         same = sum(a == b for a, b in zip(*found[:2], strict=True))
         ratio = (spent[0] + spent[2]) / (spent[1] + spent[3])
         print(
-            f"prompt lookup, {name} text: {ratio:.2f} x greedy, {same} of {NEW} tokens the same",
+            f"prompt lookup, {name} text: {ratio:.2f} x greedy in {len(read)} passes, {accepted:.0%} of the proposals "
+            f"accepted, {same} of {NEW} tokens the same",
             flush=True,
         )
 

@@ -31,6 +31,8 @@ CONFIGS = [
     dataclasses.replace(BASE, tie_embeddings=True, num_kv_heads=1, positions="learned"),
     dataclasses.replace(BASE, tie_embeddings=True, source_vocabulary=70, final_norm=True),
     dataclasses.replace(BASE, source_vocabulary=70, norm="pre", final_norm=False),
+    dataclasses.replace(BASE, activation="swiglu", bias=False, num_kv_heads=2),
+    dataclasses.replace(BASE, activation="swiglu", norm_type="rms", norm="pre"),
 ]
 BATCH, LENGTH = 3, 7
 
@@ -101,7 +103,7 @@ def test_published_sizes(ledger):
 @pytest.mark.verifies("course_lib.topics.scaling.FlopCount", against="`FlopCounterMode` of PyTorch")
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("config", [CONFIGS[0], CONFIGS[1], CONFIGS[3]])
+@pytest.mark.parametrize("config", [CONFIGS[0], CONFIGS[1], CONFIGS[3], CONFIGS[5]])
 def test_flops_are_those_that_pytorch_counts(ledger, config, architecture, training):
     model = MODELS[architecture](config)
     given = inputs(architecture)

@@ -113,6 +113,11 @@ def _d_kv(config: TransformerConfig) -> int:
     return (config.num_kv_heads or config.num_heads) * config.d_head
 
 
+def _ffn_matrices(config: TransformerConfig) -> int:
+    """How many matrices of d × d_ff one FFN has: "swiglu" has a gate."""
+    return 3 if config.activation == "swiglu" else 2
+
+
 def parameter_count(
     config: TransformerConfig, *, embeddings: bool = True, architecture: str = "decoder_only"
 ) -> ParameterCount:
@@ -121,7 +126,8 @@ def parameter_count(
     $$\underbrace{2 d\,(d + d_{kv}) + 2 (d + d_{kv})}_{\text{one attention layer}} + \underbrace{2 d\, d_{ff}
       + d_{ff} + d}_{\text{one FFN}} + \underbrace{2 d}_{\text{one norm}}$$
 
-    With $d_{kv} = d$ and $d_{ff} = 4 d$ a block has $12 d^2 + 13 d$ parameters with its two norms.
+    With $d_{kv} = d$ and $d_{ff} = 4 d$ a block has $12 d^2 + 13 d$ parameters with its two norms. "swiglu" has a third
+    matrix in each FFN; `bias=False` leaves out the biases of attention and FFN, RMSNorm has no shift.
 
     Args:
         config: of the model.
@@ -137,12 +143,15 @@ def parameter_count(
     separate_source = architecture == "encoder_decoder" and not (
         config.tie_embeddings and config.source_vocabulary is None
     )
+    biases = 2 * (d + d_kv) * config.bias
+    matrices = _ffn_matrices(config)
+    ffn = matrices * d * config.d_ff + ((matrices - 1) * config.d_ff + d) * config.bias
     return ParameterCount(
         embedding=d * (target + source * separate_source) * embeddings,
         positions=_position_parameters(config, architecture) * embeddings,
-        attention=layers.attention * (2 * d * (d + d_kv) + 2 * (d + d_kv)),
-        feed_forward=layers.feed_forward * (2 * d * config.d_ff + config.d_ff + d),
-        norm=(layers.norms + final_norms) * 2 * d,
+        attention=layers.attention * (2 * d * (d + d_kv) + biases),
+        feed_forward=layers.feed_forward * ffn,
+        norm=(layers.norms + final_norms) * (1 if config.norm_type == "rms" else 2) * d,
         lm_head=d * target * (not config.tie_embeddings) * embeddings,
     )
 
@@ -170,6 +179,8 @@ def flops_per_token(
     $$\underbrace{4 d\,(d + d_{kv})}_{\text{projections}} + \underbrace{4\, n\, d}_{\text{scores, values}} +
       \underbrace{4 d\, d_{ff}}_{\text{FFN}} \text{ per block, and } 2 d\, V \text{ for the logits}$$
 
+    ("swiglu": $6 d\, d_{ff}$.)
+
     A matrix product takes two FLOPs per parameter and token, and its backward pass twice that: 6 in training,
     the 6 of $C \approx 6 N D$. The rule leaves out `scores`, which have no parameters, and counts embeddings,
     norms and biases, which need no matrix product. All $n^2$ scores are counted: a causal mask hides half of
@@ -189,7 +200,7 @@ def flops_per_token(
     return FlopCount(
         projections=passes * layers.attention * 4 * d * (d + _d_kv(config)),
         scores=passes * layers.attention * 4 * length * d,
-        feed_forward=passes * layers.feed_forward * 4 * d * config.d_ff,
+        feed_forward=passes * layers.feed_forward * 2 * _ffn_matrices(config) * d * config.d_ff,
         lm_head=passes * 2 * d * config.target_vocabulary,
     )
 
@@ -218,12 +229,15 @@ def activation_bytes(
     layers, size = config.decoder_layers, dtype.itemsize
     tokens, d, d_kv = batch * length, config.d_model, _d_kv(config)
     rows = tokens * config.num_heads * max(size, 4)  # the logarithm of each softmax's denominator
-    hidden = 2 if config.activation == "gelu" else 1  # before and after; ReLU needs only after
+    # before and after the activation; ReLU needs only after, SwiGLU also both factors of a product
+    hidden = {"relu": 1, "gelu": 2, "swiglu": 4}[config.activation]
     norms = 2 * layers + config.has_final_norm
+    # RMSNorm is no kernel of its own on a CPU (PyTorch 2.13), and computes in float32: input, result, one number
+    norm = (2 * d + 1) * max(size, 4) if config.norm_type == "rms" else (d + 2) * size
     return ActivationBytes(
         attention=layers * (tokens * (3 * d + 2 * d_kv) * size + rows),
         feed_forward=layers * tokens * (d + hidden * config.d_ff) * size,
-        norm=norms * tokens * (d + 2) * size,
+        norm=norms * tokens * norm,
         lm_head=tokens * d * size,
     )
 

@@ -32,12 +32,14 @@ def prompt_lookup(
     probability $p(x)$, and where it does not, $y$ has the distribution $p$ without $x$, which is the rule of
     Leviathan et al. for a proposal without chance.
 
-    The number of proposed tokens doubles when all were accepted, and falls to one otherwise.
+    A pass over ten tokens costs little more than one over two, so all of `max_proposed` are proposed at once. What
+    followed one equal token is seldom what comes next, so a match has at least two.
 
     Args:
         model, logits_processors, max_length, eos_id, seed: as for `stream`.
         source: one prompt.
-        max_ngram: the largest $n$; shorter ones are tried where it does not occur.
+        max_ngram: the largest $n$; shorter ones, down to 2, are tried where it does not occur. With 1, one token
+            is a match.
         max_proposed: the maximum number of proposed tokens.
 
     Source: Leviathan, Kalman and Matias (2023), "Fast inference from Transformers via speculative decoding",
@@ -53,7 +55,7 @@ def prompt_lookup(
     cache = session.state.cache
     processors = None if logits_processors is None else list(logits_processors)
     generator = None if seed is None else torch.Generator(source.device).manual_seed(int(seed))
-    rows, proposed, accepted, width = session.logits, [], 0, 1
+    rows, proposed, accepted = session.logits, [], 0
     for left in reversed(range(max_length)):  # how many tokens may follow this one
         token = next_token(rows[accepted : accepted + 1], processors, generator)  # (1,)
         yield token
@@ -64,9 +66,7 @@ def prompt_lookup(
             accepted += 1
             continue
         cache.crop(len(text) - 1)  # what is read next replaces what was not accepted
-        if proposed:
-            width = min(2 * width, max_proposed) if accepted == len(proposed) else 1
-        proposed, accepted = continuation(text, max_ngram)[: min(width, left - 1)], 0
+        proposed, accepted = continuation(text, max_ngram)[: min(max_proposed, left - 1)], 0
         read = source.new_tensor([[text[-1], *proposed]])
         with torch.no_grad():
             rows = model(read, cache=cache)[0]  # (1 + proposed, vocabulary)
@@ -74,7 +74,7 @@ def prompt_lookup(
 
 def continuation(text: Sequence[int], max_ngram: int) -> list[int]:
     """Return what followed the last earlier occurrence of the newest tokens; nothing where there is none."""
-    for n in range(max_ngram, 0, -1):
+    for n in range(max_ngram, min(max_ngram, 2) - 1, -1):
         newest = text[-n:]
         for end in range(len(text) - 1, n - 1, -1):
             if text[end - 1] == newest[-1] and text[end - n : end] == newest:
