@@ -122,7 +122,7 @@ FULL = Sizes(
     d_heads=(8, 16, 40, 96, 128, 192, 256, 320),
     d_head=64,
     beside=(64, 65),
-    others=(64, 65, 192),
+    others=(64, 65, 192, 320),
 )
 
 
@@ -160,23 +160,19 @@ def largest(x: Tensor) -> float:
     return x.abs().max().item()
 
 
-def root_mean_square(x: Tensor) -> float:
-    return x.square().mean().sqrt().item()
-
-
 def compare(call: Call, device: str, dtype: torch.dtype, wrap: Callable = lambda call: call):
     """Assert that a call gives the same on a device in a dtype as in float64 on the CPU.
 
     Both are given the same numbers, those of the dtype. What functions (no module) return is exactly 0 where it should be.
-    The gradients of a layer or model, sums over all tokens in which roundings pile up, are compared in the mean.
+    Every element is compared, against the largest of its tensor: a sum over many tokens that nearly cancel has the
+    rounding error of its summands. (On the CPU, layers and models at the small sizes use at most 0.87 of the bound:
+    the delta rule in bfloat16; all others 0.36.)
     """
     wanted = outcome(call, call.oracle or call.function, "cpu", torch.float64, dtype)
     ours = outcome(call, wrap(call.function), device, dtype, dtype)
     for kind, mine, theirs in zip(("results", "gradients"), ours, wanted, strict=True):
-        sums = kind == "gradients" and call.module is not None
-        size = root_mean_square if sums else largest
         # The gradient of a bias of keys is 0, but for rounding of what the other gradients are made of.
-        floor = 0.1 * max(map(size, theirs)) if kind == "gradients" and theirs else 0.0
+        floor = 0.1 * max(map(largest, theirs)) if kind == "gradients" and theirs else 0.0
         for place, (one, other) in enumerate(zip(mine, theirs, strict=True)):
             where = f"{kind}[{place}] of shape {tuple(one.shape)}"
             one = one.detach().cpu()
@@ -187,7 +183,7 @@ def compare(call: Call, device: str, dtype: torch.dtype, wrap: Callable = lambda
             assert torch.equal(one.isinf(), other.isinf()), where
             one, other = (x.double().masked_fill(x.isinf(), 0.0) for x in (one, other.detach()))
             assert other.isfinite().all(), f"{where}: the oracle holds NaN"
-            difference, scale = size(one - other), max(size(other), floor)
+            difference, scale = largest(one - other), max(largest(other), floor)
             assert difference <= WITHIN[dtype] * scale, f"{where}: {difference:.2g} of {scale:.2g}"
             if call.module is None and kind == "results":
                 assert not one[other == 0].any(), f"{where}: not 0 where it should be"
