@@ -24,7 +24,6 @@ from course_lib.transformer.positions import T5RelativeBias, alibi_bias
 from course_lib.widgets.heads import SCORES
 from course_lib.widgets.masks import KINDS
 from course_lib.widgets.positions import BASES
-from tests.benchmarks import decoding, layers
 from tests.helpers.lab import CHROMIUM, Explorer, running_lab, window
 from tests.helpers.opening import open_and_move
 
@@ -331,6 +330,5 @@ if __name__ == "__main__":
             openings(address)
     for module in ("course_lib", "course_lib.topics.pooling"):
         importing(module)
-    layers.main([])
-    if is_installed():
-        decoding.main(["--threads", "1"])
+    for other in ("layers", "decoding") if is_installed() else ("layers",):
+        subprocess.run([sys.executable, "-m", f"tests.benchmarks.{other}", "--threads", "1"], check=True)  # fmt: skip

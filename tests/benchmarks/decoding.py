@@ -7,7 +7,6 @@ The arms take turns, so that a slow moment hits all alike. On a CPU with one thr
 
 import argparse
 import copy
-import time
 from collections.abc import Callable
 from statistics import median
 
@@ -17,6 +16,7 @@ from torch import nn
 from course_lib.topics.pretrained import load_smollm2
 from course_lib.transformer.decoding import DecodingSession, prompt_lookup, stream
 from tests.helpers.llama import llama
+from tests.helpers.peers import clock
 
 ROUNDS, STEPS, NEW = 6, 4, 60
 HERON = "The road goes on past the mill and the old stone bridge. A heron stands in the shallow water, and nobody has seen it move since Tuesday."
@@ -28,12 +28,6 @@ PROMPTS = {
     "quoted": f"Original: {HERON}\nCopy: {HERON}\nCopy:",
     "free": "Once upon a time, in a village by the sea,",
 }
-
-
-def clock() -> float:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.thread_time() if torch.get_num_threads() == 1 else time.perf_counter()
 
 
 def graph_of(step: Callable, token: torch.Tensor) -> Callable:

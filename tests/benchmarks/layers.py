@@ -17,8 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from course_lib.transformer import MultiHeadAttention, Transformer, TransformerConfig
-from tests.benchmarks.decoding import clock
-from tests.benchmarks.translator import PyTorchTransformer
+from tests.helpers.peers import PyTorchTransformer, clock
 
 VOCABULARY, LENGTH, ROUNDS = 8000, 64, 8
 SIZES = {512: (6, 2048, 8), 128: (4, 512, 4)}  # d_model → layers of each stack, d_ff, heads
