@@ -77,6 +77,7 @@ def restored(function: Callable) -> Iterator[None]:
     recursion, folder = sys.getrecursionlimit(), os.getcwd()
     with warnings.catch_warnings(), np.errstate(), _exit_raises():
         warnings.simplefilter("ignore")
+        torch.set_default_dtype(torch.float32)  # as the inputs are; a lesson may have set another
         try:
             yield
         finally:

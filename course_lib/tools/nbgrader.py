@@ -33,6 +33,8 @@ c.Autograde.autograde_preprocessors.insert(1, Noise)  # what is written to stder
 c.CourseDirectory.course_id = "attention"
 c.ClearSolutions.code_stub = {"python": ""}  # the stub stands above the solution
 c.ExecutePreprocessor.timeout = 120
+# exit() in a cell ends that cell, as sys.exit() does, and not the kernel
+c.ExecutePreprocessor.extra_arguments = ["--IPKernelApp.exec_lines=import sys; exit = quit = sys.exit"]
 '''
 INTRODUCTION = """# {title}: exercises
 

@@ -191,10 +191,11 @@ def noisy(released):
 
 
 def names(released):
-    """Words of the subject, and what the locked cells call, are names of the learner's own."""
+    """Words of the subject, and what the locked cells call, are names of the learner's own; cells that exit."""
     book = solved(released)
     own = "grade = result = check = hint = display = course_lib = print = 5"
-    book.cells.insert(marked(book, "solution")[0], nbformat.v4.new_code_cell(own))
+    for source in (own, "exit()", "quit()"):
+        book.cells.insert(marked(book, "solution")[0], nbformat.v4.new_code_cell(source))
     return book
 
 

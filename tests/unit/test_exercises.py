@@ -443,6 +443,19 @@ def test_one_interrupt_is_enough():
 # --- global state is restored ----------------------------------------------------------------
 
 
+def test_a_right_answer_is_right_whatever_default_dtype_the_notebook_has():
+    """In a process of its own: inputs are made when an exercise is first asked for."""
+    code = """
+import torch
+from course_lib.exercises import EXERCISES, grade
+torch.set_default_dtype(torch.float64)
+for name in ("hunt_fit", "hunt_forecast", "local_linear"):
+    print(grade(name, EXERCISES[name].solution, seconds=60).state, torch.get_default_dtype())
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    assert said.splitlines() == ["passed torch.float64"] * 3
+
+
 def test_a_check_leaves_random_states_and_settings_as_they_were():
     def meddles(queries, keys, bandwidth):
         torch.manual_seed(7), np.random.seed(7), random.seed(7)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -324,6 +324,23 @@ def test_devices_that_are_not_there_are_named_in_one_line(tmp_path, capsys, monk
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert main(command(tmp_path / "run", text, "--steps=2", "--device=cuda")) == 1
     assert "no GPU is usable here" in capsys.readouterr().err and not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "trained"),
+    [
+        ("checkpoint.pt", True), ("model.safetensors", True), ("step-0000003.safetensors", True),
+        ("average-0000003.safetensors", True), ("settings.json", False), ("subwords.json", False), ("notes.txt", False),
+    ],
+)  # fmt: skip
+def test_a_folder_holds_a_run_where_a_file_says_that_something_was_trained(tmp_path, name, trained):
+    folder = RunFolder(tmp_path)
+    assert not folder.holds_a_run()
+    (tmp_path / name).touch()
+    assert folder.holds_a_run() == trained
+    folder.require_usable(resume=True)
+    with pytest.raises(ValueError, match="holds a run already") if trained else nullcontext():
+        folder.require_usable(resume=False)
 
 
 def test_a_folder_without_a_checkpoint_may_be_started_anew(tmp_path, text_folder, capsys):

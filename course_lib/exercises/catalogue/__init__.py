@@ -24,6 +24,8 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from inspect import isfunction
 
+import torch
+
 from course_lib import messages
 from course_lib.exercises.edits import bugs, edited, edits_of, mistakes
 from course_lib.exercises.exercise import Exercise
@@ -97,7 +99,14 @@ class Catalogue(Mapping[str, Exercise]):
 @functools.cache
 def _exercise(name: str, notebook: str) -> Exercise:
     """Make the exercise that a file is."""
-    module = import_module(f"{__name__}.{notebook.partition('_')[2]}.{name}")
+    dtype = torch.get_default_dtype()
+    torch.set_default_dtype(
+        torch.float32
+    )  # a lesson may have set another; the inputs are made here
+    try:
+        module = import_module(f"{__name__}.{notebook.partition('_')[2]}.{name}")
+    finally:
+        torch.set_default_dtype(dtype)
     own = vars(module)
     solution = next(f for f in own.values() if isfunction(f) and f.__module__ == module.__name__)
     given, left, said = own.get("GIVEN"), (), own.get("GIVEN_MESSAGE", messages.STILL_AS_GIVEN)

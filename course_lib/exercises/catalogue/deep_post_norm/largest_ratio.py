@@ -9,6 +9,8 @@ def largest_ratio(share, blocks):
 
 
 MISTAKES = """
+-1 / blocks -> -1 / (4 * blocks)
+    Your exponent is four times too small. Of N blocks with two sums each the share is (1 + r²)^(-N).
 -1 / blocks -> -2 / blocks
     You count one normalised sum per block. A block has two: attention and the FFN.
 -1 / blocks -> -1 / (2 * blocks)

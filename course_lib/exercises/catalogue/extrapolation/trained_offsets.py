@@ -10,6 +10,11 @@ def trained_offsets(length, clip):
 
 
 MISTAKES = """
+return torch.bincount(rows, minlength=2 * clip + 1) -> counts = torch.bincount(rows, minlength=2 * clip + 1); counts[0] = counts[-1] = max(0, length - clip - 1); return counts
+    Your end rows are one short. Offset clip itself trains the last row, too: length - clip offsets from there on.
+return torch.bincount(rows, minlength=2 * clip + 1) -> counts = torch.ones(2 * clip + 1).long(); counts[0] = counts[-1] = length - clip; return counts
+    That holds where the text is longer than the table. In a shorter one some rows are trained by no offset: their count is
+    0, and none is negative.
 torch.arange(-(length - 1), length) -> torch.arange(-length, length + 1)
     You count the offsets -length and length too. Among `length` tokens the farthest two are length - 1 apart.
 torch.arange(-(length - 1), length) -> torch.arange(-(length - 1), length - 1)

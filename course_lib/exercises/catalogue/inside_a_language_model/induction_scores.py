@@ -24,6 +24,8 @@ _SMALL = torch.tensor([[1.0, 0, 0, 0], [0.5, 0.5, 0, 0], [0.25, 0.5, 0.25, 0], [
 KEY = "torch.arange(weights.shape[-1])"
 SUCCESSORS = f"(((keys[:, None] - {KEY}) % period == 0) & ({KEY} > 0) & ({KEY} <= keys[:, None]))"
 MISTAKES = rf"""
+weights[..., queries, keys] -> weights[..., queries, 1]
+    You read one column for all queries. The key that a query should attend to moves with it: one for each.
 queries - period + 1 -> queries - period
     You take the weight on the previous occurrence itself. An induction head attends to the token after it, one
     position later.

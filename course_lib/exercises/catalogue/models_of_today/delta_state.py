@@ -50,6 +50,9 @@ S + {WRITE} -> (1 - beta) * S + {WRITE}
 S = S * g.exp() -> old, S = S, S * g.exp()
 + return S + beta * torch.outer(k, v - k @ S) -> return S + beta * torch.outer(k, v - k @ old)
     You read before the decay. What is subtracted is what the decayed state recalls.
+S = S * g.exp() -> pass
++ return S + beta * torch.outer(k, v - k @ S) -> return (S + beta * torch.outer(k, v - k @ S)) * g.exp()
+    What is written now decays, too. Multiply the old state by e^g first, then write.
 """
 
 CASES = (

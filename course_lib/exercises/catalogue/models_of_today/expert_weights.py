@@ -45,6 +45,8 @@ weights / weights.sum(dim=-1, keepdim=True) -> weights.softmax(dim=-1)
     You take a softmax of the chosen scores. Divide them by their sum.
 scatter(-1, chosen, weights) -> scatter(-1, chosen, 1 / k)
     All chosen experts weigh the same here. Each weighs by its score.
+torch.zeros_like(scores).scatter(-1, chosen, weights) -> weights
+    You return the weights of the chosen experts alone, (token, k). Scatter them into zeros: (token, expert).
 scatter(-1, chosen, weights) -> scatter(-1, chosen, 1.0)
     These are ones for the chosen experts. Write their weights.
 """

@@ -23,8 +23,12 @@ normal = o * torch.rsqrt(o.square().mean(-1, keepdim=True) + 1e-6) -> gated = o 
 MISTAKES = """
 silu(z) -> silu(z).sigmoid()
     The gate is SiLU(z), which can be larger than 1: no further sigmoid.
+torch.nn.functional.silu(z) -> z
+    Your gate is z itself, without SiLU.
 torch.nn.functional.silu(z) -> z.sigmoid()
     Your gate is a sigmoid. SiLU(z) is z times it.
+torch.nn.functional.silu(z) -> torch.nn.functional.silu(z * torch.rsqrt(z.square().mean(-1, keepdim=True) + 1e-6))
+    You normalise z as well, so the gate no longer sees its size. Only o is normalised.
 mean(-1, keepdim=True) -> sum(-1, keepdim=True)
     You divide by the length of the vector. RMSNorm divides by the root of the mean of the squares.
 mean(-1, keepdim=True) -> mean(0, keepdim=True)

@@ -61,8 +61,9 @@ class _Batches(list):
 class _SGD:
     """What `torch.optim.SGD` does, without its first import, which may take longer than a check."""
 
-    def __init__(self, params, lr):
-        self._parameters, self._lr = list(params), lr
+    def __init__(self, params, lr, momentum):
+        self._parameters, self._lr, self._momentum = list(params), lr, momentum
+        self._moved = [torch.zeros_like(p) for p in self._parameters]
 
     def zero_grad(self, set_to_none=True):
         for p in self._parameters:
@@ -70,14 +71,16 @@ class _SGD:
 
     def step(self, closure=None):
         loss = closure() if closure is not None else None
-        for p in self._parameters:
+        for p, moved in zip(self._parameters, self._moved, strict=True):
             if p.grad is not None:
-                p.data -= self._lr * p.grad
+                moved.mul_(self._momentum).add_(p.grad)
+                p.data -= self._lr * moved
         return loss
 
 
-def _optimizer(lr):
-    return NamedFunction(f"SGD with lr={lr}", lambda params: _SGD(params, lr))
+def _optimizer(lr, momentum=0.0):
+    name = f"SGD with lr={lr}" + (f" and momentum={momentum}" if momentum else "")
+    return NamedFunction(name, lambda params: _SGD(params, lr, momentum))
 
 
 def reference(model, new_optimizer, batches):
@@ -99,6 +102,9 @@ MISTAKES = rf"""
 {ZERO} -> pass
     The gradients are not set to zero before each batch, so each step adds the gradients of all steps before it: call
     optimizer.zero_grad() inside the loop.
+{ZERO} -> optimizer = new_optimizer(model.parameters()); {ZERO}
+    You make a new optimizer for each batch, so what it keeps of the steps before, such as momentum, is lost. Make one,
+    before the loop.
 {ZERO}\n{BACK} -> {BACK}\n{ZERO}
     The weight does not change: there is no gradient when step is called, or step is never called. For each batch:
     optimizer.zero_grad(), loss.backward(), optimizer.step().
@@ -232,6 +238,16 @@ CASES = (
             [
                 (torch.tensor([[3]]), torch.tensor([[1, 3, 3, 3, 3]])),
                 (torch.tensor([[4]]), torch.tensor([[1, 4, 4, 2, 0]])),
+            ]
+        ),
+    ),
+    dict(
+        model=_Model(6),
+        new_optimizer=_optimizer(0.5, momentum=0.75),
+        batches=_Batches(
+            [
+                (torch.tensor([[3, 5]]), torch.tensor([[1, 5, 4, 2]])),
+                (torch.tensor([[4, 4]]), torch.tensor([[1, 3, 5, 2]])),
             ]
         ),
     ),

@@ -19,6 +19,10 @@ def encode_word(tokens, merges):
 
 SAME = "tuple(tokens[i : i + 2]) == pair"
 MISTAKES = f"""
+merged, i = [], 0 -> merged, i, tokens = [], 0, list(tokens[::-1])
++ tuple(tokens[i : i + 2]) == pair -> tuple(tokens[i : i + 2]) == pair[::-1]
++ tokens = merged -> tokens = merged[::-1]
+    You read the word from its end. Where two pairs overlap, as in a a a, the first one from the left is merged.
 i += 2 -> i += 1
     The second token of a merged pair is still there. Both become the new one: go on two places further.
 while i < len(tokens) -> while i < len(tokens) - 1

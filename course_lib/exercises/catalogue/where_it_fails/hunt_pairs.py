@@ -55,6 +55,9 @@ LEFT = tuple(
     )
 )
 MISTAKES = """
+(s.split(), t.split()) -> (s.strip() and s.split(" "), t.strip() and t.split(" "))
+    You cut at every single space, and only there: two in a row make an empty word. split() without an argument cuts at any
+    white space.
 if s and t -> if s or t
     A pair with a blank line on one side is kept. It has no translation: drop it.
 if s and t ->
