@@ -65,7 +65,7 @@ def player(screen, folder, request):
     go(screen, folder, f"notebooks/{LESSON}.html", request.param)
     found = screen.page.locator(".course-player")
     found.scroll_into_view_if_needed()
-    expect(found.locator("fieldset")).to_be_enabled()
+    found.locator("canvas[data-shown]").wait_for()
     return found
 
 
@@ -167,7 +167,7 @@ def test_on_a_phone_panels_stand_below_one_another_and_letters_have_9_pixels(scr
         go(screen, folder, f"notebooks/{LESSON}.html", width)
         player = screen.page.locator(".course-player")
         player.scroll_into_view_if_needed()
-        expect(player.locator("fieldset")).to_be_enabled()
+        player.locator("canvas[data-shown]").wait_for()
         tops = player.locator(".course-picture-strip").evaluate_all(
             "(all) => all.map((strip) => strip.getBoundingClientRect().top)"
         )
@@ -187,8 +187,7 @@ def test_in_the_dark_pictures_are_dark_and_maps_keep_their_colours(screen, folde
     go(screen, folder, f"notebooks/{LESSON}.html")
     player = screen.page.locator(".course-player")
     player.scroll_into_view_if_needed()
-    expect(player.locator("fieldset")).to_be_enabled()
-    screen.page.wait_for_function("() => document.querySelector('canvas').dataset.shown")
+    player.locator("canvas[data-shown]").wait_for()
     shown = {}
     for scheme in ("light", "dark"):
         screen.page.evaluate(
