@@ -24,8 +24,12 @@ STATIC = "Run this cell in Jupyter to move the picture."
 RESET = "Reset"
 PICTURE_HELP = "Point at the picture to read exact values. By keyboard: ← → move, ↑ ↓ change row or panel, Esc ends."
 PICTURE_CHOOSE = (
-    "Point at the picture to read exact values; click a row, a cell, a head or a word to choose it. By keyboard: the "
-    "arrow keys move and choose, Esc ends."
+    "Point at the picture to read exact values; click a row, its name, a cell, a head or a word to choose it. By keyboard: "
+    "the arrow keys move and choose, Esc ends."
+)
+PICTURE_TAKE = (
+    "Point at a bar to read exact values; click it to take its token. By keyboard: the arrow keys move, Enter takes the "
+    "token, Esc ends."
 )
 CANNOT_DRAW = (
     "This setting cannot be drawn: {reason}. The picture still shows the last one that could."
@@ -33,6 +37,23 @@ CANNOT_DRAW = (
 SHOWN_TWICE = (
     "This explorer is already shown in another cell. If it were shown twice, both pictures would change together, "
     "and the first would no longer match the text around it. Make a second explorer{code}"
+)
+EMPTY_TEXT = "the text is empty; type {rule}"
+RULE_OF_WORDS = "an English sentence of words that the model knows"
+RULE_OF_KNOWN_WORDS = "words that the model knows, separated by spaces"
+RULE_OF_LETTERS = (
+    "twelve letters from A to H, then four positions from 0 to 11: HGFEDCBAHGFE 5 7 0 3"
+)
+RULE_OF_TRANSLATIONS = "an English sentence, such as a caption of a photograph"
+RULE_OF_DATES = "a date in a European language, at most {most} characters"
+RULE_OF_ANYTHING = "any text"
+RULE_OF_TEXTS = "any text of 2 to {most} tokens"
+RULE_OF_PROMPTS = "any text, which the model continues"
+RULE_OF_BLEU = (
+    "1 to {most} words, separated by spaces; up to {references} references, with | between"
+)
+NEVER_SEEN = (
+    "no token of the vocabulary has {characters}, so training had it rarely or never; type {rule}"
 )
 TOO_LONG = "the text has {length} characters; at most {most} can be shown"
 WROTE_TOO_MUCH = "the model generated {length} tokens; at most {most} can be shown, so give the Translator max_length={most}"
@@ -45,7 +66,7 @@ GENERATE = "Generate"
 NEXT_TOKEN = "Next token"
 STOP = "Stop"
 GENERATED_TEXT = "the text and its continuation"
-GENERATED_HELP = "Generated tokens are bold. The less probable the model found one, the stronger its colour; point at it for the number."
+GENERATED_HELP = "Click a bar to go on with its token. Generated tokens are bold. The less probable the model found one, the stronger its colour; point at it for the number."
 TRAINING = "step {step:,} of {steps:,}, {losses}, {left:.0f} s left"
 TRAINING_FREELY = "step {step:,}, {losses}"
 TRAINED = "Training loss, {steps:,} steps"

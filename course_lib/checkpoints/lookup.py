@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from course_lib import messages
 from course_lib.topics.attention_maps import AttentionMap, record_attention
 from course_lib.transformer.multihead import MultiHeadAttention
 
@@ -48,6 +49,8 @@ class LetterLookup:
         model: a trained `LookupModel`.
     """
 
+    rule = messages.RULE_OF_LETTERS
+
     def __init__(self, model: LookupModel) -> None:
         self.model = model
 
@@ -70,12 +73,9 @@ class LetterLookup:
 
 
 def _encode(text: str) -> tuple[Int[Tensor, "1 position"], Int[Tensor, "1 rank"]]:
-    match = _FORM.fullmatch(" ".join(text.split()))
+    match = _FORM.fullmatch(" ".join(text.upper().split()))
     if match is None:
-        raise ValueError(
-            f"text={text!r} must be twelve letters from A to H, then four positions from 0 to 11, "
-            "such as 'ABCDEFGHABCD 3 0 7 5'"
-        )
+        raise ValueError(f"text={text!r} must be {messages.RULE_OF_LETTERS}")
     letters, asked = match.groups()
     return (
         torch.tensor([[LETTERS.index(letter) for letter in letters]]),

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from course_lib import messages
 from course_lib.data import Vocabulary, pronoun_vocabulary
 from course_lib.data.pronouns import OF_ANIMALS, OF_PLACES
 from course_lib.topics.attention_maps import AttentionMap, record_attention
@@ -40,8 +41,15 @@ class PronounReader:
         vocabulary: the one it was trained with.
     """
 
+    rule = messages.RULE_OF_KNOWN_WORDS
+
     def __init__(self, model: PronounModel, vocabulary: Vocabulary) -> None:
         self.model, self.vocabulary = model, vocabulary
+
+    @property
+    def known(self) -> list[str]:
+        """The words of the vocabulary."""
+        return [word for word in self.vocabulary.tokens if word.isalpha()]
 
     @torch.no_grad()
     def __call__(self, text: str) -> str:
@@ -62,7 +70,7 @@ class PronounReader:
     def _encode(self, text: str) -> tuple[list[str], Int[Tensor, " length"]]:
         words = text.split()
         if not words:
-            raise ValueError("text is empty; it needs at least one word")
+            raise ValueError(messages.EMPTY_TEXT.format(rule=self.rule))
         return words, self.vocabulary.encode(words)
 
 

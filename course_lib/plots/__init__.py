@@ -8,6 +8,7 @@ from course_lib.plots.bars import BarsPanel
 from course_lib.plots.diagrams import alignment_diagram, one_query_diagram
 from course_lib.plots.drawn import drawn_panels
 from course_lib.plots.fit import FitPanel
+from course_lib.plots.headline import HeadlinePanel
 from course_lib.plots.heads import HeadsPanel
 from course_lib.plots.histogram import HistogramPanel
 from course_lib.plots.layers import LayersPanel

@@ -28,6 +28,7 @@ class BarsPanel(Panel):
         headed: whether to leave space for a heading above the bars.
         names: what to call a bar, its filled part and its pale part under the pointer.
         name_width: space for the names of the bars, left of 0, in units of the axis.
+        chooses: what is done with the number of a bar that is clicked, or left by Enter; see `Panel`.
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class BarsPanel(Panel):
         headed: bool = False,
         names: tuple[str, str, str] = ("bar", "value", "before"),
         name_width: float = 0.16,
+        chooses: str | None = None,
     ) -> None:
         super().__init__(axes)
+        self.chooses = chooses, None
         self._scale = np.sqrt if root else np.asarray
         self._bar_name, self._value_name, self._before_name = names
         self.most, self.names = count, []
@@ -117,7 +120,8 @@ class BarsPanel(Panel):
         for row, number in enumerate(self.before):
             rows[row] += f", {self._before_name} {number:.4g}"
         box = self._box(0, -0.5, 1, len(rows) - 0.5, self.axes.get_yaxis_transform())
-        names = {"row_name": self._bar_name, "column_name": "exact"}
+        names = {"row_name": self._bar_name, "column_name": "exact", "share": True}
+        names |= {"acts": True} if any(self.chooses) else {}
         return [self._hover_grid(self.values[:, None], box, rows, [self._value_name], **names)]
 
 

@@ -96,6 +96,7 @@ class HeadsPanel(Panel):
                     row_name="largest",
                     column_name="head",
                     first=[0, first],
+                    share=True,
                 )
             )
         return regions

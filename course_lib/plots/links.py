@@ -93,6 +93,7 @@ class LinksPanel(Panel):
         own, largest = self.weights[self.row, :, None], self.weights.max(axis=1, keepdims=True)
         left = {"row_name": self._row_name, "column_name": "largest", "at": [self.row, 0]}
         right = {"row_name": "key", "column_name": self._row_name, "chooses": None}
+        left["share"] = right["share"] = True
         sides = (0, 0, _FROM, 1), (_FROM, 0, 1, 1)
         boxes = [self._box(*side, self.axes.transData) for side in sides]
         regions = [

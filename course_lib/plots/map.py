@@ -1,6 +1,6 @@
 """Numbers as a map in colours, with the names of its rows and columns at the sides."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib import colormaps
@@ -25,6 +25,7 @@ _SIZE = 9  # points of the texts in cells
 _MOST_PIXELS = 360
 _MOST_SENT = 4096  # numbers that are sent to the browser again when only the frame moves
 _FEW_CELLS, _FEW_COLUMNS = 36, 12  # up to so many, cells have their number printed
+_SHARES = ("weight", "probability")  # numbers that are read as shares of 1
 _TICKS = 6  # named, of rows or columns that are only counted
 _DARK = 0.179  # relative luminance below which white has more contrast than black
 _BAR = 1.02, 1.055  # left and right of the colour bar, beside a map from 0 to 1
@@ -42,7 +43,8 @@ class MapPanel(Panel):
         sides: what is blue and what is orange, where both are amounts, and not numbers below and above zero.
         text: what the texts of the cells are, if they are to be read under the pointer too.
         space: for the names of the rows, of the columns, and for the colour bar, as shares of the map.
-        chooses: see `Panel`.
+        chooses, sets: see `Panel`. A click on the name of a row or a column chooses it, too.
+        column_sets: the control that the name of a column sets to its number, and others, name → value.
         row_name, column_name: what a row and a column are, for tokens at the sides; under the pointer, these have their
             position, and a map of few cells has its numbers in them.
     """
@@ -58,14 +60,17 @@ class MapPanel(Panel):
         text: str = "",
         space: tuple[float, float, float] = (0.1, 0.05, 0.2),
         chooses: tuple[str | None, str | None] = (None, None),
+        sets: Mapping[str, object] = {},
+        column_sets: tuple[str, Mapping[str, object]] | None = None,
         row_name: str = "",
         column_name: str = "",
     ) -> None:
         super().__init__(axes)
-        self.chooses, self._name, self._scale, self._sides = chooses, name, scale, sides
+        self.chooses, self.sets, self._column_sets = chooses, sets, column_sets
+        self._name, self._scale, self._sides = name, scale, sides
         self._text, self._row_name, self._column_name = text, row_name, column_name
         self.values, self.cell = np.zeros((1, 1)), None
-        left, below, right = space
+        left, below, right = self._space = space
         blank(axes, (-left, 1 + (right if bar else 0.01)), (1 + below, -0.005))
         colours = SIGNED if scale == "signed" else colormaps["viridis"]
         self._colours = colours.with_extremes(bad="white")
@@ -183,7 +188,13 @@ class MapPanel(Panel):
             rows, columns = numbered(rows, self._row_name), numbered(columns)
             more = {"row_name": self._row_name, "column_name": self._column_name}
         if any(self.chooses):
-            more["first"] = list(self.first)
+            left, below, _ = self._space
+            outer = self._box(-left, 0, 1, 1 + below, self.axes.transData)
+            more |= {"first": list(self.first), "labels": [outer[0], outer[3]]}
+        if self._column_sets:
+            more["column_sets"] = [self._column_sets[0], dict(self._column_sets[1])]
+        if self._name in _SHARES:
+            more["share"] = True
         if self._text:
             more |= {"text": self._text, "texts": texts}
         if self.cell and values.size <= _MOST_SENT:  # where arrow keys begin
@@ -197,17 +208,20 @@ class MapPanel(Panel):
         ]
 
 
-def attention_map(axes: Axes, chooses: str | None = None, *, row_name: str = "query") -> MapPanel:
+def attention_map(
+    axes: Axes, chooses: str | None = None, *, row_name: str = "query", **options
+) -> MapPanel:
     """Return a map of attention weights with tokens at its sides, on a square-root scale.
 
     Args:
         axes: where to draw.
         chooses: the control that a click on a row sets to its number.
         row_name: what a row is.
+        options: further arguments of `MapPanel`.
     """
     return MapPanel(
         axes, name="weight", scale="root", space=(0.24, 0.26, 0.16),
-        chooses=(chooses, None), row_name=row_name, column_name="key",
+        chooses=(chooses, None), row_name=row_name, column_name="key", **options,
     )  # fmt: skip
 
 

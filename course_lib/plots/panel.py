@@ -17,9 +17,11 @@ class Panel:
         artists: redrawn after every `update`, in this order; nothing else changes.
         chooses: for a panel with cells, the names of the controls of an explorer that the row and the column of
             a cell set when it is clicked or moved to by keyboard; None for one that sets nothing.
+        sets: other controls that a cell sets, name → value.
     """
 
     chooses: tuple[str | None, str | None] = (None, None)
+    sets: Mapping[str, object] = {}
 
     def __init__(self, axes: Axes) -> None:
         self.axes = axes
@@ -68,7 +70,8 @@ class Panel:
             "rows": rows,
             "columns": columns,
         }
-        return region | ({"chooses": list(self.chooses)} if any(self.chooses) else {}) | more
+        chosen = {"chooses": list(self.chooses), "sets": dict(self.sets)}
+        return region | (chosen if any(self.chooses) else {}) | more
 
     def _box(
         self, left=0, top=1, right=1, bottom=0, within: Transform | None = None

@@ -4,12 +4,14 @@ import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from course_lib import messages
 from course_lib.data import Vocabulary, detokenize, english_words, pad
 from course_lib.data.subwords import Subwords
 from course_lib.topics.attention_maps import AttentionMap, record_attention
@@ -25,6 +27,8 @@ from course_lib.validation import require_whole
 
 __all__ = ["PhraseTranslator", "SubwordTranslator", "Translation", "Translator"]
 
+_SIMILAR = 0.6  # words below this share of equal letters are no help
+_NAMED = 5  # of several unknown words
 _AT_ONCE = 100  # sequences that are decoded together
 
 
@@ -90,11 +94,18 @@ class PhraseTranslator:
         max_length: the longest target, the end token included.
     """
 
+    rule = messages.RULE_OF_WORDS
+
     def __init__(
         self, model: Transformer, source: Vocabulary, target: Vocabulary, *, max_length: int = 24
     ) -> None:
         self.model, self.source, self.target = model, source, target
         self.max_length = max_length
+
+    @property
+    def known(self) -> list[str]:
+        """The English words of the phrasebook."""
+        return [word for word in self.source.tokens if word.isalpha()]
 
     def __call__(self, text: str) -> str:
         """Translate one typed sentence by greedy decoding."""
@@ -114,11 +125,12 @@ class PhraseTranslator:
         words = english_words(text)
         unknown = [word for word in words if word not in self.source]
         if unknown:
-            known = [word for word in self.source.tokens if word.isalpha()]
-            near = get_close_matches(unknown[0], known, n=3, cutoff=0.5) or known[:3]
+            unknown = list(dict.fromkeys(unknown))
+            near = get_close_matches(unknown[0], self.known, n=3, cutoff=_SIMILAR)
+            similar = f"; similar words are {', '.join(map(repr, near))}" if near else ""
             raise ValueError(
-                f"{', '.join(map(repr, unknown))} is not among the {len(known)} words of the phrasebook; "
-                f"similar words are {', '.join(map(repr, near))}"
+                f"{', '.join(map(repr, unknown[:_NAMED]))} {'is' if len(unknown) == 1 else 'are'} not among the "
+                f"{len(self.known)} words of the phrasebook{similar}"
             )
         return words
 
@@ -171,8 +183,16 @@ class SubwordTranslator:
         subwords: the vocabulary it was trained with.
     """
 
+    rule = messages.RULE_OF_TRANSLATIONS
+
     def __init__(self, model: IncrementalDecoder, subwords: Subwords) -> None:
         self.model, self.subwords = model, subwords
+
+    @cached_property
+    def _letters(self) -> frozenset[str]:
+        """The letters that the tokens hold."""
+        tokens = range(Subwords.smallest - 256, len(self.subwords))
+        return frozenset(filter(str.isalpha, "".join(self.subwords.texts_of(tokens))))
 
     def __call__(self, text: str, *, beam_size: int = 1) -> str:
         """Translate one text."""
@@ -220,7 +240,14 @@ class SubwordTranslator:
 
     @torch.no_grad()
     def maps(self, text: str) -> dict[str, AttentionMap]:
-        """Return the attention weights of every layer during the greedy translation; see `PhraseTranslator.maps`."""
+        """Return the attention weights of every layer during the greedy translation; see `PhraseTranslator.maps`.
+
+        Raises:
+            ValueError: for a text with letters that no token of the vocabulary has.
+        """
+        if unknown := sorted({one for one in text if one.isalpha()} - self._letters):
+            characters = ", ".join(map(repr, unknown[:_NAMED]))
+            raise ValueError(messages.NEVER_SEEN.format(characters=characters, rule=self.rule))
         source = self.subwords.encode(text.strip(), eos=True)
         target = self.subwords.encode(self(text), bos=True)
         inputs = [Vocabulary.bos, *self.subwords.texts_of(target[1:])]

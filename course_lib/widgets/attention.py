@@ -6,11 +6,13 @@ from functools import lru_cache
 from torch import Tensor
 
 from course_lib import messages
-from course_lib.plots import HeadsPanel, LinksPanel, figure
+from course_lib.plots import HeadlinePanel, HeadsPanel, LinksPanel, figure
 from course_lib.plots.map import attention_map
+from course_lib.plots.panel import Panel
 from course_lib.plots.tokens import numbered
 from course_lib.topics.attention_maps import AttentionMap, entropy, mean_distance
 from course_lib.validation import require_finite, require_one_of
+from course_lib.widgets.controls import Text
 from course_lib.widgets.explorer import View, explorer, largest_weights
 
 _MOST_TOKENS, _MOST_HEADS = 1024, 64
@@ -40,23 +42,23 @@ def attention_explorer(
 ) -> View:
     """Step through layers, heads and queries; see the weights as a map or as lines, and all heads as thumbnails.
 
-    A click on a row of the map, or on a token on the left of the lines, chooses the query; a click on a thumbnail
-    chooses the head.
+    A click on a row of the map or its name, or on a token on the left of the lines, chooses the query; a click on a
+    thumbnail chooses the head.
 
-    Below each head are its entropy in nats, averaged over the queries, and for self-attention its mean
-    distance in positions. The brightest colour is the largest weight of the layer; colours have a
+    Below each head is its entropy in nats, averaged over the queries. The brightest colour is the largest weight of the layer; colours have a
     square-root scale. With a single head, map and lines are side by side.
 
     Args:
         weights: of one layer, (query, key), (heads, query, key) or (batch, heads, query, key); or one such
             tensor per layer; or layer name → tensor, list of tensors (the last counts) or `AttentionMap`;
-            or a function from a text to layer name → `AttentionMap`, and then there is a box to type in.
+            or a function from a text to layer name → `AttentionMap`, and then there is a box to type in. If it is
+            a method, the `rule` of its object says what can be typed, and `known` which words.
         queries, keys: the tokens; their positions where left out. The keys are the queries where left out.
         text: initial content of the text box.
         layer, head, query, view: initial values of the controls; view is "map" or "lines".
         example: which sequence of a batch.
         title: the first words of the summary.
-        answer: from the typed text to an answer in the summary, such as a translation.
+        answer: from the typed text to an answer above the map, such as a translation.
         rows: what a row of the map is called, for example "head" where each head has a single query.
         approximate: as for `Explorer`; true for weights that were trained in the notebook.
 
@@ -81,18 +83,27 @@ def attention_explorer(
     layers = read(text)
     most = max(len(one.weights) for one in layers.values())
     longest = max(len(one.queries) for one in layers.values())
-    fig, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
+    if answer is None:
+        fig, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
+    else:
+        size = {"width_ratios": (1.05, 1), "height_ratios": (1, 7)}
+        fig, ((above, right), (left, unused)) = figure(10.4, 5.0, 2, 2, **size)
+        unused.remove()
+        right.set_subplotspec(right.get_gridspec()[:, 1])
+        above.set_title("answer")
     beside = right if most == 1 else left.figure.add_subplot(left.get_subplotspec())
     left.set_title("rows attend to columns")
     beside.set_title("the same as lines" if most == 1 else "rows attend to columns")
     map_ = attention_map(left, "query", row_name=rows)
     lines = LinksPanel(beside, "query", row_name=rows)
-    panels = [map_, lines]
+    panels: list[Panel] = [map_, lines]
     if most > 1:
-        said = [list(_measures(one)[0]) for one in layers.values()]
-        some = "" if min(said, key=len) == max(said, key=len) else " (self-attention)"
-        right.set_title(f"each head: number, {', '.join(max(said, key=len))}{some}")
-        panels.append(HeadsPanel(right, most, chooses="head"))
+        right.set_title("all heads of the layer, each with its mean entropy")
+        thumbnails = HeadsPanel(right, most, chooses="head")
+        panels.append(thumbnails)
+    if answer is not None:
+        headline = HeadlinePanel(above)
+        panels.append(headline)
 
     def update(query: int, view: str, layer: str, head: int, text: str | None) -> dict[str, str]:
         shown = read(text)[layer]
@@ -106,11 +117,13 @@ def attention_explorer(
             map_.update(*sides, cell=(row, None), largest=brightest)
         if lines.axes.get_visible():
             lines.update(*sides, row=row, brightest=brightest)
-        for thumbnails in panels[2:]:
-            notes = [f"{n}:  {',  '.join(one.values())}" for n, one in enumerate(measures)]
+        if most > 1:
+            notes = [f"{n}:  {one['entropy']}" for n, one in enumerate(measures)]
             thumbnails.update(shown.weights, notes, head=head, brightest=brightest)
         facts = {"text": repr(text)} if text is not None else {}
-        facts |= {"answer": repr(answered(text))} if answered else {}
+        if answered:
+            headline.update(answered(text))
+            facts["answer"] = repr(answered(text))
         facts["layer"] = layer
         if rows != "head":  # otherwise the map has one row for each
             facts["head"] = f"{head} of {len(shown.weights)}"
@@ -124,8 +137,10 @@ def attention_explorer(
         heads, queries, _ = layers[layer].weights.shape
         return {"head": heads - 1, "query": queries - 1}
 
+    owner = getattr(weights, "__self__", None)  # of a method
+    known = tuple(getattr(owner, "known", ()))
     controls = {
-        "text": str,
+        "text": Text(getattr(owner, "rule", messages.RULE_OF_ANYTHING), known),
         "layer": [*layers],
         "head": range(most),
         "query": range(longest if text is None else _MOST_TOKENS),
@@ -139,10 +154,12 @@ def attention_explorer(
 
 def _measures(shown: AttentionMap) -> list[dict[str, str]]:
     """Per head: its entropy and, for self-attention, its mean distance."""
-    measures = [{"entropy": f"{nats:.2f}"} for nats in entropy(shown.weights).mean(-1).tolist()]
+    measures = [
+        {"entropy": f"{nats:.2f} nats"} for nats in entropy(shown.weights).mean(-1).tolist()
+    ]
     if list(shown.queries) == list(shown.keys):
         for measure, far in zip(measures, mean_distance(shown.weights).tolist(), strict=True):
-            measure["distance"] = f"{far:.1f}"
+            measure["distance"] = f"{far:.1f} positions"
     return measures
 
 

@@ -8,7 +8,7 @@ from course_lib.data.table_model import Table
 from course_lib.plots import TreePanel, figure
 from course_lib.plots.tree import COLUMNS
 from course_lib.train.translator import PhraseTranslator
-from course_lib.widgets.controls import Numbers
+from course_lib.widgets.controls import Numbers, Text
 from course_lib.widgets.explorer import View, explorer, probability
 from course_lib.widgets.search_tree import LARGEST_BEAM, MOST_PENALTY, Node, searcher
 
@@ -89,7 +89,7 @@ def beam_explorer(
         return {"step": search(text, beam_size, length_penalty)[-1].step}
 
     controls = {
-        "text": str,
+        "text": Text(getattr(source, "rule", ""), tuple(getattr(source, "known", ()))),
         "step": range(1, longest + 1),
         "beam_size": range(1, LARGEST_BEAM + 1),
         "length_penalty": Numbers(0, MOST_PENALTY, 0.1),

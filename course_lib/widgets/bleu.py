@@ -2,8 +2,10 @@
 
 from collections import Counter
 
+from course_lib import messages
 from course_lib.plots import BarsPanel, NgramsPanel, figure
 from course_lib.topics.bleu import bleu, brevity_penalty, modified_precision
+from course_lib.widgets.controls import Text
 from course_lib.widgets.explorer import View, explorer
 
 _LONGEST_RUN, _MOST_TOKENS, _MOST_REFERENCES = 4, 24, 3
@@ -72,7 +74,8 @@ def bleu_explorer(
             "BLEU": f"{score:.3f}" + ("" if all(precisions) else ", because a precision is 0"),
         }
 
-    controls = {"candidate": str, "reference": str, "n": range(1, _LONGEST_RUN + 1)}
+    words = Text(messages.RULE_OF_BLEU.format(most=_MOST_TOKENS, references=_MOST_REFERENCES))
+    controls = {"candidate": words, "reference": words, "n": range(1, _LONGEST_RUN + 1)}
     return View("BLEU of one sentence", [rows, bars], update, controls, "bleu")
 
 

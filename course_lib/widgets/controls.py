@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import ipywidgets
 
+from course_lib import messages
 from course_lib.validation import require_one_of
 
 
@@ -47,9 +48,30 @@ class Powers(NamedTuple):
         )  # fmt: skip
 
 
-#: What an argument can be: any text (`str`), whole numbers (`range`), real numbers, or one of a few values, which
-#: a mapping gives names.
-Choices = type[str] | range | Numbers | Powers | Sequence | Mapping[str, object]
+class Text(NamedTuple):
+    """A text with something that can be seen, typed into a box.
+
+    Attributes:
+        rule: what can be typed, which stands below the controls.
+        known: the words that can be typed, which unfold there.
+        most: characters of the longest text.
+    """
+
+    rule: str
+    known: Sequence[str] = ()
+    most: int = 4000
+
+    def require(self, text: str) -> None:
+        """Raise ValueError for an empty, a blank and a longer text."""
+        if not text.strip():
+            raise ValueError(messages.EMPTY_TEXT.format(rule=self.rule))
+        if len(text) > self.most:
+            raise ValueError(messages.TOO_LONG.format(length=len(text), most=self.most))
+
+
+#: What an argument can be: a text, whole numbers (`range`), real numbers, or one of a few values, which a mapping gives
+#: names.
+Choices = Text | range | Numbers | Powers | Sequence | Mapping[str, object]
 
 
 def make_control(
@@ -60,8 +82,11 @@ def make_control(
     Raises:
         ValueError: for a value that is not among the choices.
     """
-    if choices is str:
-        return None if value is None else ipywidgets.Text(value=value, description=label)
+    if isinstance(choices, Text):
+        if value is None:
+            return None
+        choices.require(value)
+        return ipywidgets.Text(value=value, description=label)
     values = list(choices.values()) if isinstance(choices, Mapping) else choices
     _require_among(values, name, value)
     if isinstance(choices, Numbers | Powers):

@@ -7,6 +7,7 @@ import numpy as np
 from course_lib import messages
 from course_lib.plots import MapPanel, StemsPanel, figure
 from course_lib.train.translator import Translation, Translator
+from course_lib.widgets.controls import Text
 from course_lib.widgets.explorer import View, explorer, largest_weights, remembered
 
 _MOST_SOURCE, _MOST_TARGET = 40, 11
@@ -36,8 +37,6 @@ def date_explorer(
 
     @remembered(translator.model)  # moving the step does not translate again
     def translated(text: str) -> Translation:
-        if len(text) > _MOST_SOURCE:
-            raise ValueError(messages.TOO_LONG.format(length=len(text), most=_MOST_SOURCE))
         done = translator(text)
         if len(done.target) > _MOST_TARGET:
             raise ValueError(
@@ -74,7 +73,8 @@ def date_explorer(
         }
 
     title = "From a written date to ISO 8601"
-    controls, labels = {"text": str, "step": range(1, _MOST_TARGET + 1)}, {"text": "date"}
+    rule = Text(messages.RULE_OF_DATES.format(most=_MOST_SOURCE), most=_MOST_SOURCE)
+    controls, labels = {"text": rule, "step": range(1, _MOST_TARGET + 1)}, {"text": "date"}
     panels = [alignment, stems]
     return View(
         title, panels, update, controls, "dates", labels, approximate=approximate, limits=limits

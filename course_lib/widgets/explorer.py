@@ -19,7 +19,7 @@ from course_lib.plots.panel import short as short  # used by every explorer
 from course_lib.plots.style import style
 from course_lib.topics.attention_maps import weights_version
 from course_lib.widgets.code import Call
-from course_lib.widgets.controls import Choices, make_control
+from course_lib.widgets.controls import Choices, Text, make_control
 from course_lib.widgets.live_figure import LiveFigure
 from course_lib.widgets.picture import Picture, fallback
 
@@ -127,6 +127,11 @@ class Explorer(ipywidgets.VBox):
             for name, choices in view.controls.items()
         }
         self.controls = {name: control for name, control in made.items() if control}
+        self._texts = {
+            name: choices
+            for name, choices in view.controls.items()
+            if isinstance(choices, Text) and name in self.controls
+        }
         self._fixed = {name: arguments[name] for name in made.keys() - self.controls.keys()}
         self._start = self._values()
         #: control → what was chosen, and where its limit moved it
@@ -155,7 +160,8 @@ class Explorer(ipywidgets.VBox):
             control.style.description_width = f"{longest + 1}ch"
         layout = {"flex_flow": "row wrap", "align_items": "center"}
         row = ipywidgets.HBox([*self.controls.values(), reset], layout=layout)
-        super().__init__([row, self._problem, self.picture, self._words])
+        above = [row, *self._rules(), self._problem]
+        super().__init__([*above, self.picture, self._words])
         self.picture.shown_in = self.model_id
         self.picture.observe(
             lambda change: self.choose(**change["new"]["controls"]), names="chosen"
@@ -178,6 +184,8 @@ class Explorer(ipywidgets.VBox):
         if self._quiet:
             return
         try:
+            for name, text in self._texts.items():
+                text.require(self.controls[name].value)
             self._limit()
             summary = self._describe()
         except ValueError as problem:
@@ -209,6 +217,17 @@ class Explorer(ipywidgets.VBox):
     def save(self, path: str | Path) -> Path:
         """Write the picture to `path`, which ends in .png or .svg."""
         return self.picture.save(path)
+
+    def _rules(self) -> list[ipywidgets.HTML]:
+        """What can be typed, a line for all boxes."""
+        lines = []
+        for text in dict.fromkeys(self._texts.values()):  # two boxes may have the same rule
+            line = html.escape(text.rule)
+            if text.known:
+                words = html.escape(", ".join(sorted(text.known)))
+                line = f"<details><summary>{line}</summary>{words}</details>"
+            lines.append(f'<div class="course-picture-help course-rule">{line}</div>')
+        return [ipywidgets.HTML("".join(lines))] if lines else []
 
     def _values(self) -> dict[str, object]:
         return {name: one.value for name, one in self.controls.items()}

@@ -18,6 +18,7 @@ from course_lib.topics.pretrained.text import encode_prompt
 from course_lib.transformer import DecoderOnly
 from course_lib.transformer.decoding import DecodingSession
 from course_lib.transformer.decoding.generate import next_token
+from course_lib.widgets.controls import Text
 from course_lib.widgets.explorer import Explorer, View, explorer, probability
 from course_lib.widgets.next_token import (
     PROCESSOR_LABELS,
@@ -29,6 +30,7 @@ from course_lib.widgets.next_token import (
 from course_lib.widgets.token_names import quoted, token_names
 
 _BARS, _LONGEST, _HEADING = 10, 200, 60
+_TAKE = "take"  # what a click on a bar does
 
 
 @explorer
@@ -48,7 +50,7 @@ def generation_explorer(
     """Let a language model continue a text; see each token arrive, and the distribution of the next one.
 
     Generate samples up to `length` tokens, beginning after the text; the same text, settings and seed give the
-    same tokens again. Next token samples one more; Stop ends sampling. Temperature, top-k and top-p, in this order,
+    same tokens again. Next token samples one more, a click on a bar takes its token; Stop ends sampling. Temperature, top-k and top-p, in this order,
     and the length may be changed meanwhile. With top-k 1 the most probable token is taken each time.
 
     The 10 most probable tokens are shown: a pale bar for the probability of the model, in it a filled bar for
@@ -71,7 +73,7 @@ def generation_explorer(
     """
     continuation = _Continuation(model, tokenizer)
     fig, axes = figure(6.8, 4.0)
-    bars = distribution_panel(axes, _BARS)
+    bars = distribution_panel(axes, _BARS, chooses=_TAKE)
     axes.set_xlim(-0.27, 1.23)  # a narrow picture: the longest name and number need more of it
 
     def update(text: str, seed: int, length: int, **processors: float) -> dict[str, str]:
@@ -90,7 +92,8 @@ def generation_explorer(
             ("…" + so_far[-_HEADING:] if len(so_far) > _HEADING else so_far) + " …",
         )
 
-    controls = {"text": str, **PROCESSORS, "seed": range(1000), "length": range(1, _LONGEST + 1)}
+    rule = Text(messages.RULE_OF_PROMPTS)
+    controls = {"text": rule, **PROCESSORS, "seed": range(1000), "length": range(1, _LONGEST + 1)}
     return View(
         title, [bars], update, controls, "generation", PROCESSOR_LABELS, approximate=approximate,
         shown_by=partial(GenerationExplorer, continuation),
@@ -144,12 +147,14 @@ class _Continuation:
         return "".join(piece for piece, _ in self.pieces)
 
     @torch.no_grad()
-    def step(self) -> None:
-        """Sample one more token, and let the model read it."""
-        logits, before = self.session.logits, self.text()
-        processor = partial(filtered, **self.processors)
-        token = next_token(logits.float(), [processor], self._generator)  # (1,)
-        p = logits[0].float().softmax(dim=-1)[token].item()
+    def step(self, rank: int | None = None) -> None:
+        """Sample one more token, or take the one of this rank, 0 for the most probable; let the model read it."""
+        logits, before = self.session.logits.float(), self.text()  # (1, token)
+        if rank is None:
+            token = next_token(logits, [partial(filtered, **self.processors)], self._generator)
+        else:
+            token = logits.softmax(dim=-1).argsort(descending=True, stable=True)[:, rank]  # (1,)
+        p = logits[0].softmax(dim=-1)[token].item()
         self.session.step(token)
         self.generated.append(token.item())
         now = self._tokenizer.decode(self.generated).rstrip("\ufffd")
@@ -163,6 +168,7 @@ class GenerationExplorer(Explorer):
     from code, in the foreground::
 
         explorer.generate()
+        explorer.take(1)
         explorer.summary
     """
 
@@ -177,7 +183,7 @@ class GenerationExplorer(Explorer):
         generate.on_click(lambda _: self._start_run(self._whole_text()))
         one.on_click(lambda _: self._start_run(self._tokens(one=True)))
         stop.on_click(lambda _: self.stop())
-        row, problem, picture, words = self.children
+        row, *above, picture, words = self.children
         *inputs, reset = row.children
         row.children = inputs
         buttons = ipywidgets.HBox([*self.buttons.values(), reset])
@@ -187,13 +193,26 @@ class GenerationExplorer(Explorer):
         self._written.layout = ipywidgets.Layout(flex="1 1 240px")
         beside = ipywidgets.Layout(flex_flow="row wrap")  # tokens that arrive move no picture
         shown = ipywidgets.HBox([picture, self._written], layout=beside)
-        self.children = [row, problem, buttons, shown, words]
+        self.children = [row, *above, buttons, shown, words]
         self._write()
 
     def generate(self) -> None:
         """Begin after the text and sample as many tokens as the control says."""
         for _ in self._whole_text():
             pass
+
+    def take(self, rank: int) -> None:
+        """Go on with the token of this rank, 0 for the most probable, as a click on its bar does."""
+        for _ in self._tokens(rank=rank):
+            pass
+
+    def choose(self, **values: object) -> None:
+        """Set several controls by name, and draw once; the number of a bar takes its token."""
+        rank = values.pop(_TAKE, None)
+        if rank is None:
+            super().choose(**values)
+        else:
+            self.take(rank)
 
     def stop(self) -> None:
         """Sample no more."""
@@ -223,16 +242,17 @@ class GenerationExplorer(Explorer):
         self._continuation.forget()
         yield from self._tokens()
 
-    def _tokens(self, *, one: bool = False) -> Iterator[None]:
-        """Sample tokens, or one, and show each, until the text ends or something else is to be done."""
+    def _tokens(self, *, one: bool = False, rank: int | None = None) -> Iterator[None]:
+        """Sample tokens, or one, or take that of a rank; show each, until the text ends or something else is to be done."""
         self._run = run = object()
+        one = one or rank is not None
         try:
             self._show()  # after `forget`, this begins anew
             session, generated = self._continuation.session, self._continuation.generated
             while not self._continuation.ended and (
                 one or len(generated) < self.controls["length"].value
             ):
-                self._continuation.step()
+                self._continuation.step(rank)
                 self._show()
                 yield
                 if one or self._run is not run or self._continuation.session is not session:

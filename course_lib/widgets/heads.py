@@ -15,6 +15,7 @@ from course_lib.topics.interpretability import (
 )
 from course_lib.topics.pretrained import Tokenizer
 from course_lib.transformer import DecoderOnly
+from course_lib.widgets.controls import Text
 from course_lib.widgets.explorer import View, explorer, largest_weights, remembered
 from course_lib.widgets.token_names import quoted, read_tokens, token_names
 
@@ -132,7 +133,7 @@ def heads_explorer(
         return {"query": len(read(text)[0]) - 1}
 
     controls = {
-        "text": str,
+        "text": Text(messages.RULE_OF_TEXTS.format(most=_MOST_TOKENS)),
         "score": [*SCORES],
         "layer": range(layers),
         "head": range(heads),

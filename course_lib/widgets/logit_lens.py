@@ -9,11 +9,13 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from course_lib import messages
 from course_lib.plots import MapPanel, figure
 from course_lib.plots.words import width
 from course_lib.topics.interpretability import residual_streams
 from course_lib.topics.pretrained import Tokenizer
 from course_lib.transformer import DecoderOnly
+from course_lib.widgets.controls import Text
 from course_lib.widgets.explorer import View, explorer, probability, remembered
 from course_lib.widgets.token_names import quoted, read_tokens, token_names
 
@@ -144,7 +146,8 @@ def logit_lens_explorer(
     def limits(text: str, **_) -> dict[str, int]:
         return {"position": len(read(text).names) - 1}
 
-    panels, controls = [table, course], {"text": str, "position": range(_MOST_TOKENS)}
+    rule = Text(messages.RULE_OF_TEXTS.format(most=_MOST_TOKENS))
+    panels, controls = [table, course], {"text": rule, "position": range(_MOST_TOKENS)}
     return View(
         title, panels, update, controls, "logit_lens", approximate=approximate, limits=limits
     )

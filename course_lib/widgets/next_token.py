@@ -10,7 +10,7 @@ from course_lib.plots import BarsPanel, figure
 from course_lib.topics.attention_maps import entropy
 from course_lib.train.translator import PhraseTranslator
 from course_lib.transformer import decoding
-from course_lib.widgets.controls import Numbers
+from course_lib.widgets.controls import Numbers, Text
 from course_lib.widgets.explorer import View, explorer, probability, remembered
 
 _BARS = 12
@@ -84,17 +84,18 @@ def next_token_explorer(
     def limits(text: str, **_) -> dict[str, int]:
         return {"position": len(read(text)[1]) - 1}
 
-    controls = {"text": str, "position": range(_LONGEST), **PROCESSORS}
+    rule = Text(translator.rule, tuple(translator.known))
+    controls = {"text": rule, "position": range(_LONGEST), **PROCESSORS}
     title = "The next token"
     return View(title, [bars], update, controls, "next_token", PROCESSOR_LABELS, limits=limits)
 
 
-def distribution_panel(axes: Axes, count: int) -> BarsPanel:
-    """Return bars for the most probable tokens, before and after logits processors."""
+def distribution_panel(axes: Axes, count: int, chooses: str | None = None) -> BarsPanel:
+    """Return bars for the most probable tokens, before and after logits processors; see `BarsPanel.chooses`."""
     axes.set_title("pale: model, filled: after filtering, hatched: filtered out")
     axes.set_xlabel("probability (square-root scale)")
     names = "token", "probability after filtering", "before"
-    return BarsPanel(axes, count, root=True, headed=True, names=names)
+    return BarsPanel(axes, count, root=True, headed=True, names=names, chooses=chooses)
 
 
 def filtered(logits: Tensor, *, temperature: float, top_k: int, top_p: float) -> Tensor:

@@ -80,6 +80,8 @@ class Picture(anywidget.AnyWidget):
         how = messages.PICTURE_HELP if hover else ""
         if any(region.get("chooses") for region in hover):
             how = messages.PICTURE_CHOOSE
+        if any(region.get("acts") for region in hover):
+            how = messages.PICTURE_TAKE
         words = messages.PICTURE | {"help": how, "line": self.line}
         size = {"width": figure.width, "height": figure.height, "cuts": figure.cuts}
         png = figure.png(_MOVING if live else SHARPNESS)

@@ -16,6 +16,9 @@ from course_lib.widgets.explorer import View, explorer
 _LENGTH, _WIDTH = 3, 8
 _HEADS = (2, 4)
 _GAP = 0.7  # between blocks, in tiles
+_HALF = 9.4  # of the width of the picture, in tiles
+_ROWS = max(_LENGTH, *_HEADS)
+_NAMES = {"length": "position", "heads": "head", "d_model": "", "d_head": ""}
 
 _FLAT, _TOKENS, _HEADS_FIRST = "length, d_model", "length, heads, d_head", "heads, length, d_head"
 
@@ -60,8 +63,8 @@ def reshape_explorer(
 ) -> View:
     """Step through splitting and merging; every element keeps the colour of the head it belongs to.
 
-    The tensor holds three tokens with eight components each, numbered 0 to 23. A tensor of three axes is drawn
-    as blocks side by side (first axis), with rows (second) and columns (third).
+    The tensor holds three positions with eight components each, numbered 0 to 23. A tensor of three axes is drawn
+    as blocks side by side (first axis), with rows (second) and columns (third); their names are the intended ones.
 
     Args:
         heads: 2 or 4.
@@ -71,7 +74,7 @@ def reshape_explorer(
     numbers = torch.arange(_LENGTH * _WIDTH).view(_LENGTH, _WIDTH)
     fig, axes = figure(8.4, 3.0)
     axes.set_title("each element in the colour of its head")
-    panel = TilesPanel(axes, numbers.numel(), width=14.5, height=5)
+    panel = TilesPanel(axes, numbers.numel(), (-_HALF, _HALF), (-1.5, 4.9))
 
     def update(heads: int, variant: str, step: float) -> dict[str, str]:
         steps = (Step("x", lambda x, heads: x, _FLAT), *VARIANTS[variant])
@@ -80,11 +83,13 @@ def reshape_explorer(
             tensors.append(one.change(tensors[-1], heads))
         before, after = math.floor(step), math.ceil(step)
         share = step - before
-        positions = (1 - share) * _positions(tensors[before]) + share * _positions(tensors[after])
+        places = [_positions(tensors[one]) for one in (before, after)]
         owner = (numbers % _WIDTH // (_WIDTH // heads)).flatten()
         now = tensors[after]
         caption = f"{steps[after].code}:  ({steps[after].axes}) = {tuple(now.shape)}"
-        panel.update(positions, owner.tolist(), caption)
+        names = _names(now, steps[after].axes) if share == 0 else []
+        names.append((caption, 0, 4.5, 0.5))
+        panel.update((1 - share) * places[0] + share * places[1], owner.tolist(), names)
         split, merged = tensors[2], tensors[4]
         correct = torch.equal(split, split_heads(numbers, heads)), torch.equal(merged, numbers)
         return {
@@ -101,11 +106,30 @@ def reshape_explorer(
     return View("Splitting heads", [panel], update, controls, "reshape")
 
 
-def _positions(tensor: Tensor) -> np.ndarray:
-    """Return the position of each element: blocks side by side, with rows and columns."""
+def _blocks(tensor: Tensor) -> tuple[Tensor, float, float, float]:
+    """Return a tensor as blocks, and where they stand: the middle of the first tile, and from block to block."""
     blocks = tensor if tensor.dim() == 3 else tensor[None]
+    count, rows, columns = blocks.shape
+    wide = columns + _GAP
+    left = -(count * wide - _GAP) / 2 + 0.5
+    return blocks, left, (_ROWS - rows) / 2, wide
+
+
+def _positions(tensor: Tensor) -> np.ndarray:
+    """Return the position of each element: blocks side by side in the middle, with rows and columns."""
+    blocks, left, top, wide = _blocks(tensor)
     positions = np.empty((tensor.numel(), 2))
-    wide = blocks.shape[-1] + _GAP
     for block, row, column in np.ndindex(*blocks.shape):
-        positions[blocks[block, row, column]] = block * wide + column, row
+        positions[blocks[block, row, column]] = left + block * wide + column, top + row
     return positions
+
+
+def _names(tensor: Tensor, axes: str) -> list[tuple[str, float, float, float]]:
+    """Name the rows, left of the first block, and the blocks, above them."""
+    blocks, left, top, wide = _blocks(tensor)
+    *of_blocks, of_rows, _ = (_NAMES[axis] for axis in axes.split(", "))
+    names = [(f"{of_rows} {row}", left - 0.8, top + row, 1.0) for row in range(blocks.shape[1])]
+    middle = left + (blocks.shape[2] - 1) / 2
+    for kind in of_blocks:
+        names += [(f"{kind} {n}", middle + n * wide, top - 0.9, 0.5) for n in range(len(blocks))]
+    return names

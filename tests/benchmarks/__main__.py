@@ -152,8 +152,8 @@ def translator_explorers() -> Iterator[Measured]:
         "top_k": turns(range(21)), "top_p": turns(round(0.99 - n / 100, 2) for n in range(90))}  # fmt: skip
     yield "beams", widgets.beam_explorer(translator, text), {"step": turns(range(1, 13)),
         "beam_size": turns(range(1, 6)), "length_penalty": turns(n / 10 for n in range(21))}  # fmt: skip
-    yield "translation", widgets.translation_explorer(translator, text, temperature=1.0), {
-        "sample": turns(range(21), 20), "temperature": [1.5, 2.0, 3.0, 0.0, 1.0], "text": held_out}  # fmt: skip
+    yield "translation", widgets.translation_explorer(translator, text), {
+        "word": turns(range(8)), "side": turns(("French", "English")), "text": held_out}  # fmt: skip
     yield "BLEU", widgets.bleu_explorer(), {"n": turns(range(1, 5)),
         "candidate": turns(" ".join(["the cat"] * n) for n in range(1, 13))}  # fmt: skip
 

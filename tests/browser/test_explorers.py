@@ -199,6 +199,34 @@ def test_a_problem_stands_beside_the_box_and_the_picture_is_dimmed(reader):
     assert float(strips.evaluate(opacity)) == 1
 
 
+def test_what_can_be_typed_is_said_before_anything_is_wrong(reader):
+    rule = reader.root.locator(".course-rule")
+    assert rule.inner_text() == "any text" and reader.root.locator("p[role=alert]").count() == 0
+    described = reader.root.locator("input[type=text]").get_attribute("aria-describedby")
+    assert rule.get_attribute("id") == described
+
+
+def test_a_problem_with_a_long_word_stays_inside_the_pane(reader):
+    before = reader.root.evaluate("(root) => root.scrollWidth")
+    box = reader._control("text").locator("input")
+    box.fill(3000 * "x")
+    reader.page.keyboard.press("Enter")
+    alert = reader.root.locator("p[role=alert]")
+    alert.wait_for()
+    assert alert.evaluate("(one) => one.scrollWidth <= one.clientWidth + 1")
+    assert reader.root.evaluate("(root) => root.scrollWidth") <= before + 1
+    reader.reset()
+
+
+def test_a_blank_text_is_refused_like_an_empty_one(reader):
+    for blank in ("", "   "):
+        box = reader._control("text").locator("input")
+        box.fill(blank)
+        reader.page.keyboard.press("Enter")
+        settled(reader, "the text is empty; type any text")
+    reader.reset()
+
+
 # --- the pointer ------------------------------------------------------------------------------
 
 
@@ -356,7 +384,8 @@ def test_compare_pins_the_picture_below_the_live_one_on_one_screen(masks):
     copy = pinned.locator("img").first
     assert copy.get_attribute("alt") == before != masks.image.get_attribute("alt")
     assert copy.evaluate("(image) => image.complete && image.naturalWidth > 1000")
-    assert "allowed pairs 14 of 25" in pinned.inner_text()
+    assert "allowed pairs 14 of 25" in pinned.inner_text(), "what differs"
+    assert "convention" not in pinned.inner_text(), "what is the same stands below once"
     assert pinned.inner_text().startswith("Pinned")
     assert masks.stage.inner_text().startswith("Live")
     controls = masks.root.locator(".widget-hbox").first.bounding_box()

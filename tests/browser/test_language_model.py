@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from tests.helpers.gestures import ask, point_at, regions, says, settled
+from tests.helpers.gestures import ask, click_at, point_at, regions, says, settled
 from tests.helpers.lab import Explorer
 
 NOTEBOOK, CELL = "00_start_here.ipynb", "import torch\n\nfrom course_lib import plots"
@@ -83,6 +83,25 @@ def test_tokens_arrive_one_by_one_and_stop_is_heard(page):
     explorer.reset()
     settled(explorer, "generated nothing yet")
     assert generated(explorer) == "a cat"
+
+
+def test_a_bar_is_taken_by_a_click_and_by_enter(page):
+    page.edit_and_run("tiny_language_model", TEXT)
+    explorer = Explorer(page.page, "Text, token by token")
+    (bars,) = regions(page)
+    probable = "explorer._continuation.session.logits[0].argsort(descending=True).tolist()"
+    fourth, before = ask(page, f"{probable}[3]"), generated(explorer)
+    click_at(explorer, bars, 3, 0, "generated 1 token, ")
+    assert ask(page, "explorer._continuation.generated") == [fourth]
+    assert generated(explorer).startswith(before) and len(generated(explorer)) > len(before)
+    explorer.stage.focus()
+    page.page.keyboard.press("ArrowDown")
+    page.page.keyboard.press("ArrowUp")
+    page.page.wait_for_timeout(300)
+    assert "generated 1 token, " in explorer.summary(), "arrow keys only read"
+    page.page.keyboard.press("Enter")
+    settled(explorer, "generated 2 tokens, ")
+    page.page.mouse.move(1, 1)
 
 
 @pytest.mark.parametrize("width", [900, 1500])

@@ -9,6 +9,7 @@ import scipy.stats
 import torch
 from torch import nn
 
+from course_lib.checkpoints import letter_lookup, pronoun_reader
 from course_lib.topics.attention_maps import record_attention
 from course_lib.transformer.multihead import MultiHeadAttention
 from course_lib.widgets import AttentionMap, attention_explorer
@@ -110,10 +111,12 @@ def test_the_summary_equals_the_weights(layer):
         row = (5 * head + 3) % 12
         move(explorer, layer=layer, head=head, query=row)
         nats = scipy.stats.entropy(weights[head], axis=-1).mean()
-        assert float(fact(explorer, "entropy")) == pytest.approx(nats, abs=0.00501)
+        said, unit = fact(explorer, "entropy").split()
+        assert float(said) == pytest.approx(nats, abs=0.00501) and unit == "nats"
         distance = (weights[head] * far).sum() / 12
-        assert float(fact(explorer, "distance")) == pytest.approx(distance, abs=0.0501)
-        note = f"{head}:  {fact(explorer, 'entropy')},  {fact(explorer, 'distance')}"
+        said, unit = fact(explorer, "distance").split()
+        assert float(said) == pytest.approx(distance, abs=0.0501) and unit == "positions"
+        note = f"{head}:  {fact(explorer, 'entropy')}"
         assert panels(explorer)[2]._words.words[head] == note
         assert fact(explorer, "query") == f"{row} {WORDS[row]}"
         three = np.argsort(-weights[head, row])[:3]
@@ -289,4 +292,61 @@ def test_the_largest_and_the_smallest_weights_are_accepted():
     explorer = attention_explorer(random_weights(64, 2, 3), head=63)
     assert fact(explorer, "head") == "63 of 64"
     assert fact(attention_explorer(torch.ones(1, 1)), "attends to") == "0  (1.00)"
-    assert fact(attention_explorer(torch.zeros(2, 3, 3), list("abc")), "entropy") == "0.00"
+    assert fact(attention_explorer(torch.zeros(2, 3, 3), list("abc")), "entropy") == "0.00 nats"
+
+
+# --- the answer, and what can be typed --------------------------------------------------------
+
+
+def read(text):
+    """Weights of two heads over the words of a text."""
+    words = text.split()
+    return {"first": AttentionMap(random_weights(2, len(words), len(words)), words, words)}
+
+
+@pytest.mark.parametrize("length", [1, 4, 9, 14, 40])
+def test_the_answer_stands_large_above_the_map_and_inside_the_picture(length):
+    said = " ".join(["Eine", "Frau", "unter", "Bäumen"][n % 4] for n in range(length))
+    explorer = attention_explorer(read, text="a b c", answer=lambda text: said)
+    headline, figure_ = panels(explorer)[-1], explorer.picture.figure.figure
+    lines = headline._words.words
+    assert len(lines) <= 2
+    whole = " ".join(lines)
+    assert whole == said if length < 20 else whole.endswith("…") and said.startswith(whole[:-1])
+    column = panels(explorer)[0].axes.get_position()
+    boxes = [box_of_word(headline._words, n, figure_) for n in range(len(lines))]
+    for left, top, right, bottom in boxes:
+        assert 0 <= left < right <= column.x1 + 0.01 and 0 < top < bottom < 1 - column.y1
+        # as high as a small letter of 12 points, at least
+        assert (bottom - top) * figure_.get_size_inches()[1] * 72 > 6
+    assert all(one[3] <= other[1] for one, other in zip(boxes, boxes[1:], strict=False))
+    assert fact(explorer, "answer") == repr(said)
+
+
+def test_a_blank_text_is_refused_before_any_model_sees_it():
+    asked = []
+
+    def weights(text):
+        asked.append(text)
+        return read(text)
+
+    explorer = attention_explorer(weights, text="a b c")
+    for blank in ("", "   ", "\t"):
+        move(explorer, text=blank)
+        assert "the text is empty" in explorer.picture.problem
+    assert set(asked) == {"a b c"}
+
+
+def test_what_can_be_typed_stands_below_the_box():
+    rules = [
+        "".join(one.value for one in explorer.children[1:-2] if "course-rule" in one.value)
+        for explorer in (
+            attention_explorer(letter_lookup().maps, text="ABCDEFGHABCD 3 0 7 5"),
+            attention_explorer(pronoun_reader().maps, text="the horse was tired"),
+            attention_explorer(read, text="a b c"),
+        )
+    ]
+    assert "twelve letters from A to H" in rules[0] and "HGFEDCBAHGFE 5 7 0 3" in rules[0]
+    assert "horse" in rules[1] and "hen" in rules[1]
+    assert "any text" in rules[2]
+    assert letter_lookup()("hgfedcbahgfe 5 7 0 3") == letter_lookup()("HGFEDCBAHGFE 5 7 0 3")

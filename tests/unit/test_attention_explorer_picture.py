@@ -157,7 +157,12 @@ def test_the_framed_thumbnail_is_the_chosen_head(count):
         ]  # the frame is thick
         assert np.abs(drawn - wanted[head, 1:-1, 1:-1]).max() < 0.02
         assert panel.data()["head"] == [head]
-        assert np.isclose(explorer.picture.maps, tile, atol=1e-3).all(-1).any(), "dark gaps"
+        size = np.tile([figure_.bbox.width, figure_.bbox.height], 2) / figure_.dpi * 100
+        shown = np.array(explorer.picture.maps) * size
+        assert np.allclose(shown, shown.round(), atol=1e-3), (
+            "whole pixels: no light line in the dark"
+        )
+        assert (np.abs(shown - tile * size).max(-1) <= 0.501).any(), "dark gaps"
         boxes.append(tile)
         if count <= 16:  # its note is below it
             a, b, c, _ = box_of_word(panel._words, head, figure_)

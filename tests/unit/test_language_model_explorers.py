@@ -181,6 +181,23 @@ def test_what_was_generated_stays_behind_its_own_text(pair):
     assert "text is empty" in explorer._problem.value
 
 
+def test_a_click_on_a_bar_takes_its_token(pair):
+    explorer = generation_explorer(*pair, TEXT, top_k=1, length=3)
+    (region,) = explorer.picture.hover
+    assert region["chooses"] == ["take", None] and region["acts"]
+    model, tokenizer = pair
+    ids = tokenizer.encode(TEXT)
+    for rank in (3, 0, 9):  # also tokens that are filtered out
+        with torch.no_grad():
+            logits = model(torch.tensor([ids]))[0, -1]
+        ids.append(logits.argsort(descending=True)[rank].item())
+        explorer.picture.chosen = {"controls": {"take": rank}, "before": len(ids)}
+        assert explorer._continuation.generated == ids[len(tokenizer.encode(TEXT)) :]
+    assert fact(explorer, "generated").startswith("3 tokens")
+    explorer.reset()
+    assert fact(explorer, "generated") == "nothing yet"
+
+
 def test_text_is_escaped(pair):
     class Html(type(pair[1])):
         def decode(self, ids):

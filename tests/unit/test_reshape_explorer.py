@@ -38,8 +38,11 @@ def spot(variant, heads, step, number):
 
 
 def where(variant, heads, step):
+    """The centres of the tiles: blocks side by side, in the middle of four rows and of the width."""
     spots = [spot(variant, heads, step, number) for number in range(24)]
-    return np.array([(block * (wide + 0.7) + column, row) for block, row, column, wide in spots])
+    places = np.array([(block * (wide + 0.7) + column, row) for block, row, column, wide in spots])
+    middle = (places.max(axis=0) + places.min(axis=0)) / 2
+    return places - middle + (0, 1.5)
 
 
 @pytest.fixture
@@ -60,7 +63,15 @@ def test_every_element_is_where_index_arithmetic_puts_it(reshape, variant, heads
         share = step - before
         wanted = (1 - share) * where(variant, heads, before) + share * where(variant, heads, after)
         assert np.allclose(panel.positions, wanted)
-        assert np.allclose([text.get_position() for text in panel._texts], wanted)
+        written = dict(
+            zip(map(int, panel._numbers.words), panel._numbers.get_offsets(), strict=True)
+        )
+        assert all(np.allclose(place, wanted[number]) for number, place in written.items())
+        places = np.array(list(written.values()))
+        apart = np.abs(places[:, None] - places).max(-1) + 9 * np.eye(len(places))
+        assert apart.min() > 0.8, "no number stands on another"
+        for hidden in set(range(24)) - written.keys():  # by a tile that lies on it
+            assert np.abs(wanted[hidden + 1 :] - wanted[hidden]).max(axis=1).min() < 0.94
         centres = [path.vertices[:4].mean(axis=0) for path in panel._tiles.get_paths()]
         assert np.allclose(centres, wanted)
         assert (wanted > (low[0], high[0])).all() and (wanted < (low[1], high[1])).all()
@@ -98,3 +109,30 @@ def test_strides_equal_those_of_numpy(reshape, heads):
     for step, array in enumerate([x, tokens, tokens.swapaxes(0, 1), tokens, x]):
         strides = str(tuple(stride // 8 for stride in array.strides))
         assert fact(move(reshape, step=step), "strides") == strides
+
+
+def test_rows_and_blocks_are_named_as_they_are_meant_to_be(reshape):
+    for step, rows, blocks in (
+        (0, "position", None),
+        (1, "head", "position"),
+        (2, "position", "head"),
+        (3, "head", "position"),
+        (4, "position", None),
+    ):
+        move(reshape, step=step)
+        (panel,) = panels(reshape)
+        *names, _ = panel._names.words
+        counts = {"position": 3, "head": 2}
+        wanted = [f"{rows} {n}" for n in range(counts[rows])]
+        wanted += [f"{blocks} {n}" for n in range(counts[blocks])] if blocks else []
+        assert names == wanted
+        places = dict(zip(names, panel._names.get_offsets(), strict=False))
+        for token in range(3):
+            for head in range(2):
+                x, y = panel.positions[8 * token + 4 * head + 1]
+                if f"{rows} {(token if rows == 'position' else head)}" in places:
+                    assert places[f"{rows} {(token if rows == 'position' else head)}"][1] == y
+                if blocks:
+                    name = f"{blocks} {token if blocks == 'position' else head}"
+                    assert abs(places[name][0] - x) <= 1, "above its block"
+    assert len(panels(move(reshape, step=1.5))[0]._names.words) == 1, "between two steps, none"

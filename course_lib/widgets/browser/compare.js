@@ -1,7 +1,13 @@
 // Compare: pin the picture as it is now beside the live one.
 
 const makeCompare = (row, stage, image, model, button, words, make, refit) => {
-  let pinned = null;
+  let [pinned, caption, before] = [null, null, ""];
+  // Of the pinned picture, what is not as in the live one.
+  const differ = () => {
+    if (!pinned) return;
+    const now = new Set(model.get("summary").split("\n"));
+    caption.textContent = before.split("\n").filter((line) => !now.has(line)).map((line) => line.trim()).join("; ");
+  };
   const live = make("p", "course-picture-caption", stage);
   stage.prepend(live);
   live.textContent = words.live;
@@ -22,11 +28,14 @@ const makeCompare = (row, stage, image, model, button, words, make, refit) => {
       const copies = makeStrips(strips, model.get("cuts"), make, "course-picture-pinned-image");
       show(copies, address, model.get("maps"));
       copies[0].image.alt = image.alt;
-      const summary = image.alt.replaceAll(/\n +/g, "; ").replace(":;", ":");
-      make("figcaption", "course-picture-help", pinned).textContent = summary;
+      before = image.alt;
+      caption = make("figcaption", "course-picture-help", pinned);
+      differ();
     }
     label();
     refit();
   };
   label();
+  model.on("change:summary", differ);
+  return () => model.off("change:summary", differ);
 };

@@ -15,6 +15,16 @@ const nameSliders = (explorer) => {
   }
 };
 
+// The rule of what can be typed is read out with the box.
+const describeBoxes = (explorer) => {
+  const rule = explorer.querySelector(".course-rule summary, .course-rule");
+  if (!rule) return;
+  rule.id ||= `course-rule-${crypto.getRandomValues(new Uint32Array(1))[0]}`;
+  for (const box of explorer.querySelectorAll("input[type=text]")) {
+    if (box.getAttribute("aria-describedby") !== rule.id) box.setAttribute("aria-describedby", rule.id);
+  }
+};
+
 // JupyterLab would move to another cell, insert cells or delete this one. Tab and shortcuts get through; Escape goes
 // back to the cell.
 const keepKeys = (event) => {
@@ -48,8 +58,9 @@ const prepareControls = (explorer) => {
   explorer.addEventListener("keydown", keepKeys);
   explorer.addEventListener("keydown", goToEnd);
   explorer.addEventListener("input", readAfterPause);
-  nameSliders(explorer);
-  const watcher = new MutationObserver(() => nameSliders(explorer));
+  const prepare = () => (nameSliders(explorer), describeBoxes(explorer));
+  prepare();
+  const watcher = new MutationObserver(prepare);
   watcher.observe(explorer, { childList: true, subtree: true, attributeFilter: ["aria-valuetext"] });
   return () => {
     clearTimeout(pause);

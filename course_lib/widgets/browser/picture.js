@@ -57,7 +57,7 @@ const render = ({ model, el }) => {
   make("p", "course-picture-help course-picture-hint", bar).textContent = words.help;
   if (buttons) {
     undo.push(makeCode(make("code", "course-picture-code", frame), model, buttons.code, words));
-    makeCompare(row, stage, strips[0].image, model, buttons.compare, words, make, refit);
+    undo.push(makeCompare(row, stage, strips[0].image, model, buttons.compare, words, make, refit));
   }
 
   // Pictures that move are drawn with few pixels; on a dense screen the last one is drawn again once it rests.

@@ -28,7 +28,7 @@ const makePointer = (stage, strips, model) => {
   };
   const lookAt = (found) => {
     spot = found;
-    stage.classList.toggle("course-picture-chooses", Boolean(spot?.region.chooses));
+    stage.classList.toggle("course-picture-chooses", Boolean(spot) && Object.keys(choicesOf(spot)).length > 0);
     mark.hidden = tip.hidden = !spot;
     if (!spot) return (tip.textContent = "");
     const { text, mark: box } = describe(spot);
@@ -37,11 +37,9 @@ const makePointer = (stage, strips, model) => {
   };
   // Set the controls that the row and the column of the spot stand for.
   const choose = () => {
-    const { chooses: names, first = [0, 0] } = spot?.region ?? {};
-    if (!names) return;
-    const places = [spot.row + first[0], spot.column + first[1]];
-    const controls = names.map((name, n) => [name, places[n]]).filter(([name]) => name);
-    model.set("chosen", { controls: Object.fromEntries(controls), before: (model.get("chosen").before ?? -1) + 1 });
+    const controls = spot ? choicesOf(spot) : {};
+    if (!Object.keys(controls).length) return;
+    model.set("chosen", { controls, before: (model.get("chosen").before ?? -1) + 1 });
     model.save_changes();
   };
   stage.onpointermove = (event) => {
@@ -64,6 +62,9 @@ const makePointer = (stage, strips, model) => {
       const [rows, columns] = sizeOf(regions[0]);
       const [row, column] = regions[0].at ?? [Math.floor(rows / 2), Math.floor(columns / 2)];
       lookAt(spot ? step(regions, spot, arrow) : { region: regions[0], column, row });
+      if (!spot.region.acts) choose();
+    } else if (["Enter", " "].includes(event.key) && spot?.region.acts) {
+      event.preventDefault();
       choose();
     } else if (event.key === "Escape" && spot) {
       event.stopPropagation(); // a second Escape leaves the picture

@@ -71,8 +71,10 @@ const makePlayer = (figure) => {
       set: (_, { controls: chosen }) => {
         const wanted = [...place];
         for (const [control, value] of Object.entries(chosen)) {
-          const { stops } = controls.find(({ number }) => names[number] === control);
-          wanted[names.indexOf(control)] = nearest(stops.map(Number), value);
+          const found = controls.find(({ number }) => names[number] === control);
+          if (!found) return; // nothing that was recorded
+          const named = found.stops.indexOf(String(value));
+          wanted[names.indexOf(control)] = named < 0 ? nearest(found.stops.map(Number), value) : named;
         }
         go(wanted, names.indexOf(Object.keys(chosen)[0]));
       },
