@@ -63,6 +63,45 @@ def best(rows: Iterable[Row], measure: str, better: Callable = max) -> tuple[flo
     return better(by_rate(rows, measure).items(), key=lambda item: fmean(item[1]))
 
 
+def sweep(
+    rows: Iterable[Row],
+    arm: Row,
+    measure: str,
+    *,
+    start: float,
+    better: Callable = max,
+    enough: float | None = None,
+    compared: int = 1,
+    seeds: int = 3,
+) -> list[Row]:
+    """Plan the runs of an arm: its learning rate is found with the first seeds, then all seeds train at the best one.
+
+    The rate begins at `start`, and half and twice the best so far are tried until the best has a worse one on both
+    sides; so a plan that calls this is a function of the rows.
+
+    Args:
+        rows: what is recorded.
+        arm: settings of the arm, without rate and seed.
+        measure: by which rates are compared, as `best` does.
+        start: the first rate.
+        better: `min` for a loss.
+        enough: where the best so far reaches this, no more rates are tried.
+        compared: the number of seeds by whose mean rates are compared.
+        seeds: the number of seeds at the best rate.
+    """
+    first, known = range(compared), [row for row in where(rows, **arm) if row["seed"] < compared]
+    if not known:
+        return [arm | one for one in grid(lr=[start], seed=first)]
+    centre, reached = best(known, measure, better)
+    rates = set(by_rate(known, measure))
+    if enough is None or better(fmean(reached), enough) == enough:
+        rates |= {centre / 2, centre * 2}
+    found = len(rates) == len(by_rate(known, measure))
+    others = range(compared, seeds) if found else []
+    chosen = grid(lr=sorted(rates), seed=first) + grid(lr=[centre], seed=others)
+    return [arm | one for one in chosen]
+
+
 def rounded(row: Row, spec: str) -> Row:
     """Return a row as JSON gives it back, every fraction but the learning rate rounded as by `format(number, spec)`."""
     as_text = json.dumps(row)

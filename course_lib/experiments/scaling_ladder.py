@@ -96,11 +96,15 @@ def training_batches(seed: int) -> Iterator[Int[Tensor, "window bytes"]]:
         epoch += 1
 
 
+def held_out_windows() -> Int[Tensor, "window bytes"]:
+    """Return the windows on which every model is evaluated."""
+    return text_windows(docstring_text().held_out, LENGTH, seed=0)[:EVALUATED]
+
+
 @torch.no_grad()
 def held_out_loss(model: nn.Module) -> float:
     """Return the loss on held-out windows, the same for every model."""
-    windows = text_windows(docstring_text().held_out, LENGTH, seed=0)[:EVALUATED]
-    losses = [next_byte_loss(model, part).item() for part in windows.split(64)]
+    losses = [next_byte_loss(model, part).item() for part in held_out_windows().split(64)]
     return sum(losses) / len(losses)
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 import torch
 
-from course_lib.experiments.runs import best, by_rate, fill, grid, path_of, read, where
+from course_lib.experiments.runs import best, by_rate, fill, grid, path_of, read, sweep, where
 from tests.helpers.runs import PLAN, failing, measured
 
 
@@ -126,3 +126,37 @@ def test_ctrl_c_ends_an_experiment_and_keeps_what_is_recorded(tmp_path, workers,
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("best_rate", [0.25, 1, 8])
+def test_a_sweep_ends_when_the_best_rate_has_a_worse_one_on_both_sides_and_all_seeds(best_rate):
+    arm, rows, rounds = {"arm": "wide"}, [{"arm": "narrow", "lr": 64, "seed": 0, "loss": 0}], 0
+    while missing := [
+        one for one in sweep(rows, arm, "loss", start=1, better=min) if not where(rows, **one)
+    ]:
+        rows += [one | {"loss": abs(one["lr"] - best_rate) + one["seed"]} for one in missing]
+        rounds += 1
+    own = where(rows, **arm)
+    tried = sorted({row["lr"] for row in own})
+    least, most = min(best_rate, 1) / 2, 2 * max(best_rate, 1)
+    assert tried == [2.0**n for n in range(-9, 9) if least <= 2.0**n <= most]
+    assert {row["lr"]: sum(other["lr"] == row["lr"] for other in own) for row in own} == {
+        lr: 3 if lr == best_rate else 1 for lr in tried
+    }
+    assert rounds < 8
+
+
+def test_a_sweep_ends_where_enough_is_reached_and_compares_the_seeds_that_it_is_told_to():
+    rows = [{"arm": 1, "lr": 1, "seed": 0, "share": 0.999}]
+    planned = sweep(rows, {"arm": 1}, "share", start=1, enough=0.99)
+    assert planned == [{"arm": 1, "lr": 1, "seed": seed} for seed in range(3)]
+    rows = [
+        {"arm": 1, "lr": lr, "seed": seed, "share": lr * (1 - 3 * seed)}
+        for lr in (1, 2)
+        for seed in (0, 1)
+    ]
+    planned = sweep(rows, {"arm": 1}, "share", start=1, compared=2)
+    assert {one["seed"] for one in planned} == {0, 1}
+    assert {one["lr"] for one in planned} == {0.5, 1, 2}, (
+        "2 has the best first seed, and no better mean"
+    )
