@@ -79,73 +79,63 @@ def fit_power_law(x: Numbers, loss: Numbers, *, irreducible: bool = True) -> Pow
     """
     x, loss = points(x=x, loss=loss)
     require_distinct(3 if irreducible else 2, x=x)
-    return _fit(x.log()[None], loss.log()[None], irreducible)[0]
+    log_x, log_loss = x.log(), loss.log()
+    u = log_x - log_x.mean()  # centred, so that A and the exponent are found apart
+    if irreducible:
+        log_a, alpha, log_e = _best_of_starts(u, log_loss)
+    else:
+        alpha = -(u * log_loss).sum() / u.square().sum()
+        log_a, log_e = log_loss.mean(), torch.tensor(-torch.inf)
+    log_a = log_a + alpha * log_x.mean()
+    return PowerLaw(alpha.item(), log_a.exp().item(), log_e.exp().item())
 
 
 #: Where the search starts: E as a share of the smallest loss, and the exponent.
 _STARTS = [(share, alpha) for share in (0.1, 0.5, 0.8, 0.95) for alpha in (0.1, 0.3, 0.7, 1.5)]
 
 
-def _fit(log_x: Tensor, log_loss: Tensor, irreducible: bool) -> list[PowerLaw]:
-    """Fit a law to each row of points; x is centred, so that A and the exponent are found apart."""
-    centre = log_x.mean(dim=-1, keepdim=True)  # (sample, 1)
-    u = log_x - centre  # (sample, point)
-    if not irreducible:
-        alpha = -(u * log_loss).sum(-1) / u.square().sum(-1)  # (sample,)
-        log_a, log_e = log_loss.mean(-1), torch.full_like(alpha, -torch.inf)
-    else:
-        log_a, alpha, log_e = _best_of_starts(u, log_loss)
-    log_a = log_a + alpha * centre[:, 0]
-    fits = zip(alpha.tolist(), log_a.exp().tolist(), log_e.exp().tolist(), strict=True)
-    return [PowerLaw(*fit) for fit in fits]
-
-
-def _best_of_starts(u: Tensor, log_loss: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log A, exponent and log E with the smallest squared error, per sample."""
-    lowest, best = log_loss.amin(dim=-1), None
+def _best_of_starts(u: Tensor, log_loss: Tensor) -> Tensor:
+    """Return (log A, exponent, log E) with the smallest squared error."""
+    lowest, best, least = log_loss.min(), None, torch.inf
     for share, alpha in _STARTS:
-        log_a = lowest + torch.log(torch.tensor(1.0 - share, dtype=u.dtype)) + alpha * u.amax(-1)
-        # (sample, 3)
-        start = torch.stack([log_a, torch.full_like(log_a, alpha), lowest + np.log(share)], dim=-1)
+        log_a = lowest + np.log(1.0 - share) + alpha * u.max()
+        start = torch.stack([log_a, torch.full_like(log_a, alpha), lowest + np.log(share)])
         error, found = _levenberg_marquardt(u, log_loss, start)
-        if best is None:
-            best = error, found
-        better = error < best[0]  # (sample,)
-        best = torch.where(better, error, best[0]), torch.where(better[:, None], found, best[1])
-    return best[1].unbind(dim=-1)
+        if error < least:
+            least, best = error, found
+    return best
 
 
 def _levenberg_marquardt(
     u: Tensor, log_loss: Tensor, theta: Tensor, steps: int = 100
 ) -> tuple[Tensor, Tensor]:
-    """Minimise the squared error of every sample at once; return it, and (log A, exponent, log E)."""
+    """Minimise the squared error; return it, and (log A, exponent, log E)."""
 
     def predicted(theta: Tensor) -> tuple[Tensor, Tensor]:
-        log_a, alpha, log_e = theta.unbind(dim=-1)
-        power = log_a[:, None] - alpha[:, None] * u  # (sample, point)
-        log_sum = torch.logaddexp(power, log_e[:, None].expand_as(power))
+        log_a, alpha, log_e = theta
+        power = log_a - alpha * u  # (point,)
+        log_sum = torch.logaddexp(power, log_e)
         return log_sum, (power - log_sum).exp()  # the share of the power term
 
-    damping = torch.full_like(theta[:, 0], 1e-2)  # (sample,)
+    damping = 1e-2
     value, share = predicted(theta)
-    error = (log_loss - value).square().sum(dim=-1)  # (sample,)
+    error = (log_loss - value).square().sum()
     for _ in range(steps):
-        jacobian = torch.stack([share, -u * share, 1 - share], dim=-1)  # (sample, point, 3)
-        normal = jacobian.mT @ jacobian  # (sample, 3, 3)
-        slope = (jacobian.mT @ (log_loss - value)[..., None])[..., 0]  # (sample, 3)
-        scale = normal.diagonal(dim1=-2, dim2=-1) + 1e-9  # (sample, 3)
-        step = torch.linalg.solve(normal + torch.diag_embed(damping[:, None] * scale), slope)
-        proposed = theta + step.clamp(-2, 2)
-        proposed[:, 2] = proposed[:, 2].clamp(min=-40)  # E is 0 to all digits
+        jacobian = torch.stack([share, -u * share, 1 - share], dim=-1)  # (point, 3)
+        normal = jacobian.T @ jacobian  # (3, 3)
+        slope = jacobian.T @ (log_loss - value)  # (3,)
+        scale = torch.diag(normal.diagonal() + 1e-9)  # (3, 3)
+        proposed = theta + torch.linalg.solve(normal + damping * scale, slope).clamp(-2, 2)
+        proposed[2].clamp_(min=-40)  # E is 0 to all digits
         new_value, new_share = predicted(proposed)
-        new_error = (log_loss - new_value).square().sum(dim=-1)
-        better = new_error <= error  # (sample,)
-        converged = ((error - new_error).abs() <= 1e-15 * error.clamp(min=1e-30)) | (damping > 1e12)
-        theta = torch.where(better[:, None], proposed, theta)
-        value = torch.where(better[:, None], new_value, value)
-        share = torch.where(better[:, None], new_share, share)
-        error = torch.where(better, new_error, error)
-        damping = torch.where(better, damping / 5, damping * 4).clamp(1e-15, 1e15)
-        if converged.all():
+        new_error = (log_loss - new_value).square().sum()
+        gain = error - new_error
+        converged = gain.abs() <= 1e-15 * error.clamp(min=1e-30) or damping > 1e12
+        if gain >= 0:
+            theta, value, share, error = proposed, new_value, new_share, new_error
+            damping = max(damping / 5, 1e-15)
+        else:
+            damping = min(damping * 4, 1e15)
+        if converged:
             break
     return error, theta
