@@ -52,7 +52,7 @@ Batch = tuple[Tensor, ...]
 def sample(task: str, count: int, generator: torch.Generator) -> Batch:
     """Sample steps that each show a letter of a name and ask for the letter of a name.
 
-    "one key": no name comes twice, so one key holds the answer. "several keys": each name comes about eight times, and
+    "one key": no name comes twice, so one key holds the answer. "several keys": each name comes eight times, and
     each time it shows its own letter, which is the answer, or, as often, any letter.
 
     Returns:
