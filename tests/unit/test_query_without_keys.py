@@ -1,4 +1,4 @@
-"""The table of notebook 4: what becomes of a query whose keys are all masked, by who computes it.
+"""The tables of notebook 4 and study 5c: what becomes of a query whose keys are all masked, by who computes it.
 
 The rows of a GPU were measured on an H200 with PyTorch 2.11, those of Keras with Keras 3.15.1 on PyTorch; the others are
 run here.
@@ -15,7 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "04_self_and_cross_attention.ipynb"
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+LESSON = NOTEBOOKS / "04_self_and_cross_attention.ipynb"
+STUDY = NOTEBOOKS / "studies" / "05c_other_peoples_code.ipynb"
 INPUTS = torch.randn(3, 1, 1, 4, 8, generator=torch.Generator().manual_seed(1)).unbind()
 MASK = torch.ones(1, 1, 4, 4, dtype=torch.bool)
 MASK[..., 1, :] = False  # query 1
@@ -48,12 +50,16 @@ def added(q, k, v, mask):
 
 @functools.cache
 def listing():
-    """Return `attention` of the notebook's listing."""
-    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    """Return `masked_softmax` of the lesson's listing."""
+    cells = nbformat.read(LESSON, as_version=4).cells
     (source,) = (cell.source for cell in cells if cell.source.startswith("# Complete:"))
     names = {"__name__": __name__}
     exec(source, names)
-    return names["attention"]
+    return names["masked_softmax"]
+
+
+def listed(q, k, v, mask):
+    return listing()(q @ k.mT / math.sqrt(k.shape[-1]), mask) @ v
 
 
 def kind(output: Tensor, value: Tensor = INPUTS[2]) -> str:
@@ -97,9 +103,23 @@ def exported(attention, opset: int | None = None) -> str:
     return kind(torch.from_numpy(session.run(None, given)[0]))
 
 
-def torch_layer() -> str:
-    layer, x = nn.MultiheadAttention(8, 2, batch_first=True), INPUTS[0][0]
-    return kind(layer(x, x, x, attn_mask=~MASK[0, 0])[0])
+def torch_layer(need_weights: bool = True, train: bool = True) -> list[str]:
+    """Of the heads: the output projection is the identity. One mask for all sequences, then one of padding."""
+    layer, x = nn.MultiheadAttention(8, 2, batch_first=True).train(train), INPUTS[0][0]
+    with torch.no_grad():
+        layer.out_proj.weight.copy_(torch.eye(8))
+    padding = torch.ones(1, 4, dtype=torch.bool)
+    with torch.set_grad_enabled(train):
+        return [
+            kind(layer(x, x, x, need_weights=need_weights, **mask)[0])
+            for mask in ({"attn_mask": ~MASK[0, 0]}, {"key_padding_mask": padding})
+        ]
+
+
+def filled_float16() -> str:
+    with pytest.raises(RuntimeError, match="overflow"):
+        eager(functools.partial(filled, lowest=-1e9), torch.float16)
+    return "an error"
 
 
 def hugging_face(implementation: str) -> str:
@@ -127,12 +147,17 @@ ROWS = {
     ] + [compiled(kernel), compiled(kernel_added)],
     (f"{SDPA}, CPU", "0 and the dtype's minimum"): lambda: [eager(kernel_minimum)],
     ("softmax written out", "−∞"): lambda: [eager(filled), eager(added)],
-    ("softmax written out", "−10⁹"): lambda: [
+    ("softmax written out, float16", "−10⁹ filled in"): lambda: [filled_float16()],
+    ("softmax written out, float32", "−10⁹"): lambda: [
         eager(functools.partial(filled, lowest=-1e9)), compiled(functools.partial(filled, lowest=-1e9)),
     ],
     ("softmax written out, `torch.compile`", "−∞ filled in"): lambda: [compiled(filled)],
     ("softmax written out, `torch.compile`, no gradients", "−∞ added"): lambda: [compiled(added)],
-    ("`nn.MultiheadAttention`", "boolean"): lambda: [torch_layer()],
+    ("`nn.MultiheadAttention`", "boolean"): lambda: torch_layer(),
+    ("`nn.MultiheadAttention`, `need_weights=False`, with gradients", "boolean"): lambda: torch_layer(False),
+    ("`nn.MultiheadAttention`, eval mode, no gradients", "boolean"): lambda: [
+        *torch_layer(train=False), *torch_layer(False, train=False),
+    ],
     (f"{SDPA}, ONNX opset 20", "boolean"): lambda: [exported(kernel)],
     (f"{SDPA}, ONNX opset 20", "0 and −∞"): lambda: [exported(kernel_added)],
     (f"{SDPA}, ONNX opset 23", "boolean, or 0 and −∞"): lambda: [
@@ -150,13 +175,20 @@ CITED = {
 }
 
 
+def rows(path: Path) -> dict[tuple[str, str], str]:
+    """Return the rows of one notebook: (computed by, mask) → output."""
+    cells = nbformat.read(path, as_version=4).cells
+    (source,) = (cell.source for cell in cells if "## A query without keys\n" in cell.source)
+    section = source.split("## A query without keys\n")[1].split("\n## ")[0]
+    found = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", section, re.MULTILINE)
+    return {(by, mask): output for by, mask, output in found[1:]}
+
+
 @functools.cache
 def table() -> dict[tuple[str, str], str]:
-    """Return the rows of the notebook: (computed by, mask) → output."""
-    cells = nbformat.read(NOTEBOOK, as_version=4).cells
-    (source,) = (cell.source for cell in cells if "### A query without keys" in cell.source)
-    rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", source, re.MULTILINE)
-    return {(by, mask): output for by, mask, output in rows[1:]}
+    first, second = rows(LESSON), rows(STUDY)
+    assert not first.keys() & second.keys()
+    return first | second
 
 
 def test_every_row_is_run_or_cited():
@@ -170,5 +202,4 @@ def test_a_row(row, without_annotations):
 
 @pytest.mark.parametrize("run", [eager, compiled, exported], ids=lambda run: run.__name__)
 def test_the_listing_gives_zeros_everywhere(run, without_annotations):
-    attention = listing()
-    assert run(lambda *given: attention(*given)[0]) == "zeros"
+    assert run(listed) == "zeros"
