@@ -94,7 +94,7 @@ class Mixture(nn.Module):
 
 
 def loads(routing: Routing) -> Float[Tensor, " expert"]:
-    """Return the load of each expert, in fair shares: 1 if all get equally many tokens."""
+    """Return the load of each expert relative to a uniform one: 1 if all get equally many tokens."""
     counts = routing.experts.flatten().bincount(minlength=routing.scores.shape[-1])
     return counts / counts.float().mean()
 

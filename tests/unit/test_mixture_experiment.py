@@ -28,7 +28,7 @@ def test_a_dense_model_is_a_mixture_of_one_expert():
     torch.testing.assert_close(layer(x), F.linear(F.silu(gate) * up, layer.down[0]))
 
 
-def test_loads_are_in_fair_shares():
+def test_loads_are_relative_to_a_uniform_one():
     experts = torch.tensor([[0, 1], [0, 2], [0, 3], [0, 1]])
     routing = Routing(experts, torch.ones(4, 2), torch.rand(4, 4))
     assert mixture.loads(routing).tolist() == [2, 1, 0.5, 0.5]
