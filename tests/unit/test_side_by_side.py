@@ -178,3 +178,12 @@ def test_the_gate_is_the_third_matrix():
             len(matrices) == 2 + gated and (facts(name, "FFN")[0] in ("SwiGLU", "GeGLU")) == gated
         )
         assert isinstance(mlp, nn.Module)
+
+
+def test_a_clamped_gate_has_a_limit_in_its_module():
+    for name, clamped in (("gpt-oss-120b", True), ("Hy4", True), ("Qwen3-30B-A3B", False)):
+        module, _ = module_and_config(name)
+        limits = {
+            getattr(part, "limit", getattr(part, "swiglu_limit", None)) for part in module.modules()
+        }
+        assert bool(limits - {None}) == clamped == facts(name, "FFN")[0].startswith("clamped"), name

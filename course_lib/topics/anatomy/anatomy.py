@@ -40,7 +40,10 @@ class Anatomy:
 
     @property
     def active(self) -> int:
-        """The parameters that one token meets: all but the experts that it does not go to."""
+        """All parameters but those of experts that a token does not go to.
+
+        Embedding tables count whole, though a token reads one row of them; model cards may leave them out: that of
+        gpt-oss-120b says 5.13 billion, here it has 5.71."""
         return self._outside + sum(layer.active for layer in self.layers)
 
     @property
@@ -144,7 +147,7 @@ def _nearest(config: Mapping) -> str | None:
     return (
         f"model_type={config.get('model_type', '(none)')!r} is unknown. The nearest is family={nearest!r}, with {len(common)} of "
         f"{len(names)} names in common: anatomy(config, family={nearest!r}) reads it so, and may not count what these "
-        f"decide: {more}. By hand: the numbers per token are what each layer hands to cache.update (lesson 15)."
+        f"decide: {more}. By hand: add up what each layer retains, by its update_… calls and what the cache class drops (lesson 15)."
     )
 
 

@@ -156,7 +156,7 @@ CATALOGUE = {
     "Qwen3.5-9B": Entry("qwen3_5_text", 2026, "Qwen3-Next's layers in a dense model"),
     "Qwen3.5-35B-A3B": Entry("qwen3_5_moe_text", 2026, "Qwen3-Next's layers with 256 experts"),
     "OLMo Hybrid 7B": Entry("olmo_hybrid", 2026, "the gated delta rule in 3 of 4 layers of an OLMo"),
-    "Mistral Small 4": Entry("mistral4", 2026, "latent attention with a vector of 256 numbers per token"),
+    "Mistral Small 4": Entry("mistral4", 2026, "latent attention that keeps 320 numbers per token"),
     "Gemma 4": Entry("gemma4_text", 2026, "an embedding per layer, wider heads in global layers"),
     "DeepSeek-V4-Flash": Entry(
         "deepseek_v4", 2026, "summaries of 4 or 128 tokens beside a window, 4 residual streams",

@@ -151,7 +151,8 @@ def _window(a: Anatomy) -> str:
 
 def _ffn(a: Anatomy) -> str:
     gated = _ACTIVATIONS.get(_first(a.config, "hidden_act", "hidden_activation"))
-    return gated or "GELU"
+    clamped = "clamped " if gated and a.config.get("swiglu_limit") else ""
+    return clamped + (gated or "GELU")
 
 
 def _biases(a: Anatomy) -> str:

@@ -1,4 +1,4 @@
-"""DeepSeek-V4's attention: one head that is key and value, a window of tokens, and summaries of the tokens before it."""
+"""DeepSeek-V4's attention: one head that is key and value, a window of tokens, and summaries of finished blocks."""
 
 import torch
 import torch.nn.functional as F
@@ -102,13 +102,14 @@ class Summaries(nn.Module):
 
 
 class CompressedAttention(nn.Module):
-    r"""Causal attention to the last `window` tokens, and beyond them to summaries; keys and values are the same vectors.
+    r"""Causal attention to the last `window` tokens, and beside them to summaries; keys and values are the same vectors.
 
     $$o_{i,h} = R_{-i} \sum_j a_{ij,h}\, u_j, \qquad a_{i\cdot,h} = \mathrm{softmax}\big(q_{i,h}^\top u_j / \sqrt{d},\; s_h\big)$$
 
     $u_j$ is a rotated token $R_j\, \mathrm{RMSNorm}(W^{KV} x_j)$ or a summary, $s_h$ a sink, whose weight is dropped. The
-    values are rotated, as the keys are; $R_{-i}$ takes it back, so that the output depends on distances alone. Groups of
-    heads are projected to `d_out` components each, then all together to `d_model`.
+    values are rotated, as the keys are; $R_{-i}$ takes it back, so that the output depends on distances alone. Every
+    finished block has a summary, those inside the window included. Groups of heads are projected to `d_out` components
+    each, then all together to `d_model`.
 
     Args:
         d_model: the dimension of input and output.

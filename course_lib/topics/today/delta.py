@@ -35,7 +35,7 @@ def delta_rule(
     Args:
         query, key, value: $q$, $k$ and $v$; keys of length 1 keep the state bounded.
         decay: $g_t \le 0$, the logarithm of what remains of the state.
-        beta: $\beta_t$ in (0, 1), how far the recalled value moves to the new one.
+        beta: $\beta_t$ in (0, 1), how far the recalled value moves to the new one; up to 2 in OLMo Hybrid.
         state: $S$ before the first token; zero where left out.
 
     Returns:
@@ -75,7 +75,8 @@ def delta_rule_in_chunks(
 
     The arguments are those of `delta_rule`; `chunk` is the number of tokens of a chunk.
 
-    Source: Yang et al. (2024), "Parallelizing linear Transformers with the delta rule over sequence length", section 3.
+    Source: Yang et al. (2024), "Parallelizing linear Transformers with the delta rule over sequence length", section 3, without
+    the gate; with it Yang et al. (2024), "Gated delta networks", section 3.3.
     """
     require_whole(chunk=chunk)
     length = query.shape[-2]

@@ -43,7 +43,8 @@ class Router(nn.Module):
         num_experts: how many there are.
         k: how many a token goes to.
         scores: "softmax" over all experts, or "sigmoid", each by itself.
-        normalise: whether the weights of a token are divided by their sum.
+        normalise: whether the weights of a token are divided by their sum. With `k` = 1 the weight is then 1, and the
+            router gets no gradient.
         scale: $\lambda$.
         groups: how many groups of consecutive experts.
         kept_groups: from how many of them the experts are chosen.
