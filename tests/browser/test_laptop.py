@@ -72,8 +72,6 @@ EXPLORERS = {
     "12": (
         'attention_explorer(sentence_translator().maps, text="A woman in a yellow dress is reading a book under a big'
         ' tree.", answer=sentence_translator(), head=3, layer="decoder 2: cross")',
-        'attention_explorer(sentence_translator().maps, text="A man is riding a bicycle.", answer=sentence_translator(),'
-        ' layer="decoder 1: cross")',
     ),
     "13": ("generation_explorer(*load_smollm2(), top_p=0.85)",),
     "14": (

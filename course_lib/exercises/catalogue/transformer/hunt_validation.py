@@ -1,7 +1,5 @@
 """Bug hunt: a validation loss that is too good."""
 
-import math
-
 import torch
 
 from course_lib.exercises.catalogue._shared import random_tensor
@@ -11,7 +9,7 @@ from course_lib.transformer.masks import causal_mask
 
 def causal_attention(query, key, value, training):
     new, seen = query.shape[1], key.shape[1]
-    scores = query @ key.mT / math.sqrt(query.shape[-1])  # (batch, new, seen)
+    scores = query @ key.mT / query.shape[-1] ** 0.5  # (batch, new, seen)
     mask = torch.ones(new, seen, dtype=torch.bool).tril(seen - new)  # in every mode
     scores = scores.masked_fill(~mask, -torch.inf)
     return torch.softmax(scores, dim=-1) @ value
@@ -77,13 +75,13 @@ MISTAKES = f"""
 + {RETURN} -> return (mask * {WEIGHTS}) @ value
     In validation you mask after the softmax, so the weights of a query no longer sum to 1. Mask the scores, in both
     modes.
-/ math.sqrt(query.shape[-1]) ->
+/ query.shape[-1] ** 0.5 ->
     The scale was right, and it is missing now: divide the scores by √d.
-/ math.sqrt(query.shape[-1]) -> / (math.sqrt(query.shape[-1]) if training else 1)
+/ query.shape[-1] ** 0.5 -> / (query.shape[-1] ** 0.5 if training else 1)
     In validation the scale is missing: divide the scores by √d.
-/ math.sqrt(query.shape[-1]) -> / query.shape[-1]
+/ query.shape[-1] ** 0.5 -> / query.shape[-1]
     You divide the scores by d. The scale was right: √d.
-/ math.sqrt(query.shape[-1]) -> * math.sqrt(query.shape[-1])
+/ query.shape[-1] ** 0.5 -> * query.shape[-1] ** 0.5
     You multiply the scores by √d. Divide, as before.
 query.shape[-1] -> query.shape[1]
 query.shape[-1] -> key.shape[1]
