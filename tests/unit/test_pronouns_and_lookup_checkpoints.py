@@ -50,7 +50,7 @@ def test_a_sentence_without_an_adjective_is_asked_at_its_last_word():
 
 
 def test_the_pronoun_reader_says_what_it_cannot_read():
-    with pytest.raises(ValueError, match="at least one word"):
+    with pytest.raises(ValueError, match="the text is empty; type words that the model knows"):
         pronoun_reader()(" ")
 
 
