@@ -146,17 +146,16 @@ def test_every_run_of_the_plan_is_recorded():
 
 
 def test_both_arms_compute_equally_many_tokens():
-    for seed in grpo.SEEDS:
-        arms = ("GRPO", "SFT")
-        spent = [
-            where(grpo.recorded(arm, grpo.REPEATED, grpo.BUDGETS[-1]), seed=seed)[0]["tokens"]
-            for arm in arms
-        ]
-        assert 0.9 < spent[0] / spent[1] < 1.1
+    arms = [grpo.recorded(*best, grpo.BUDGETS[-1]) for best in grpo.BEST.items()]
+    for one, other in zip(*arms, strict=True):
+        assert 0.9 < one["tokens"] / other["tokens"] < 1.1
 
 
-def test_the_repeated_rate_pays_best_of_the_sweep_and_lies_inside_it():
-    rows = where(read("grpo"), arm="GRPO", seed=0, budget=grpo.BUDGETS[-1])
-    paid = {row["lr"]: row["samples right"] for row in rows}
-    assert tuple(sorted(paid)) == grpo.RATES
-    assert max(paid, key=paid.get) == grpo.REPEATED == grpo.RATES[1]
+@pytest.mark.parametrize("arm", grpo.BEST)
+def test_the_best_rate_lies_inside_the_sweep(arm):
+    right = {
+        lr: sum(row["samples right"] for row in grpo.recorded(arm, lr, grpo.BUDGETS[-1]))
+        for lr in grpo.RATES[arm]
+    }
+    assert max(right, key=right.get) == grpo.BEST[arm]
+    assert min(right) < grpo.BEST[arm] < max(right)
