@@ -176,11 +176,12 @@ def test_the_indexer_chooses_what_deepseek_chooses(ledger):
 @pytest.mark.verifies(
     "course_lib.topics.today.keep_best", against="Hugging Face `MiniMaxM3VLIndexer`"
 )
-def test_blocks_are_chosen_as_minimax_chooses_them(ledger):
+@pytest.mark.parametrize("local", [0, 1, 2])
+def test_blocks_are_chosen_as_minimax_chooses_them(ledger, local):
     module = modelling("minimax_m3_vl")
     config = module.MiniMaxM3VLTextConfig(
         hidden_size=MODEL, num_attention_heads=4, num_key_value_heads=2, index_n_heads=2, index_head_dim=6,
-        index_block_size=3, index_topk_blocks=2, index_local_blocks=0,
+        index_block_size=3, index_topk_blocks=2, index_local_blocks=local,
     )  # fmt: skip
     theirs = randomise(module.MiniMaxM3VLIndexer(config, 0))
     x, positions = torch.randn(2, LENGTH, MODEL), torch.arange(LENGTH).expand(2, -1)
@@ -192,7 +193,7 @@ def test_blocks_are_chosen_as_minimax_chooses_them(ledger):
     query = theirs.q_norm(theirs.q_proj(x).unflatten(-1, (2, 6))).transpose(1, 2)
     key = theirs.k_norm(theirs.k_proj(x))[:, None]
     query, key = module.apply_rotary_pos_emb(query, key, cos, sin)
-    ours = keep_best(query @ key.mT, 2, causal_mask(LENGTH), block=3)
+    ours = keep_best(query @ key.mT, 2, causal_mask(LENGTH), block=3, local=local)
     assert (ours == mask).all()
     ledger.holds()
 

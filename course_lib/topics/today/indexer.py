@@ -35,6 +35,7 @@ def keep_best(
     mask: Bool[Tensor, "*#batch query key"],
     *,
     block: int = 1,
+    local: int = 0,
 ) -> Bool[Tensor, "*batch query key"]:
     r"""Return the mask of the `k` allowed keys with the highest scores, or of the best blocks of keys.
 
@@ -46,6 +47,7 @@ def keep_best(
         k: how many keys or blocks.
         mask: True where a query may attend.
         block: the number of keys in a block; 1 chooses single keys.
+        local: how many of the newest allowed blocks are always among the `k`; MiniMax-M3 has 1, the query's own.
 
     Source: DeepSeek-AI (2025), equation 2, for keys; MiniMax-M3 (2026) for blocks.
     """
@@ -54,7 +56,10 @@ def keep_best(
     length = scores.shape[-1]
     allowed = F.pad(allowed, (0, -length % block), value=-torch.inf).unflatten(-1, (-1, block))
     best = allowed.amax(dim=-1)  # (…, query, block)
-    chosen = best.topk(min(k, best.shape[-1]), dim=-1).indices
+    is_allowed = best > -torch.inf
+    age = is_allowed.flip(-1).cumsum(-1).flip(-1)  # 1 of the newest allowed block
+    choice = best.masked_fill(is_allowed & (age <= local), torch.inf)
+    chosen = choice.topk(min(k, best.shape[-1]), dim=-1).indices
     kept = torch.zeros_like(best, dtype=torch.bool).scatter(-1, chosen, True)
     return kept.repeat_interleave(block, dim=-1)[..., :length] & mask
 
