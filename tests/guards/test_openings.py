@@ -13,14 +13,15 @@ SLOW = {"matplotlib.pyplot", "pandas", "scipy", "seaborn", "sklearn", "statsmode
 
 
 def imports_before_the_first_picture(path):
-    """The import statements of all code cells up to the first one that shows a picture."""
+    """The import statements of all code cells up to the first one that shows a picture; none on a page without one."""
+    imports = []
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":
             nodes = ast.walk(ast.parse(cell.source))
-            yield from (ast.unparse(n) for n in nodes if isinstance(n, ast.Import | ast.ImportFrom))
+            imports += [ast.unparse(n) for n in nodes if isinstance(n, ast.Import | ast.ImportFrom)]
             if any("image/png" in output.get("data", {}) for output in cell.outputs):
-                return
-    raise AssertionError(f"{path.name} shows no picture")
+                return imports
+    return []
 
 
 def test_slow_imports_come_after_the_first_picture():
