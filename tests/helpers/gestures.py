@@ -25,6 +25,7 @@ def ask(screen, code):
 
 def point_at(explorer, region, row, column):
     """Move the pointer to the middle of a cell, where `region` (an entry of `Picture.hover`) says it is."""
+    explorer.image.scroll_into_view_if_needed()  # what was pressed before may stand far below it
     picture = explorer.image.bounding_box()
     (left, top, right, bottom), (rows, columns) = region["box"], region["shape"]
     across = left + (column + 0.5) / columns * (right - left)
