@@ -282,9 +282,8 @@ class _Curves(_Lines):
         self._draw(fit=True)
         title = f"{self.picture._title()}."
         still = Picture(self.figure, title, name="loss", approximate=True)
-        self.handle.update(
-            still
-        )  # the page drops what grew; closing it, too, would take its node away twice
+        # The page drops what grew; closing it, too, would take its node away twice.
+        self.handle.update(still)
         labels = {"x_label": "step", "y_label": "loss", "approximate": True}
         display(curve_table(np.arange(1, self.picture._step + 1), self.picture.losses, **labels))
         if self.picture.answers:
