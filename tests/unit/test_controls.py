@@ -6,7 +6,7 @@ import re
 import ipywidgets
 import pytest
 
-from course_lib.widgets.controls import Numbers, Powers, make_control, round_step
+from course_lib.widgets.controls import Numbers, Powers, Text, make_control, round_step
 
 NUMBERS, POWERS = Numbers(0.25, 4, 0.25), Powers(1e9, 1e14, 0.25)
 
@@ -42,8 +42,9 @@ def test_a_few_values_are_a_menu_of_words_or_a_slider_along_names(choices, value
 
 
 def test_a_text_is_a_box_and_nothing_to_choose_is_no_control():
-    assert make_control("x", "words", str, "label").value == "words"
-    for value, choices in ((None, str), ("a", ["a"]), (0, range(1)), (2.0, (2.0,))):
+    typed = Text("any words")
+    assert make_control("x", "words", typed, "label").value == "words"
+    for value, choices in ((None, typed), ("a", ["a"]), (0, range(1)), (2.0, (2.0,))):
         assert make_control("x", value, choices, "label") is None
 
 
