@@ -1,7 +1,7 @@
 """What does a delta rule remember? Recall by age from a memory of one size, with and without correction and gate.
 
-At each step a name gets a letter, and a question asks for the letter of a name. Everything that can be known of the
-past is in one matrix of 16 × 16 numbers. Four rules write to it::
+At each step a name gets a letter, and a question asks for the letter of a name. The whole history is stored in one matrix
+of 16 × 16 numbers. Four rules write to it::
 
     python -m course_lib.experiments.delta_recall
 
@@ -24,7 +24,7 @@ from course_lib.validation import require_one_of
 
 LENGTH, LETTERS, SIZE, BATCH = 64, 16, 16, 16
 BUDGETS = (250, 1000)
-#: By age, questions of so many last steps count: the memory is then equally full at every age.
+#: By age, questions of so many last steps count: there is then equally much to remember at every age.
 LAST = 16
 #: Task → how many names there are.
 TASKS = {"once": LENGTH, "rewritten": SIZE, "pages": LENGTH}

@@ -229,19 +229,11 @@ def imitate(
     batch: int,
 ) -> Iterator[dict]:
     """Take updates of supervised fine-tuning, each on `batch` dates; yield what happened in each."""
-    optimizer = torch.optim.Adam(trained, lr=lr)
-    for first in range(0, len(dates), batch):
-        pairs = [
-            (one.text, [*tokenizer.encode(one.iso), tokenizer.eos_id])
-            for one in dates[first : first + batch]
-        ]
-        optimizer.zero_grad()
-        loss = lora.answer_loss(model, tokenizer, pairs)
-        loss.backward()
-        optimizer.step()
-        count = sum(len(answer) for _, answer in pairs)
-        count += prompts_of(model, tokenizer, dates[first : first + batch]).numel()
-        yield {"loss": loss.item(), "tokens": count}
+    taken = lora.updates(model, tokenizer, trained, dates, lr, batch)
+    for number, (loss, pairs) in enumerate(taken):
+        prompts = prompts_of(model, tokenizer, dates[number * batch : (number + 1) * batch])
+        count = sum(len(answer) for _, answer in pairs) + prompts.numel()
+        yield {"loss": loss, "tokens": count}
 
 
 @torch.no_grad()
@@ -264,17 +256,14 @@ def _own() -> list[tuple[str, list[int]]]:
 
 
 @cache
-def _start(seed: int) -> tuple[DecoderOnly, Tensor]:
-    """The model after the cold start, and the state of the random generator."""
+def _start(seed: int) -> tuple[DecoderOnly, Tokenizer, Tensor]:
+    """The model after the cold start, its tokenizer, and the state of the random generator."""
     torch.manual_seed(seed)
     model, tokenizer = load_smollm2(torch.bfloat16)
-    dates, trained = (
-        lora.english_dates(COLD_STEPS * lora.BATCH, seed=100 + seed),
-        lora.add_lora(model),
-    )
-    for _ in imitate(model, tokenizer, trained, dates, COLD_RATE, lora.BATCH):
+    dates = lora.english_dates(COLD_STEPS * lora.BATCH, seed=100 + seed)
+    for _ in imitate(model, tokenizer, lora.add_lora(model), dates, COLD_RATE, lora.BATCH):
         pass
-    return merge(model), torch.get_rng_state()
+    return merge(model), tokenizer, torch.get_rng_state()
 
 
 @torch.no_grad()
@@ -313,10 +302,9 @@ def recorded(arm: str, lr: float, budget: int) -> list[dict]:
 
 def run(arm: str, lr: float | None = None, seed: int = 0) -> list[dict]:
     """Train once; return the scores after each budget. The arm "published": without training; "start": after it."""
-    model, tokenizer = load_smollm2(torch.bfloat16)
     if arm == "published":
-        return [evaluated(model, tokenizer)]
-    reference, state = _start(seed)
+        return [evaluated(*load_smollm2(torch.bfloat16))]
+    reference, tokenizer, state = _start(seed)
     if arm == "start":
         return [evaluated(reference, tokenizer)]
     torch.set_rng_state(state)

@@ -14,7 +14,7 @@ measures, for every learning rate of `RATES` and three seeds (one at both ends o
 import math
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import cache
 
@@ -254,18 +254,36 @@ def train(
     Args:
         replayed, replays: answers of the model itself, and how many of them are added to each step.
     """
-    optimizer, rng = torch.optim.Adam(trained, lr=lr), random.Random(seed)
+    rng = random.Random(seed)
     dates = english_dates(steps * BATCH, seed=seed)
-    for step in range(1, steps + 1):
-        batch = [
+    taken = updates(
+        model, tokenizer, trained, dates, lr, BATCH, lambda: rng.sample(replayed, replays)
+    )
+    for step, (loss, _) in enumerate(taken, start=1):
+        yield step, loss
+
+
+def updates(
+    model: DecoderOnly,
+    tokenizer: Tokenizer,
+    trained: Sequence[nn.Parameter],
+    dates: Sequence[WrittenDate],
+    lr: float,
+    batch: int,
+    more: Callable[[], Sequence[tuple[str, list[int]]]] = list,
+) -> Iterator[tuple[float, list[tuple[str, list[int]]]]]:
+    """Take Adam steps, each on the right answers to `batch` dates and on `more()`; yield its loss and these answers."""
+    optimizer = torch.optim.Adam(trained, lr=lr)
+    for first in range(0, len(dates), batch):
+        pairs = [
             (one.text, [*tokenizer.encode(one.iso), tokenizer.eos_id])
-            for one in dates[(step - 1) * BATCH : step * BATCH]
+            for one in dates[first : first + batch]
         ]
-        loss = answer_loss(model, tokenizer, batch + rng.sample(replayed, replays))
+        loss = answer_loss(model, tokenizer, [*pairs, *more()])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        yield step, loss.item()
+        yield loss.item(), pairs
 
 
 @torch.no_grad()

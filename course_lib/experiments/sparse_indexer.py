@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from course_lib.experiments.delta_recall import AGES, LAST, recall_by_age
 from course_lib.experiments.runs import best as best_of
 from course_lib.experiments.runs import fill, grid, read, sweep, where
 from course_lib.topics.today import Indexer, keep_best
@@ -41,10 +42,8 @@ KEPT = (1, 2, 4, 8, 16, 32)
 TRAINED_WITH = 2
 #: Steps of each stage.
 STEPS = {"dense": 600, "indexer": 300, "sparse": 300}
-#: Questions of so many last steps are measured: there are many keys to choose from.
-LAST = 16
-#: Name of a group of distances from a question back to its answer → the smallest and the largest.
-DISTANCES = {"0 to 3": (0, 3), "4 to 7": (4, 7), "8 to 15": (8, 15), "16 to 31": (16, 31), "32 to 63": (32, 63)}  # fmt: skip
+#: Groups of distances from a question back to its answer.
+DISTANCES = AGES
 
 Batch = tuple[Tensor, ...]
 
@@ -105,12 +104,16 @@ class Reader(nn.Module):
             names, letters, asked: of each step.
             keep: how many keys the indexer keeps; None keeps all.
         """
-        x = self.name(names) + self.letter(letters) + self.asked(asked)
+        x = self.embed(names, letters, asked)
         inputs, mask = self.norms[0](x), causal_mask(LENGTH)
         scores = self.indexer.scores(inputs.detach(), inputs.detach())  # (batch, length, length)
         if keep is not None:
             mask = keep_best(scores.detach(), keep, mask)
         return *self.attend(x, inputs, mask), scores.masked_fill(~mask, -torch.inf)
+
+    def embed(self, names: Tensor, letters: Tensor, asked: Tensor) -> Tensor:
+        """Return the vectors of the steps, (batch, length, d_model)."""
+        return self.name(names) + self.letter(letters) + self.asked(asked)
 
     def attend(self, x: Tensor, inputs: Tensor, mask: Bool[Tensor, "..."]) -> tuple[Tensor, Tensor]:
         """Return the logits and the mean weights of the heads, where the mask is True."""
@@ -177,18 +180,14 @@ def measured(model: Reader, task: str, keep: int | None = None, *, by: str = "in
     logits, dense, scores = model(*inputs)
     mask = causal_mask(LENGTH)
     if keep is not None:
-        x = model.name(inputs[0]) + model.letter(inputs[1]) + model.asked(inputs[2])
+        x = model.embed(*inputs)
         mask = keep_best({"indexer": scores, "weights": dense}[by], keep, mask)
         logits, _ = model.attend(x, model.norms[0](x), mask)
-    right = (logits.argmax(dim=-1) == labels)[:, -LAST:]
-    distances = distances[:, -LAST:]
+    right = logits.argmax(dim=-1) == labels
     return {
-        "accuracy": right.float().mean().item(),
+        "accuracy": right[:, -LAST:].float().mean().item(),
         "kept": (dense * mask).sum(dim=-1)[:, -LAST:].mean().item(),
-        "by distance": {
-            name: right[(distances >= low) & (distances <= high)].float().mean().item()
-            for name, (low, high) in DISTANCES.items()
-        },
+        "by distance": recall_by_age(right, distances),
     }
 
 

@@ -101,9 +101,7 @@ class Catalogue(Mapping[str, Exercise]):
 def _exercise(name: str, notebook: str) -> Exercise:
     """Make the exercise that a file is."""
     dtype = torch.get_default_dtype()
-    torch.set_default_dtype(
-        torch.float32
-    )  # a lesson may have set another; the inputs are made here
+    torch.set_default_dtype(torch.float32)  # the inputs are made here; a lesson may have another
     try:
         module = import_module(f"{__name__}.{notebook.partition('_')[2]}.{name}")
     finally:
