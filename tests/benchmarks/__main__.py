@@ -16,7 +16,6 @@ from course_lib import widgets
 from course_lib.checkpoints import date_translator, phrase_translator
 from course_lib.data import nile_series, phrases, written_dates
 from course_lib.plots import figure
-from course_lib.tools import normal_form
 from course_lib.topics.efficient import PATTERNS
 from course_lib.topics.pretrained import load_smollm2
 from course_lib.topics.pretrained.weights_file import INSTALL, is_installed
@@ -237,7 +236,7 @@ BROWSER = (
     ("08_transformer", "translator = phrase_translator()", "Translator", "query"),
     ("09_decoding_and_bleu", "explorer = ", "The next token", "position"),
     ("11_scaling_laws", "explorer = ", "Scaling", "size"),
-    ("13_language_model", "explorer = ", "The 10 most probable", "top-k, 0: all"),
+    ("13_language_model", "explorer = ", "The 10 most probable", "top-k, 0: all", 1),
 )  # fmt: skip
 # From the key event to the first animation frame with another picture loaded.
 WATCH = """(image) => {
@@ -304,10 +303,10 @@ def while_dragged(explorer: Explorer, slider: str, seconds: float = 4.0) -> floa
 
 def openings(address: str) -> None:
     """From opening a notebook to the first picture that has moved, reading left out; a fresh browser each time."""
-    for path in normal_form.paths():
+    for stem, *_ in BROWSER:
         with window() as screen:
-            cells, opened, shown, changed = open_and_move(screen, address, path.name)
-        print(f"opening, {path.stem[:2]}, {cells} cells: kernel ready after {opened:4.1f} s, "
+            cells, opened, shown, changed = open_and_move(screen, address, f"{stem}.ipynb")
+        print(f"opening, {stem[:2]}, {cells} cells: kernel ready after {opened:4.1f} s, "
               f"picture after {shown:4.1f} s, moved after {changed:4.1f} s")  # fmt: skip
 
 

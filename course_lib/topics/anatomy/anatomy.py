@@ -22,6 +22,7 @@ class Anatomy:
         layers: from the first to the last.
         embedding, lm_head: parameters of the token embeddings, and of the output layer; 0 where it shares their matrix.
         rest: of all else outside the layers.
+        looked_up: of those in `rest`, the ones in tables from which a token reads a row: learned positions, embeddings per layer.
         source: where the configuration is from.
     """
 
@@ -31,6 +32,7 @@ class Anatomy:
     embedding: int
     lm_head: int
     rest: int
+    looked_up: int = 0
     source: str = "handed in"
 
     @property
@@ -40,11 +42,13 @@ class Anatomy:
 
     @property
     def active(self) -> int:
-        """All parameters but those of experts that a token does not go to.
+        """The parameters that one token is multiplied with or added to: without the experts that it does not go to, and
+        without tables of which it only reads a row. The token embeddings count where they are the output layer, too.
 
-        Embedding tables count whole, though a token reads one row of them; model cards may leave them out: that of
-        gpt-oss-120b says 5.13 billion, here it has 5.71."""
-        return self._outside + sum(layer.active for layer in self.layers)
+        Model cards count in several ways: gpt-oss-120b's 5.13 billion is this one; others leave the output layer out, or
+        count all embeddings."""
+        tables = self.looked_up + (self.embedding if self.lm_head else 0)
+        return self._outside - tables + sum(layer.active for layer in self.layers)
 
     @property
     def _outside(self) -> int:
@@ -128,7 +132,7 @@ def _made(name: str, config: Mapping, family: str | None = None) -> Anatomy:
         ) from None
     source = "handed in" if family is None else f"handed in, read as {family}"
     layers = tuple(parts.layers)
-    return Anatomy(name, config, layers, parts.embedding, parts.lm_head, parts.rest, source)
+    return Anatomy(name, config, layers, *parts[1:], source)
 
 
 def _nearest(config: Mapping) -> str | None:

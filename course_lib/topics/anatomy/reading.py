@@ -47,12 +47,15 @@ class Layer(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What a configuration makes: the layers, and the parameters of embeddings, output layer and all else."""
+    """What a configuration makes: the layers, and the parameters of embeddings, output layer and all else.
+
+    `looked_up` are those of `rest` from which a token reads a row: learned positions, embeddings per layer."""
 
     layers: list[Layer]
     embedding: int
     lm_head: int
     rest: int
+    looked_up: int = 0
 
 
 Config = Mapping
@@ -103,7 +106,7 @@ def _gpt2(c: Config) -> Parts:
     network = dense(d, c.get("n_inner") or 4 * d, gated=False, bias=True)
     layers = [Layer(mixer, network, 4 * d)] * c["n_layer"]
     positions = d * c["n_positions"]
-    return Parts(layers, d * c["vocab_size"], 0, positions + 2 * d)
+    return Parts(layers, d * c["vocab_size"], 0, positions + 2 * d, looked_up=positions)
 
 
 def _gpt_neox(c: Config) -> Parts:
@@ -398,8 +401,9 @@ def _gemma4(c: Config) -> Parts:
         return Layer(mixer, dense(d, c["intermediate_size"]), 4 * d + per_layer)
 
     count = len(kinds)
-    rest = d + (ple * count * (c["vocab_size_per_layer_input"] + d) + ple if ple else 0)
-    return _parts(c, _each(c, one), rest)
+    table = ple * count * c["vocab_size_per_layer_input"] if ple else 0
+    rest = d + table + (ple * count * d + ple if ple else 0)
+    return _parts(c, _each(c, one), rest)._replace(looked_up=table)
 
 
 #: model_type → what reads it.
