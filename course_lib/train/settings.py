@@ -10,6 +10,7 @@ from course_lib.data.sentence_pairs import LANGUAGES, SentencePairs
 from course_lib.data.subwords import Subwords
 from course_lib.transformer import ENCODINGS, NORMS, TransformerConfig
 from course_lib.validation import (
+    require_divides,
     require_one_of,
     require_positive,
     require_probability,
@@ -107,7 +108,13 @@ class Settings:
             raise ValueError(
                 f"columns={self.columns!r} must be two numbers of columns, such as '2,1'"
             )
-        self.model_config(self.vocabulary)  # refuses sizes that do not fit
+        require_divides(heads=self.heads, d_model=self.d_model)
+        try:
+            self.model_config(self.vocabulary).make_positions(bidirectional=True)
+        except ValueError as refused:
+            raise ValueError(
+                f"positions={self.positions!r} with d_model={self.d_model} and heads={self.heads}: {refused}"
+            ) from None
 
     def _given(self, names: str) -> dict[str, float]:
         """Return those of these settings that are not None."""
