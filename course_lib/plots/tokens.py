@@ -68,8 +68,9 @@ def labels(
 ) -> list[str]:
     """Return what to write for tokens so that each fits, and no two different ones look alike.
 
-    A token is cut at its end, "…"; □ stands for a character that no font has, with the token's number at the end. Tokens
-    that would look alike have their spaces written as ␣ and, where that does not help, their numbers.
+    A token is cut at its end, "…", a number of up to three digits never: the rest would be another one. □ stands for a character
+    that no font has, with the token's number at the end. Tokens that would look alike have their spaces written as ␣
+    and, where that does not help, their numbers.
 
     Args:
         tokens: white space alone and line ends are always written.
@@ -105,7 +106,8 @@ def _labels(
         written, alike = {}, defaultdict(list)
         for token, form in chosen.items():
             text, end = (drawable(part) for part in forms[token][form])
-            fits = width(text + end, size) <= room
+            whole = len(token) <= 3 and token.isdecimal()
+            fits = whole or width(text + end, size) <= room
             written[token] = (
                 text + end if fits else fitted(text, size, room - width(end, size)) + end
             )

@@ -103,9 +103,12 @@ def logit_lens_explorer(
     fig, (left, right) = figure(10.4, 6.6, columns=2, width_ratios=(2, 1))
     left.set(title="most probable next token", xlabel="text", ylabel="after block")
     right.set(title="rank; colour: probability", xlabel="next token", ylabel="after block")
-    style = {"name": "probability", "space": (0.06, 0.14, 0.17)}
-    table = MapPanel(left, text="token", chooses=(None, "position"), **style)
-    course = MapPanel(right, text="rank", bar=False, **style)
+    table = MapPanel(
+        left, name="probability", space=(0.08, 0.14, 0.17), text="token",
+        chooses=(None, "position"),
+    )  # fmt: skip
+    # the names of the rows are as wide as on the left, where the map is wider
+    course = MapPanel(right, name="probability", space=(0.15, 0.14, 0.17), text="rank", bar=False)
 
     def update(text: str, position: int) -> dict[str, str]:
         names, best, p, final, followed, ranks = read(text)

@@ -14,7 +14,9 @@ from traitlets import TraitError
 
 from course_lib.checkpoints import date_translator, phrase_translator
 from course_lib.data import wave_series
-from course_lib.plots import LinesPanel, figure
+from course_lib.plots import LinesPanel, MapPanel, figure
+from course_lib.plots.tokens import labels, visible
+from course_lib.plots.words import width
 from course_lib.transformer.positions import T5RelativeBias, alibi_bias
 from course_lib.widgets import (
     LiveFigure,
@@ -44,7 +46,7 @@ from course_lib.widgets import (
 from tests.helpers.annotations import unchecked
 from tests.helpers.attention_explorers import Reader, random_weights
 from tests.helpers.decoding import TABLE
-from tests.helpers.explorers import move, moved_at_random, pixels, positions, shown
+from tests.helpers.explorers import move, moved_at_random, panels, pixels, positions, shown
 from tests.helpers.tiny_language_model import tiny_language_model
 
 with unchecked():
@@ -112,6 +114,17 @@ EXPLORERS = {
 WITHOUT_EFFECT = {("generation", "length"), ("generation", "seed")} | {
     (name, "length_penalty") for name in ("beam", "translated beam")
 }
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_a_map_has_room_for_the_short_names_of_its_rows(name, without_annotations):
+    explorer = EXPLORERS[name][0]()
+    for panel in (one for one in panels(explorer) if isinstance(one, MapPanel)):
+        sides = panel._row_names
+        for row in filter(None, panel.rows):
+            if len(row) <= 4:
+                assert labels([row], 9, sides._room()) == [visible(row)]
+                assert width(visible(row), 9) <= sides._room(), row
 
 
 @pytest.mark.parametrize("name", EXPLORERS)

@@ -165,6 +165,12 @@ def test_only_tokens_that_would_look_alike_are_changed():
     assert labels(["a b", "\n", " ", "a\n"], 9) == ["a b", "↵", "␣", "a↵"]
 
 
+def test_a_number_is_never_cut_to_another_number():
+    rows = ["emb.", *map(str, range(120))]
+    assert labels(rows, 9, 12)[1:] == rows[1:]
+    assert labels(["Geschwindigkeit", "1234567890"], 9, 40)[1].endswith("…")
+
+
 def test_other_texts_have_a_box_too_for_what_no_font_has():
     _, axes = figure(4, 2)
     panel = MapPanel(axes)
