@@ -23,7 +23,6 @@ last five of them). What is not given stays as it is recorded.
 """
 
 import argparse
-import itertools
 import json
 import sys
 import time
@@ -33,9 +32,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_model
-from torch import Tensor
 
-from course_lib.data.batching import TokenBatches
 from course_lib.data.sentence_pairs import SentencePairs, sentence_pairs
 from course_lib.experiments.record import read, write
 from course_lib.train.folder import RunFolder
@@ -54,7 +51,6 @@ SENTENCES = (
 )
 #: As many test sentences of at most so many words are quoted, with references and translations.
 QUOTED, SHORT = 8, 10
-TOGETHER, BUDGET = 64, 2048  # pairs in a batch, and the tokens of the longest sequences
 
 
 def recorded() -> dict[str, Any]:
@@ -82,27 +78,6 @@ def pair_lengths(translator: SubwordTranslator, pairs: SentencePairs) -> list[li
     sides = encode(sources, eos=True), encode(targets, bos=True, eos=True)
     counts = Counter(tuple(map(len, pair)) for pair in zip(*sides, strict=True))
     return [[source, target, count] for (source, target), count in sorted(counts.items())]
-
-
-def epoch_of_batches(lengths: list[list[int]] | None = None) -> dict[str, list[Tensor]]:
-    """Cut an epoch into batches in three ways, name → the lengths of the pairs of each batch, (pairs, 2).
-
-    Args:
-        lengths: as `pair_lengths` returns them; those of Multi30k where left out.
-    """
-    table = torch.tensor(recorded()["lengths"] if lengths is None else lengths)  # (…, 3)
-    pairs = table[:, :2].repeat_interleave(table[:, 2], dim=0)  # (pairs, 2), sorted by both
-    order = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(0))
-    batches = TokenBatches(
-        *([torch.ones(n, dtype=torch.long) for n in side] for side in pairs.T.tolist()), BUDGET
-    )
-    numbers = itertools.takewhile(lambda n: batches.epoch_of(n) < 1, itertools.count())
-    filled = [[side.count_nonzero(dim=1) for side in batches[n]] for n in numbers]
-    return {
-        f"{TOGETHER} pairs, at random": list(pairs[order].split(TOGETHER)),
-        f"{TOGETHER} pairs of similar length": list(pairs.split(TOGETHER)),
-        f"{BUDGET:,} tokens a side": [torch.stack(sides, dim=1) for sides in filled],
-    }
 
 
 def scored(translator: SubwordTranslator, pairs: SentencePairs, beam_size: int) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import torch
 from sacrebleu.metrics import CHRF
 
 from course_lib.experiments import translation
-from course_lib.tools import normal_form
 from course_lib.train.folder import RunFolder
 from course_lib.train.processes import Processes
 from course_lib.train.run import Run
@@ -70,16 +69,6 @@ def test_the_lengths_are_those_of_the_training_pairs(new, folders, pairs):
     assert sum(count for *_, count in new["lengths"]) == len(pairs.train)
 
 
-def test_every_way_to_make_batches_has_every_pair_once(new):
-    table = torch.tensor(new["lengths"])
-    every = table[:, :2].repeat_interleave(table[:, 2], dim=0)
-    for name, batches in translation.epoch_of_batches(new["lengths"]).items():
-        together = torch.cat(batches)
-        assert sorted(together.tolist()) == sorted(every.tolist()), name
-        if "tokens" in name:
-            assert max(len(one) * one.max().item() for one in batches) <= translation.BUDGET
-
-
 def test_scores_are_those_of_sacrebleu(new, folders, pairs):
     translator = folders["this course"].translator()
     sources, references = zip(*pairs.test, strict=True)
@@ -131,15 +120,3 @@ def test_what_is_recorded():
     assert record["beams"]["1"]["bleu"] == ours["test"]["greedy"]["score"]
     assert record["beams"]["5"]["bleu"] == ours["test"]["beam 5"]["score"]
     assert [run["settings"]["seed"] for run in record["more"][:9]] == [0, 1, 2] * 3
-
-
-def test_the_scores_of_two_vocabularies_on_the_page_of_notebook_12_are_the_recorded_ones():
-    page = (normal_form.NOTEBOOKS / "12_translation.ipynb").read_text(encoding="utf-8")
-    for size in (1000, 8000):
-        runs = [
-            r for r in translation.recorded()["more"][3:] if r["settings"]["vocabulary"] == size
-        ]
-        assert len({run["settings"]["lr"] for run in runs}) == 5
-        best = [run for run in runs if run["settings"]["lr"] >= 0.008]
-        scores = sorted(run["test"]["greedy"]["score"] for run in best)
-        assert len(scores) == 4 and f"{scores[0]:.1f} to {scores[-1]:.1f}" in page

@@ -6,11 +6,11 @@ import torch
 def steps_taken(start, end, pairs, warmup):
     taken = []
     for step in range(start, end):
-        epoch, place = divmod(step, pairs)
+        epoch, position = divmod(step, pairs)
         shuffle = torch.Generator().manual_seed(epoch)
         order = torch.randperm(pairs, generator=shuffle)  # of this epoch
         lr = min(1.0, (step + 1) / warmup)
-        taken.append((lr, order[place].item()))
+        taken.append((lr, order[position].item()))
     return torch.tensor(taken)  # (steps, 2)
 
 
@@ -24,7 +24,7 @@ MISTAKES = """
 divmod(step, pairs) -> step // pairs, (step - start) % pairs
 + (step + 1) / warmup -> (step - start + 1) / warmup
 divmod(step, pairs) -> step // pairs, (step - start) % pairs
-    The epoch is right, but the place within it still counts from the restart.
+    The epoch is right, but the position within it still counts from the restart.
 (step + 1) / warmup -> step / warmup
     The first step has a learning rate of 0 now: the step that is being taken counts.
 (step + 1) / warmup -> 1.0
@@ -37,7 +37,7 @@ manual_seed(epoch) -> manual_seed(start)
     The order depends on where you resumed. It must depend on the epoch alone.
 manual_seed(epoch) -> manual_seed(step)
     The order changes at every step, so an epoch no longer contains each pair once.
-order[place].item() -> place
+order[position].item() -> position
     The pairs are no longer shuffled.
 range(start, end) -> range(end)
     Steps before `start` are taken again.
