@@ -17,6 +17,7 @@ COLOURS = {
     "main": "#1f5fa8",
     "second": "#d9650a",
     "third": "#3f8f5f",
+    "fourth": "#8a4fa3",
     "truth": "#6b7280",
     "data": "#9aa3b2",
     "ink": "#22262e",

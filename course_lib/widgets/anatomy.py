@@ -17,7 +17,7 @@ KINDS = {
     "global": "main",
     "window": "second",
     "linear": "third",
-    "sparse": "truth",
+    "sparse": "fourth",
     "compressed": "data",
 }
 _LENGTHS = np.unique(np.geomspace(100, 1_000_000, 41).round().astype(int))

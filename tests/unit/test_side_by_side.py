@@ -155,6 +155,26 @@ def test_layers_without_positions_are_those_that_do_not_rotate(ledger, name):
     ledger.holds()
 
 
+@pytest.mark.verifies(
+    "course_lib.topics.anatomy.side_by_side",
+    against="which layers of Hugging Face's module are given a rotation",
+)
+def test_layers_of_muse_spark_without_positions_are_those_that_are_given_none(ledger):
+    module, config = module_and_config("Muse Spark")
+    given = []
+    for part in attentions(module).values():
+        part.register_forward_pre_hook(
+            lambda _, args, more: given.append(more["position_embeddings"] is not None),
+            with_kwargs=True,
+        )
+    with torch.no_grad():
+        module(torch.randint(3, 48, (1, 7)))
+    assert given == [bool(theta) for theta in config.layer_rope_theta] and not all(given)
+    whole = model_facts.configuration(CATALOGUE["Muse Spark"]).layer_rope_theta
+    assert facts("Muse Spark", "no positions") == (f"{whole.count(0)} of {len(whole)}",)
+    ledger.holds()
+
+
 def test_a_wrong_model_or_column_is_named():
     with pytest.raises(ValueError, match="model="):
         side_by_side(["GPT-5"], ["year"])

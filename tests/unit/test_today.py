@@ -1,5 +1,8 @@
 """The mechanisms of the models of today against the modules of `transformers`, with random weights shared."""
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
@@ -24,9 +27,11 @@ from course_lib.topics.today import (
 )
 from course_lib.transformer.cache import KeyValueCache
 from course_lib.transformer.masks import causal_mask
+from course_lib.transformer.positions import rotary
 from tests.helpers.today import compare_modules, randomise, share
 
 MODEL, LENGTH = 24, 11
+LESSON = Path(__file__).parents[2] / "notebooks" / "15_models_of_today.ipynb"
 
 
 def modelling(name):
@@ -338,6 +343,44 @@ def test_an_output_depends_on_distances_alone_because_the_rotation_is_taken_back
     later = lambda x, p, *more: plain(x, p - 100 if (p < 0).any() else p + 100, *more)  # noqa: E731
     monkeypatch.setattr(compressed, "_rotate_last", later)
     torch.testing.assert_close(ours(x), expected, rtol=0, atol=1e-10)
+
+
+@pytest.fixture(scope="module")
+def page():
+    """Functions of lesson 15, from its own cells."""
+    names = {"torch": torch, "causal_mask": causal_mask, "rotary": rotary}
+    for cell in json.loads(LESSON.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if source.startswith(("def shared_head", "def summaries")):
+            exec(source.split("\n\n\nq, kv")[0], names)
+    return names
+
+
+def test_the_lessons_shared_head_and_summaries_are_deepseeks(page):
+    """Heads after the rotation is taken back, and means before their norm, seen inside the modules."""
+    module = modelling("deepseek_v4")
+    config = module.DeepseekV4Config(
+        hidden_size=32, num_attention_heads=8, head_dim=4, num_hidden_layers=1,
+        layer_types=["sliding_attention"], partial_rotary_factor=1.0,
+        compress_rates={"heavily_compressed_attention": 3}, attn_implementation="eager",
+    )  # fmt: skip
+    layer = randomise(module.DeepseekV4Attention(config, 0))
+    pool = randomise(module.DeepseekV4HCACompressor(config))
+    layer.sinks.data.fill_(-1e4)  # none; and all tokens fit into the window
+    seen = []
+    for part in (layer.q_b_norm, layer.kv_norm, layer.o_a_proj, pool.kv_norm):
+        part.register_forward_hook(lambda _, args, output: seen.append((args[0], output)))
+    x, positions = torch.randn(1, LENGTH, 32), torch.arange(LENGTH)[None]
+    rotations = {"main": module.DeepseekV4RotaryEmbedding(config)(x, positions, "main")}
+    with torch.no_grad():
+        layer(x, rotations, positions, causal(torch.float32))
+        pool(x, None, positions, None, 0)
+    (_, q), (_, kv), (heads, _), (means, _) = seen
+    ours = page["shared_head"](q[0], kv[0]).transpose(0, 1)  # (length, heads, d)
+    torch.testing.assert_close(ours, heads.view(LENGTH, 8, 4), rtol=0, atol=1e-5)
+    c, z = x[0] @ pool.kv_proj.weight.T, x[0] @ pool.gate_proj.weight.T
+    ours = page["summaries"](c, z, pool.position_bias)
+    torch.testing.assert_close(ours[None], means, rtol=0, atol=1e-5)
 
 
 # --- the gated delta rule --------------------------------------------------------------------

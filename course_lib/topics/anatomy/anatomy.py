@@ -151,7 +151,7 @@ def _nearest(config: Mapping) -> str | None:
     return (
         f"model_type={config.get('model_type', '(none)')!r} is unknown. The nearest is family={nearest!r}, with {len(common)} of "
         f"{len(names)} names in common: anatomy(config, family={nearest!r}) reads it so, and may not count what these "
-        f"decide: {more}. By hand: add up what each layer retains, by its update_… calls and what the cache class drops (lesson 15)."
+        f"decide: {more}. By hand: add up what each layer retains, by what it hands to the cache (update_…, store_…) and what the cache class drops (lesson 15)."
     )
 
 

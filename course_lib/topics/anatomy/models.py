@@ -137,7 +137,11 @@ CATALOGUE = {
     ),
     "DeepSeek-V3.2": Entry("deepseek_v32", 2025, "an indexer that chooses 2,048 tokens"),
     "MiniMax-M2": Entry("minimax_m2", 2025, "back to full attention in every layer"),
-    "Kimi Linear 48B": Entry("kimi_linear", 2025, "a decay per component of the key; latent attention without positions"),
+    "Kimi Linear 48B": Entry(
+        "kimi_linear", 2025, "a decay per component of the key; latent attention without positions",
+        {"layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 6 + ["linear_attention"] * 2 + ["full_attention"]},
+        _config("moonshotai/Kimi-Linear-48B-A3B-Instruct"),
+    ),
     "OLMo 3 7B": Entry(
         "olmo3", 2025, "three windows to one global layer",
         {
@@ -157,7 +161,10 @@ CATALOGUE = {
     "Qwen3.5-35B-A3B": Entry("qwen3_5_moe_text", 2026, "Qwen3-Next's layers with 256 experts"),
     "OLMo Hybrid 7B": Entry("olmo_hybrid", 2026, "the gated delta rule in 3 of 4 layers of an OLMo"),
     "Mistral Small 4": Entry("mistral4", 2026, "latent attention that keeps 320 numbers per token"),
-    "Gemma 4": Entry("gemma4_text", 2026, "an embedding per layer, wider heads in global layers"),
+    "Gemma 4": Entry(
+        "gemma4_text", 2026, "an embedding per layer, wider heads in global layers",
+        source="defaults of the class, which may be no published size",
+    ),
     "DeepSeek-V4-Flash": Entry(
         "deepseek_v4", 2026, "summaries of 4 or 128 tokens beside a window, 4 residual streams",
         {

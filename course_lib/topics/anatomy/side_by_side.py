@@ -1,4 +1,4 @@
-"""Facts of several models as the rows of a table, each read from a configuration or computed from its anatomy."""
+"""Facts of several models as the rows of a table: from their configurations and anatomies; QK-norm by family."""
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -135,7 +135,7 @@ def _rotated(a: Anatomy) -> str:
 
 def _without(a: Anatomy) -> str:
     """In which share of the layers with attention nothing says where a token stands."""
-    kept = a.config.get("no_rope_layers")  # 1 where there are positions
+    kept = _first(a.config, "no_rope_layers", "layer_rope_theta")  # 0 where nothing is rotated
     if not kept or all(kept):
         return "–" if _positions(a) != "none" else "all"
     return f"{kept.count(0)} of {len(kept)}"

@@ -108,8 +108,9 @@ class CompressedAttention(nn.Module):
 
     $u_j$ is a rotated token $R_j\, \mathrm{RMSNorm}(W^{KV} x_j)$ or a summary, $s_h$ a sink, whose weight is dropped. The
     values are rotated, as the keys are; $R_{-i}$ takes it back, so that the output depends on distances alone. Every
-    finished block has a summary, those inside the window included. Groups of heads are projected to `d_out` components
-    each, then all together to `d_model`.
+    finished block has a summary, those inside the window included. $q_{i,h}$ is rotated, too, after an RMSNorm without a
+    scale. Groups of heads are projected to `d_out` components each, then all together to `d_model`. The scaling of the
+    frequencies by YaRN, which DeepSeek-V4 has beside summaries, is left out.
 
     Args:
         d_model: the dimension of input and output.

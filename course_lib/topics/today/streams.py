@@ -13,7 +13,7 @@ def doubly_stochastic(
 ) -> Float[Tensor, "*batch n n"]:
     r"""Divide by the sums of the rows and of the columns in turn, until both are 1 (Sinkhorn–Knopp).
 
-    It begins with a softmax over the rows and ends with the columns, which are therefore exact, and the rows nearly so.
+    It begins with a softmax over the rows and ends with the columns, whose sums are 1 up to `eps`; those of the rows nearly so.
 
     Args:
         logits: of the entries.
@@ -35,10 +35,11 @@ def doubly_stochastic(
 class HyperConnection(nn.Module):
     r"""What takes the place of the residual connection of one sublayer $f$ when $n$ streams $X$ carry the result.
 
-    $$X' = M^\top X + b\, f\big(a^\top X\big)^\top, \qquad M \text{ doubly stochastic}, \quad a, b > 0$$
+    $$X' = M^\top X + \text{post}\; f\big(\text{pre}^\top X\big)^\top, \qquad M \text{ doubly stochastic}$$
 
-    $a$, $b$ and $M$ are computed from the streams of each token by one linear layer. Rows and columns of $M$ that sum to
-    1 keep the mean of the streams and never let them grow. With $n = 1$ and $a = b = 1$ it is $x + f(x)$.
+    One linear layer computes $M$ and the positive weights pre and post from the streams of each token. Rows of $M$ that sum
+    to 1 keep the mean of the streams; with columns that do, too, mixing alone never makes them grow. With $n = 1$ and
+    weights of 1 it is $x + f(x)$.
 
     Args:
         d_model: of one stream.
@@ -69,26 +70,26 @@ class HyperConnection(nn.Module):
     ) -> tuple[
         Float[Tensor, "*batch d_model"], Float[Tensor, "*batch n"], Float[Tensor, "*batch n n"]
     ]:
-        """Return the input of the sublayer, $b$, and $M$."""
+        """Return the input of the sublayer, post, and $M$."""
         n, flat = self.n, streams.flatten(-2)
         sizes = [n, n, n * n]
         flat = F.linear(F.rms_norm(flat, flat.shape[-1:], eps=self.norm_eps), self.weight)
-        a, b, mix = (
+        pre, post, mix = (
             one * scale + base
             for one, scale, base in zip(
                 flat.split(sizes, dim=-1), self.scale, self.base.split(sizes), strict=True
             )
         )
-        a, b = a.sigmoid() + self.eps, 2 * b.sigmoid()
+        pre, post = pre.sigmoid() + self.eps, 2 * post.sigmoid()
         mix = doubly_stochastic(mix.unflatten(-1, (n, n)), self.iterations, self.eps)
-        return (a[..., None] * streams).sum(-2), b, mix
+        return (pre[..., None] * streams).sum(-2), post, mix
 
     @staticmethod
     def add(
         streams: Float[Tensor, "*batch n d_model"],
         output: Float[Tensor, "*batch d_model"],
-        b: Float[Tensor, "*batch n"],
+        post: Float[Tensor, "*batch n"],
         mix: Float[Tensor, "*batch n n"],
     ) -> Float[Tensor, "*batch n d_model"]:
         """Mix the streams and add the output of the sublayer to each."""
-        return mix.mT @ streams + b[..., None] * output[..., None, :]
+        return mix.mT @ streams + post[..., None] * output[..., None, :]
