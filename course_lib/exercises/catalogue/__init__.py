@@ -45,7 +45,7 @@ NOTEBOOKS = {
     "04_self_and_cross_attention": "hunt_dropout decoder_mask from_torch_masks cross_attention",
     "04a_cost_of_attention": "layers_needed",
     "04b_do_weights_explain": "hunt_effect",
-    "05_multi_head_attention": "hunt_five hunt_mask_axes hunt_cache decode_step",
+    "05_multi_head_attention": "hunt_five hunt_padded hunt_cache decode_step",
     "05a_more_heads": "head_contributions",
     "05b_shared_heads": "pool_kv_heads",
     "05c_other_peoples_code": "one_head causal_self_attention project_heads",
