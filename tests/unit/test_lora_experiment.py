@@ -7,6 +7,7 @@ from torch import nn
 
 from course_lib.experiments import lora
 from course_lib.experiments.runs import read
+from course_lib.topics.pretrained import load_smollm2
 from course_lib.transformer import DecoderOnly, TransformerConfig
 
 pytestmark = pytest.mark.usefixtures("without_annotations")
@@ -82,3 +83,13 @@ def test_other_answers_are_measured_at_one_rate():
     found = lora.other_losses(model, tokenizer, answers[:1], answers[1:])
     each = [lora.answer_loss(model, tokenizer, [one]).item() for one in answers]
     assert list(found.values()) == each
+
+
+@torch.no_grad()
+def test_the_capital_is_nearly_a_tie_before_training():
+    model, tokenizer = load_smollm2(torch.bfloat16)
+    prompt = lora.turns(lora.QUESTIONS[0]) + "The capital of Australia is"
+    tokens = torch.tensor([tokenizer.encode(prompt, split_special_tokens=False)])
+    p = model(tokens)[0, -1].float().softmax(dim=-1)
+    cities = [token for city in (" Canberra", " Sydney") for token in tokenizer.encode(city)]
+    assert p[cities].tolist() == pytest.approx([0.57, 0.39], abs=0.03)  # as study 13c says
