@@ -16,12 +16,12 @@ _BAR = np.array([(-0.46, 0.3), (0.46, 0.3), (0.46, 0.46), (-0.46, 0.46)])
 
 
 class LayersPanel(Panel):
-    """A tile per layer, in rows from the top left: its kind by colour and letter, a dark foot where it is marked.
+    """A tile per layer, in rows from the top left: its kind by colour and letter, a bar at its foot where it is marked.
 
     Args:
         axes: where to draw.
         kinds: kind → name of its colour in `COLOURS`; its letter is its first one.
-        mark: what a dark foot says.
+        mark: what the bar says.
         columns, rows: of the field.
     """
 
@@ -30,7 +30,7 @@ class LayersPanel(Panel):
     ) -> None:
         super().__init__(axes)
         blank(axes, (-0.6, columns - 0.4), (rows - 0.4, -0.6))
-        axes.set_aspect("equal")
+        axes.set_aspect("equal", anchor="N")
         self._kinds, self._columns, self._mark = dict(kinds), columns, mark
         self._tiles, self._feet = PolyCollection([]), PolyCollection([], fc=COLOURS["ink"])
         for collection in (self._tiles, self._feet):
@@ -44,7 +44,7 @@ class LayersPanel(Panel):
         self.artists = [self._tiles, self._feet, self._words]
 
     def update(self, kinds: Sequence[str], marked: Sequence[bool]) -> None:
-        """Show other layers: the kind of each, and whether it has a dark foot."""
+        """Show other layers: the kind of each, and whether it has a bar."""
         self.kinds, self.marked = list(kinds), np.asarray(marked, dtype=bool)
         number = np.arange(len(self.kinds))
         at = np.stack([number % self._columns, number // self._columns], axis=-1)  # (layer, 2)

@@ -144,7 +144,12 @@ def test_links_of_a_table_lead_to_pages(tmp_path):
 
 
 def test_only_a_picture_that_is_mostly_white_is_turned_dark(tmp_path):
-    for colour, plain in (("white", True), ("#440154", False), ("#fde725", False)):
+    for colour, plain in (
+        ("white", True),
+        ("#d2dfee", True),
+        ("#440154", False),
+        ("#fde725", False),
+    ):
         data = {"image/png": png(colour), "text/plain": "1"}
         (cell,) = transformed(tmp_path, run("show()", data))
         assert ('class="course-plain"' in cell.outputs[0].data["text/html"]) == plain

@@ -138,6 +138,6 @@ def _still(output: NotebookNode, pictures: Path) -> dict[str, object]:
     count = next((n for n, line in enumerate(others) if not line.startswith("  ")), len(others))
     facts = [line.strip() for line in others[:count]]
     return {
-        "still": name, "plain": (pixels.min(axis=2) > 235).mean() > 0.8, "size": output.metadata.get("image/png", {}), "title": first.rstrip(":"),
+        "still": name, "plain": (pixels.min(axis=2) > 200).mean() > 0.8, "size": output.metadata.get("image/png", {}), "title": first.rstrip(":"),
         "alt": html.unescape(f"{first} {'; '.join(facts)}".strip()), "numbers": facts + others[count:],
     }  # fmt: skip
