@@ -74,7 +74,7 @@ NOTEBOOKS = {
     "13b_beyond_the_context": "hunt_decode hunt_batch",
     "13c_lora": "answer_loss",
     "13e_verifiable_reward": "rloo_advantages",
-    "14_inside_a_language_model": "direct_attribution induction_scores hunt_heads_write hunt_mean_ablated lens_rank",
+    "14_inside_a_language_model": "direct_attribution duplicate_token_scores hunt_heads_write hunt_mean_ablated lens_rank",
     "14a_induction_circuit": "copying_score",
     "15_models_of_today": "absorbed_scores expert_weights hunt_gated_norm hunt_visible delta_state kept_per_token",
     "15d_reading_a_file": "clamped_swiglu",
