@@ -7,7 +7,7 @@ to be compared::
 
 trains, where one key holds it, dense attention; then the indexer alone, to predict its weights; then both together with the
 best keys alone, with and without the stage before. Every stage has three seeds, at rates that double or halve until the best
-has a worse one on both sides (two minutes of CPU time).
+has a worse one on both sides (four minutes of CPU time).
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ LENGTH, LETTERS, D_MODEL, NUM_HEADS, BATCH = 64, 16, 32, 2, 16
 #: Task → how many names there are, and how often a name shows its own letter and not any letter.
 TASKS = {"one key": (LENGTH, 1.0), "several keys": (8, 0.5)}
 #: Size of an indexer → its heads and their dimension, half of which is rotated.
-SIZES = {"1 × 4": (1, 4), "4 × 8": (4, 8)}
+SIZES = {"1 × 4": (1, 4), "1 × 32": (1, 32), "4 × 4": (4, 4), "4 × 8": (4, 8)}
 #: How many keys are kept where a trained indexer is measured.
 KEPT = (1, 2, 4, 8, 16, 32)
 #: With how many keys attention is trained in the last stage.

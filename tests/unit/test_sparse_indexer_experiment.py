@@ -114,11 +114,20 @@ def test_a_large_indexer_finds_the_key_and_a_small_one_needs_many():
     assert max(accuracies(1, **small)) < 0.25 and max(accuracies(32, **small)) < 0.95
 
 
-def test_distance_does_not_decide_what_is_missed():
-    for row in sparse_indexer.best(stage="indexer", size="1 × 4"):
+def test_one_large_head_needs_fewer_keys_and_four_small_ones_miss_fewer():
+    wide, many = ({"stage": "indexer", "size": size} for size in ("1 × 32", "4 × 4"))
+    assert min(accuracies(1, **wide)) > 0.8 and max(accuracies(1, **many)) < 0.4
+    assert max(accuracies(32, **wide)) < 0.94 and min(accuracies(32, **many)) > 0.996
+
+
+@pytest.mark.parametrize("size", ["1 × 4", "1 × 32"])
+def test_distance_decides_what_a_single_head_misses_with_many_keys_alone(size):
+    for row in sparse_indexer.best(stage="indexer", size=size):
+        found = list(row["by distance"].values())
         if row["k"] == 4:
-            found = row["by distance"].values()
             assert max(found) - min(found) < 0.15
+        if row["k"] == 32:
+            assert found[0] - found[-1] > 0.04 and min(found) == found[-1]
 
 
 def test_without_the_second_stage_attention_learns_less_with_few_keys():
