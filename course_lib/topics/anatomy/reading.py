@@ -402,7 +402,7 @@ def _gemma4(c: Config) -> Parts:
 
     count = len(kinds)
     table = ple * count * c["vocab_size_per_layer_input"] if ple else 0
-    rest = d + table + (ple * count * d + ple if ple else 0)
+    rest = d + table + ple * (count * d + 1)
     return _parts(c, _each(c, one), rest)._replace(looked_up=table)
 
 
