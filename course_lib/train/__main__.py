@@ -42,6 +42,7 @@ def main(
     }
     try:
         with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)  # said whatever filters are set outside
             warnings.showwarning = lambda said, *_, **__: _say(said)
             settings = Settings(**given)
             run = _run(settings, options, make_model)

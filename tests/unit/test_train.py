@@ -545,6 +545,7 @@ def test_japanese_is_split_as_sacrebleu_names_it_or_by_characters():
     assert found["score"] == 100 and f"tok:{name}" in found["signature"]
 
 
+@pytest.mark.filterwarnings("ignore")  # what the command says does not depend on filters outside
 def test_a_corpus_of_two_words_gets_a_word(tmp_path, capsys):
     for target, warned in (("geh{} !", True), ("geh jetzt los {} !", False)):
         text = texts_in(
