@@ -3,6 +3,7 @@
 import ast
 
 import pytest
+from IPython.core import inputtransformer2
 from IPython.core.interactiveshell import InteractiveShell
 
 from course_lib.tools import cells, normal_form
@@ -15,13 +16,17 @@ NOT_PYTHON = [
     "x = (",
     "\x00",
     "(" * 300,
-    "!a\n" * 600,
 ]
 
 
 @pytest.mark.parametrize("source", NOT_PYTHON)
 def test_what_is_no_python_is_nothing(source):
     assert cells.python(source) == ""
+
+
+def test_a_cell_with_more_shell_lines_than_ipython_transforms_is_nothing(monkeypatch):
+    monkeypatch.setattr(inputtransformer2, "TRANSFORM_LOOP_LIMIT", 5)  # 500, which takes seconds
+    assert cells.python("!a\n" * 6) == "" != cells.python("!a\n" * 4)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ def test_the_text_is_what_the_parser_finds_in_the_installed_package(ledger):
     assert isinstance(text, data.DocstringText)
     if version("statsmodels") != text.versions["statsmodels"]:
         pytest.skip(f"the text is of statsmodels {text.versions['statsmodels']}")
-    written, longer = as_string(text.training) + as_string(text.held_out), []
+    parts = as_string(text.training), as_string(text.held_out)
+    written, longer = {one.strip() for part in parts for one in part.split("\n\n")}, []
     root = Path(find_spec("statsmodels").origin).parent
     for path in [path for path in root.rglob("*.py") if "tests" not in path.parts]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -32,7 +33,7 @@ def test_the_text_is_what_the_parser_finds_in_the_installed_package(ledger):
                 docstring = ast.get_docstring(node, clean=False) or ""
                 for paragraph in inspect.cleandoc(docstring).split("\n\n"):
                     if len(paragraph) >= 60 and "\\" not in paragraph and paragraph.isascii():
-                        longer.append(paragraph)
+                        longer.append(paragraph.strip())
     assert len(longer) > 5000
     found = sum(paragraph in written for paragraph in longer)
     assert found > 0.99 * len(longer)  # the others stand between ''', or have expressions in them

@@ -180,6 +180,7 @@ def test_the_chat_template():
     assert template(messages[1:], add_generation_prompt=False).endswith("\nHello<|im_end|>\n")
 
 
+@functools.cache
 def of_hugging_face():
     """The same tokenizer in Transformers, which reads special tokens unless it is told to split them."""
     from tokenizers import Tokenizer

@@ -1,5 +1,6 @@
 """Sentence pairs from files: what is read, and what cannot be, with file and line."""
 
+import functools
 import gzip
 import zipfile
 
@@ -148,7 +149,8 @@ def test_without_a_network_it_is_said_what_to_do(served):
 # --- directions, places, fingerprints ---------------------------------------------------------
 
 
-def test_named_data_are_turned_round_or_refused(served, tmp_path, monkeypatch):
+def test_named_data_are_turned_round_or_refused(served, monkeypatch, without_annotations):
+    monkeypatch.setattr(module, "phrases", functools.cache(module.phrases))  # sampled once
     french = [pair[1] for pair in all_pairs().train[:5]]
     turned = sentence_pairs("phrasebook", "fr", "en")
     assert [pair[0] for pair in turned.train[:5]] == french and turned[4:6] == ("fr", "en")

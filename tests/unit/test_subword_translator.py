@@ -19,6 +19,8 @@ from course_lib.transformer.decoding import beam_search, greedy
 from tests.helpers.annotations import unchecked
 from tests.helpers.sentences import few_pairs
 
+pytestmark = pytest.mark.usefixtures("without_annotations")
+
 TEXTS = ["the black cat does not see him .", "", "do we like the small white birds ?"]
 
 

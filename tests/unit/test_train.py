@@ -32,6 +32,8 @@ from course_lib.train.scores import sacrebleu_scores
 from course_lib.train.settings import Settings
 from tests.helpers.sentences import few_pairs, write_pairs
 
+#: All but the run of the fixture `trained`, which is made with the annotations enforced.
+pytestmark = pytest.mark.usefixtures("without_annotations")
 SMALL = {"vocabulary": 320, "d_model": 16, "heads": 2, "layers": 1, "d_ff": 32, "tokens": 400,
          "evaluate_every": 4, "average": 2, "warmup": 4}  # fmt: skip
 ALONE = Processes(0, 1, torch.device("cpu"))

@@ -32,7 +32,7 @@ def small_beams():
 
 @pytest.fixture(scope="module")
 def pairs():
-    return few_pairs(150, 10, 16)
+    return few_pairs(150, 4, 9)
 
 
 @pytest.fixture(scope="module")
