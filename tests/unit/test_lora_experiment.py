@@ -87,9 +87,9 @@ def test_other_answers_are_measured_at_one_rate():
 
 @torch.no_grad()
 def test_the_capital_is_nearly_a_tie_before_training():
-    model, tokenizer = load_smollm2(torch.bfloat16)
+    model, tokenizer = load_smollm2()
     prompt = lora.turns(lora.QUESTIONS[0]) + "The capital of Australia is"
     tokens = torch.tensor([tokenizer.encode(prompt, split_special_tokens=False)])
-    p = model(tokens)[0, -1].float().softmax(dim=-1)
+    p = model(tokens)[0, -1].softmax(dim=-1)
     cities = [token for city in (" Canberra", " Sydney") for token in tokenizer.encode(city)]
-    assert p[cities].tolist() == pytest.approx([0.57, 0.39], abs=0.03)  # as study 13c says
+    assert p[cities].tolist() == pytest.approx([0.56, 0.40], abs=0.005)  # as study 13c says

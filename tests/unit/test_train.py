@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from datetime import timedelta
@@ -560,6 +561,17 @@ def test_a_corpus_of_two_words_gets_a_word(tmp_path, capsys):
             assert (says in said) == warned
     found = sacrebleu_scores(["geh !"], ["geh !"])
     assert (found["score"], found["chrf"]) == (0.0, 100.0)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float32"])
+@pytest.mark.parametrize("has", [True, False])
+def test_bfloat16_without_its_instructions_gets_a_word(tmp_path, monkeypatch, precision, has):
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: has)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        run_of(sentence_pairs(texts_in(tmp_path)), tmp_path / "run", precision=precision)
+    slow = [one for one in said if "10 to 19 times" in str(one.message)]
+    assert len(slow) == (precision == "bfloat16" and not has)
 
 
 # --- sentences that are too long -----------------------------------------------------------------
