@@ -8,7 +8,7 @@ import torch
 TINY = {
     "hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 48,
     "intermediate_size": 24, "moe_intermediate_size": 16, "intermediate_size_mlp": 40, "dense_intermediate_size": 56,
-    "shared_intermediate_size": 48, "shared_expert_intermediate_size": 48, "num_experts": 8, "n_routed_experts": 8,
+    "shared_intermediate_size": 48, "shared_expert_intermediate_size": 48, "shared_experts_intermediate_size": 20, "num_experts": 8, "n_routed_experts": 8,
     "num_local_experts": 8, "num_experts_per_tok": 2, "num_experts_per_token": 2, "n_group": 1, "topk_group": 1,
     "q_lora_rank": 10, "kv_lora_rank": 6, "qk_nope_head_dim": 4, "qk_rope_head_dim": 4, "v_head_dim": 6,
     "index_n_heads": 2, "index_head_dim": 8, "index_topk": 4, "index_block_size": 3, "index_topk_blocks": 2,
@@ -91,7 +91,8 @@ def causal_lm(config):
         return AutoModelForCausalLM.from_config(config), 0
     if hasattr(module, f"{name}ForCausalLM"):
         return getattr(module, f"{name}ForCausalLM")(config), 0
-    return getattr(module, f"{name}Model")(config), config.vocab_size * config.hidden_size
+    head = 0 if config.tie_word_embeddings else config.vocab_size * config.hidden_size
+    return getattr(module, f"{name}Model")(config), head
 
 
 def parameters(config):

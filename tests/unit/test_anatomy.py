@@ -10,7 +10,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from course_lib.tools import model_facts
 from course_lib.topics.anatomy import Anatomy, anatomy, model_names
 from course_lib.topics.anatomy.models import CATALOGUE
-from course_lib.topics.anatomy.stored import stored
+from course_lib.topics.anatomy.reading import FAMILIES as FAMILY_READERS
+from course_lib.topics.anatomy.reading import UNCOUNTED
+from course_lib.topics.anatomy.stored import LEFT_OUT, stored
 from tests.helpers.anatomy import causal_lm, parameters, tensors, tiny
 
 #: A model of each family.
@@ -65,6 +67,74 @@ def test_at_least_25_models_are_stored_in_the_order_of_their_years(ledger):
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_the_parameters_are_those_of_the_module(ledger, name):
     assert anatomy(name).parameters == parameters(configuration(name))
+    ledger.holds()
+
+
+def changed(config, **changes):
+    """The same configuration with other values."""
+    kept = {name: value for name, value in config.to_dict().items() if name not in NO_ARGUMENTS}
+    return type(config)(**kept | changes)
+
+
+NO_ARGUMENTS = ("model_type", "transformers_version", "architectures", "dtype")
+#: Numbers of a configuration that switch something on.
+SWITCHES = {"decoder_sparse_step": 2, "mlp_only_layers": [0], "n_shared_experts": 2, "shared_experts_intermediate_size": 28}  # fmt: skip
+
+
+@pytest.mark.verifies(
+    "course_lib.topics.anatomy.anatomy",
+    against="the parameters of Hugging Face's module, every switch of its configuration turned",
+)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_turned_switch_is_counted_or_refused(ledger, family):
+    config = tiny(configuration(FAMILIES[family]))
+    turned = {k: not v for k, v in config.to_dict().items() if isinstance(v, bool)}
+    for name, value in (turned | SWITCHES).items():
+        if not hasattr(config, name) or name in LEFT_OUT:
+            continue
+        try:
+            other = changed(config, **{name: value})
+            wanted = parameters(other)
+        except (ValueError, TypeError, RuntimeError):
+            continue  # of a value that it lacks, e.g. how many experts
+        if name in UNCOUNTED.get(family, ()):
+            with pytest.raises(ValueError, match=f"{name}=True adds parameters that are not"):
+                anatomy(other)
+        else:
+            assert (name, anatomy(other).parameters) == (name, wanted)
+    ledger.holds()
+
+
+#: What published models of Gemma 4 switch on: shared keys and values with wide networks, keys as values, experts.
+GEMMA4 = {
+    "shared": {"num_kv_shared_layers": 2, "use_double_wide_mlp": True},
+    "keys as values": {
+        "attention_k_eq_v": True, "hidden_size_per_layer_input": 0, "global_head_dim": 16, "num_global_key_value_heads": 1,
+    },
+    "experts": {"enable_moe_block": True, "num_experts": 8, "top_k_experts": 2, "moe_intermediate_size": 20},
+}  # fmt: skip
+
+
+@pytest.mark.verifies(
+    "course_lib.topics.anatomy.anatomy",
+    against="parameters and cache of Hugging Face's module of Gemma 4, as its published models switch it",
+)
+@pytest.mark.parametrize("switched", GEMMA4)
+def test_gemma_4_is_read_as_it_is_published(ledger, switched):
+    small = tiny(configuration("Gemma 4")).to_dict() | GEMMA4[switched]
+    kinds = ["sliding_attention"] * 2 + ["full_attention"]
+    small |= {"layer_types": kinds * 3, "num_hidden_layers": 9, "global_head_dim": 16}
+    small = {k: v for k, v in small.items() if k not in (*NO_ARGUMENTS, "per_layer_config")}
+    config = type(configuration("Gemma 4"))(**small)
+    whole, published = anatomy(config), FAMILY_READERS["gemma4_text"](small)
+    assert whole.parameters == parameters(config)
+    assert (
+        list(whole.layers) == published.layers
+    )  # without `per_layer_config`, which the class makes
+    module, _ = causal_lm(config)
+    with torch.no_grad():
+        kept = module.eval()(torch.randint(3, 48, (1, 18)), use_cache=True).past_key_values
+    assert whole.cache_bytes(18, 4) == sum(tensor.nbytes for tensor in tensors(kept))
     ledger.holds()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from course_lib.topics.anatomy.models import CATALOGUE
-from course_lib.topics.anatomy.reading import FAMILIES, Layer
+from course_lib.topics.anatomy.reading import FAMILIES, UNCOUNTED, Layer
 from course_lib.topics.anatomy.stored import LEFT_OUT, stored
 from course_lib.validation import require_one_of
 
@@ -95,8 +95,8 @@ def anatomy(model: str | Path | Mapping | object, *, family: str | None = None) 
             family is not counted.
 
     Raises:
-        ValueError: for a name that is not stored, or a configuration of a family that nothing here reads; the message names
-            the nearest family and what it would not count.
+        ValueError: for a name that is not stored, a configuration of a family that nothing here reads (the message names
+            the nearest family and what it would not count), or one with biases that are not counted.
     """
     if isinstance(model, str) and model in CATALOGUE:
         made = _made(model, stored()["models"][model]["config"], family)
@@ -123,6 +123,11 @@ def _made(name: str, config: Mapping, family: str | None = None) -> Anatomy:
     if family is None and kind not in FAMILIES and (nearest := _nearest(config)):
         raise ValueError(nearest)
     require_one_of(FAMILIES, **({"model_type": kind} if family is None else {"family": family}))
+    for flag in UNCOUNTED.get(family or kind, ()):
+        if config.get(flag):
+            raise ValueError(
+                f"{flag}={config[flag]} adds parameters that are not counted in {family or kind}"
+            )
     try:
         parts = FAMILIES[family or kind](config)
     except KeyError as missing:

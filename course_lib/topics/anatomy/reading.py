@@ -105,13 +105,15 @@ def _gpt2(c: Config) -> Parts:
     mixer = attention(d, heads, heads, d // heads, qkv_bias=True, out_bias=True)
     network = dense(d, c.get("n_inner") or 4 * d, gated=False, bias=True)
     layers = [Layer(mixer, network, 4 * d)] * c["n_layer"]
-    positions = d * c["n_positions"]
-    return Parts(layers, d * c["vocab_size"], 0, positions + 2 * d, looked_up=positions)
+    positions, embedding = d * c["n_positions"], d * c["vocab_size"]
+    head = 0 if c.get("tie_word_embeddings", True) else embedding
+    return Parts(layers, embedding, head, positions + 2 * d, looked_up=positions)
 
 
 def _gpt_neox(c: Config) -> Parts:
-    d, heads, kv, width = _sizes(c)
-    mixer = attention(d, heads, kv, width, qkv_bias=True, out_bias=True)
+    d, heads = c["hidden_size"], c["num_attention_heads"]
+    bias = c.get("attention_bias", True)
+    mixer = attention(d, heads, heads, d // heads, qkv_bias=bias, out_bias=bias)
     network = dense(d, c["intermediate_size"], gated=False, bias=True)
     return _parts(c, _each(c, lambda _: Layer(mixer, network, 4 * d)), 2 * d)
 
@@ -120,7 +122,8 @@ def _llama(c: Config, **options) -> Parts:
     """LLaMA and what keeps its block: windows, norms of queries and keys, and norms after sublayers are options."""
     d, heads, kv, width = _sizes(c)
     norms, qk = options.pop("norms", 2), options.pop("qk", 0)
-    network = options.pop("network", lambda _: dense(d, c["intermediate_size"]))
+    plain = dense(d, c["intermediate_size"], bias=c.get("mlp_bias", False))
+    network = options.pop("network", lambda _: plain)
     bias = c.get("attention_bias", False)
     out_bias = options.pop("out_bias", bias)
     return _parts(
@@ -142,10 +145,12 @@ def _llama(c: Config, **options) -> Parts:
 def _mixture(c: Config, first_dense: int = 0, **options) -> Callable[[int], Network]:
     """The experts of a configuration, by any of the names that these have; dense layers where it says so."""
     d, kinds = c["hidden_size"], c.get("mlp_layer_types")
+    dense_layers, every = c.get("mlp_only_layers") or (), c.get("decoder_sparse_step") or 1
     number = next(c[k] for k in ("num_experts", "n_routed_experts", "num_local_experts") if k in c)
     k = c.get("num_experts_per_tok") or c["num_experts_per_token"]
     width = c.get("moe_intermediate_size") or c["intermediate_size"]
-    shared = (c.get("n_shared_experts") or c.get("num_shared_experts") or 0) * width
+    shared_width = c.get("shared_experts_intermediate_size") or width
+    shared = (c.get("n_shared_experts") or c.get("num_shared_experts") or 0) * shared_width
     shared = (
         shared or c.get("shared_expert_intermediate_size") or c.get("shared_intermediate_size") or 0
     )
@@ -154,7 +159,10 @@ def _mixture(c: Config, first_dense: int = 0, **options) -> Callable[[int], Netw
     wide = c.get("dense_intermediate_size") or c.get("intermediate_size")
 
     def network(layer: int) -> Network:
-        is_dense = kinds[layer] == "dense" if kinds else layer < first_dense
+        if kinds:
+            is_dense = kinds[layer] == "dense"
+        else:
+            is_dense = layer < first_dense or layer in dense_layers or (layer + 1) % every > 0
         return dense(d, wide) if is_dense else made
 
     return network
@@ -215,14 +223,18 @@ def _delta(c: Config, **options) -> Mixer:
 
 def _qwen_delta(c: Config) -> Parts:
     d, heads, kv, width = _sizes(c)
-    full = attention(d, heads, kv, width, norms=2 * width, gate=width)
+    bias = c.get("attention_bias", False)
+    options = {"qkv_bias": bias, "out_bias": bias}
+    full = attention(d, heads, kv, width, norms=2 * width, gate=width, **options)
     network = _mixture(c) if c.get("num_experts") else lambda _: dense(d, c["intermediate_size"])
     return _by_kind(c, {"linear_attention": _delta(c), "full_attention": full}, network)
 
 
 def _olmo_hybrid(c: Config) -> Parts:
     d, heads, kv, width = _sizes(c)
-    full = attention(d, heads, kv, width, norms=(heads + kv) * width)
+    bias = c.get("attention_bias", False)
+    options = {"norms": (heads + kv) * width, "qkv_bias": bias, "out_bias": bias}
+    full = attention(d, heads, kv, width, **options)
     network = dense(d, c["intermediate_size"])
     mixers = {"linear_attention": _delta(c), "full_attention": full}
     return _by_kind(c, mixers, lambda _: network)
@@ -304,13 +316,18 @@ def _streams(c: Config, *, mixed: bool = True) -> int:
 def _kimi(c: Config) -> Parts:
     linear = _delta(c, rank=c["linear_head_dim"])
     mixers = {"linear_attention": linear, "full_attention": _latent(c)}
-    return _by_kind(c, mixers, _mixture(c))
+    return _by_kind(_untied(c), mixers, _mixture(c))
+
+
+def _untied(c: Config) -> Config:
+    """The classes of transformers 5.24 make an output layer, even where `tie_word_embeddings` is set."""
+    return c | {"tie_word_embeddings": False}
 
 
 def _bailing(c: Config) -> Parts:
     """Ling 3.0: Kimi's layers, with matrices of full rank for decays and gates, and a gate per head of attention."""
     mixers = {"linear_attention": _delta(c), "full_attention": _latent(c, gate=1)}
-    return _by_kind(c, mixers, _mixture(c))
+    return _by_kind(_untied(c), mixers, _mixture(c))
 
 
 def _lfm3(c: Config) -> Parts:
@@ -370,7 +387,11 @@ def _glm5_next(c: Config) -> Parts:
 
 
 def _deepseek_v4(c: Config) -> Parts:
-    d, network, n = c["hidden_size"], _mixture(c | {"mlp_layer_types": None}), c["hc_mult"]
+    d, network, n = (
+        c["hidden_size"],
+        _mixture(c | {"mlp_layer_types": None, "n_shared_experts": 1}),
+        c["hc_mult"],
+    )
     sizes = {
         "d_query": c["q_lora_rank"], "groups": c["o_groups"], "d_out": c["o_lora_rank"], "window": c["sliding_window"],
     }  # fmt: skip
@@ -389,18 +410,40 @@ def _deepseek_v4(c: Config) -> Parts:
 
 
 def _gemma4(c: Config) -> Parts:
+    """Global layers with wider heads, whose values may be their keys; the last layers may use the keys and values of
+    earlier ones, with a wider network; a vector for each token and layer, from a table; experts beside the network."""
     d, heads, kv, width = _sizes(c)
     kinds, ple = c["layer_types"], c.get("hidden_size_per_layer_input") or 0
-    special = {int(key): value for key, value in (c.get("per_layer_config") or {}).items()}
+    special = c.get("per_layer_config")
+    if special is None:  # as published; the class makes one of the other
+        same, wide = c.get("attention_k_eq_v"), {"head_dim": c.get("global_head_dim", 512)}
+        if same and (groups := c.get("num_global_key_value_heads")):
+            wide["num_key_value_heads"] = groups
+        special = {i: wide for i, kind in enumerate(kinds) if kind == "full_attention"}
+    special = {int(key): value for key, value in special.items()}
+    count, bias = len(kinds), c.get("attention_bias", False)
+    own = count - (c.get("num_kv_shared_layers") or 0)  # layers with keys and values of their own
 
     def one(i: int) -> Layer:
         d_head = special.get(i, {}).get("head_dim", width)
         groups = special.get(i, {}).get("num_key_value_heads", kv)
-        mixer = attention(d, heads, groups, d_head, window=_window(c, i), norms=2 * d_head)
-        per_layer = 2 * d * ple + d if ple else 0
-        return Layer(mixer, dense(d, c["intermediate_size"]), 4 * d + per_layer)
+        same = c.get("attention_k_eq_v") and kinds[i] == "full_attention"
+        projections = 0 if i >= own else 1 if same else 2
+        mixer = attention(
+            d, heads, groups, d_head, window=_window(c, i), kv_projections=projections,
+            norms=d_head * (1 + (i < own)), qkv_bias=bias, out_bias=bias,
+        )  # fmt: skip
+        d_ff = c["intermediate_size"] * (2 if i >= own and c.get("use_double_wide_mlp") else 1)
+        network, rest = dense(d, d_ff), 4 * d + (2 * d * ple + d if ple else 0)
+        if c.get("enable_moe_block"):
+            number = c["num_experts"]
+            k, inner = c["top_k_experts"], c["moe_intermediate_size"]
+            network = experts(d, inner, number, k, d_shared=d_ff)
+            rest += (
+                4 * d + number
+            )  # three norms, a scale of the router's input and one of each expert
+        return Layer(mixer, network, rest)
 
-    count = len(kinds)
     table = ple * count * c["vocab_size_per_layer_input"] if ple else 0
     rest = d + table + ple * (count * d + 1)
     return _parts(c, _each(c, one), rest)._replace(looked_up=table)
@@ -428,7 +471,8 @@ FAMILIES: dict[str, Callable[[Config], Parts]] = {
     "qwen3_5_text": _qwen_delta,
     "qwen3_5_moe_text": _qwen_delta,
     "glm4_moe": lambda c: _llama(
-        c, out_bias=False, network=_mixture(c, c["first_k_dense_replace"])
+        c, out_bias=False, network=_mixture(c, c["first_k_dense_replace"]),
+        qk="head" if c.get("use_qk_norm") else 0,
     ),
     "gpt_oss": _gpt_oss,
     "llama4_text": _llama4,
@@ -452,3 +496,14 @@ FAMILIES: dict[str, Callable[[Config], Parts]] = {
     "lfm3": _lfm3,
     "muse_spark_text": _muse_spark,
 }  # fmt: skip
+
+#: Family → what adds parameters to its modules that are not counted here.
+UNCOUNTED = {
+    "gpt2": ("add_cross_attention",),
+    "deepseek_v2": ("mlp_bias",),
+    "deepseek_v4": ("mlp_bias",),
+    "hy_v3": ("mlp_bias",),
+    "laguna": ("attention_bias",),
+    "lfm3": ("attention_bias", "conv_bias"),
+    "muse_spark_text": ("attention_bias",),
+}

@@ -95,6 +95,7 @@ def attention(
     norms: int = 0,
     gate: int = 0,
     sinks: bool = False,
+    kv_projections: int = 2,
     indexer: tuple[int, int] | None = None,
     k: int | None = None,
 ) -> Mixer:
@@ -107,14 +108,15 @@ def attention(
         norms: parameters of the normalisations of queries and keys.
         gate: how many numbers of a gate each head's output has: none, 1 or `d_head`.
         sinks: whether each head has one.
+        kv_projections: 2; 1 where the values are the keys; 0 where both are those of a layer before, which keeps them.
         indexer: heads and dimension of an indexer with its own projections from `d` and two norms.
         k: how many tokens it keeps.
     """
     q, kv = heads * d_head, kv_heads * d_head
-    projected = q + heads * gate + 2 * kv
+    projected = q + heads * gate + kv_projections * kv
     matrices = d * projected + q * d
     rest = qkv_bias * projected + out_bias * d + norms + sinks * heads
-    kept = [Kept(2 * kv, most=None if window is None else window - 1)]
+    kept = [Kept(2 * kv, most=None if window is None else window - 1)] if kv_projections else []
     looks = [Kept(4 * q, most=k if k is not None else window)]
     if indexer is not None:
         heads, d_index = indexer
