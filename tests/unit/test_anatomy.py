@@ -81,12 +81,8 @@ NO_ARGUMENTS = ("model_type", "transformers_version", "architectures", "dtype")
 SWITCHES = {"decoder_sparse_step": 2, "mlp_only_layers": [0], "n_shared_experts": 2, "shared_experts_intermediate_size": 28}  # fmt: skip
 
 
-@pytest.mark.verifies(
-    "course_lib.topics.anatomy.anatomy",
-    against="the parameters of Hugging Face's module, every switch of its configuration turned",
-)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_turned_switch_is_counted_or_refused(ledger, family):
+def test_a_turned_switch_is_counted_or_refused(family):
     config = tiny(configuration(FAMILIES[family]))
     turned = {k: not v for k, v in config.to_dict().items() if isinstance(v, bool)}
     for name, value in (turned | SWITCHES).items():
@@ -102,7 +98,6 @@ def test_a_turned_switch_is_counted_or_refused(ledger, family):
                 anatomy(other)
         else:
             assert (name, anatomy(other).parameters) == (name, wanted)
-    ledger.holds()
 
 
 #: What published models of Gemma 4 switch on: shared keys and values with wide networks, keys as values, experts.
@@ -115,12 +110,8 @@ GEMMA4 = {
 }  # fmt: skip
 
 
-@pytest.mark.verifies(
-    "course_lib.topics.anatomy.anatomy",
-    against="parameters and cache of Hugging Face's module of Gemma 4, as its published models switch it",
-)
 @pytest.mark.parametrize("switched", GEMMA4)
-def test_gemma_4_is_read_as_it_is_published(ledger, switched):
+def test_gemma_4_is_read_as_it_is_published(switched):
     small = tiny(configuration("Gemma 4")).to_dict() | GEMMA4[switched]
     kinds = ["sliding_attention"] * 2 + ["full_attention"]
     small |= {"layer_types": kinds * 3, "num_hidden_layers": 9, "global_head_dim": 16}
@@ -135,7 +126,6 @@ def test_gemma_4_is_read_as_it_is_published(ledger, switched):
     with torch.no_grad():
         kept = module.eval()(torch.randint(3, 48, (1, 18)), use_cache=True).past_key_values
     assert whole.cache_bytes(18, 4) == sum(tensor.nbytes for tensor in tensors(kept))
-    ledger.holds()
 
 
 #: The sizes in the names of models, of all parameters and of the active ones, in billions: a second check of the facts.
