@@ -64,7 +64,8 @@ class Anatomy:
     def flops_per_token(self, length: int) -> int:
         """Return the FLOPs of the matrix products of one token that may look at `length` tokens, itself included.
 
-        Two per active parameter of a matrix, and what looking at the tokens costs; embeddings are looked up.
+        Two per active parameter of a matrix, and what looking at the tokens costs; embeddings are looked up. Left out is what
+        mixes the streams of hyper-connections (0.3 % in DeepSeek-V4-Flash).
         """
         networks = sum(2 * layer.network.matrices for layer in self.layers)
         head = 2 * (self.lm_head or self.embedding)

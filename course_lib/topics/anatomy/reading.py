@@ -442,7 +442,8 @@ def _gemma4(c: Config) -> Parts:
             rest += (
                 4 * d + number
             )  # three norms, a scale of the router's input and one of each expert
-        return Layer(mixer, network, rest)
+        read = 3 * d * ple  # the layer's part of a projection of the embedding, a gate and one back
+        return Layer(mixer, network._replace(matrices=network.matrices + read), rest)
 
     table = ple * count * c["vocab_size_per_layer_input"] if ple else 0
     rest = d + table + ple * (count * d + 1)
