@@ -198,7 +198,7 @@ class Notebook:
     """What a notebook file says about itself, and how much of it a run has compared."""
 
     def __init__(self, path: Path, run: Run) -> None:
-        from course_lib.exercises import EXERCISES
+        from course_lib.exercises.catalogue import EXERCISES, NOTEBOOKS
 
         try:
             found = cells.read(path).cells
@@ -206,7 +206,7 @@ class Notebook:
             found = []  # as the run says
         self.run = run
         self.cells = [cell for cell in found if cell.cell_type == "code"]
-        self.exercises = [one for one in EXERCISES.values() if one.notebook == path.stem]
+        self.exercises = [EXERCISES[name] for name in NOTEBOOKS.get(path.stem, "").split()]
         self.mistakes = sum(len(exercise.mistakes) for exercise in self.exercises)
         calls = (
             node.func.id

@@ -27,6 +27,8 @@ from course_lib.exercises.comparison import difference, run, same_outcome
 from course_lib.exercises.sandbox import TimeLimitExceeded, restored, run_with_time_limit
 from course_lib.tools import normal_form
 
+pytestmark = pytest.mark.usefixtures("without_annotations")
+
 grade = grading.grade
 ALL = [pytest.param(exercise, id=name) for name, exercise in EXERCISES.items()]
 torch.broadcast_shapes((1,), (1,))  # imports SymPy, which takes seconds on a busy machine
