@@ -5,8 +5,8 @@ nbval compares the numbers in outputs of notebooks as `course_lib.tools.compared
 The notebook of the language model is skipped where the model's weights are not installed.
 
 `@pytest.mark.verifies("course_lib.topics.pooling.gaussian_kernel", against="scikit-learn KernelDensity")` marks a
-test that compares a public name with an oracle independent of this project. Its fixture `ledger` measures the
-largest difference. ``pytest --ledger`` prints the table at the end; ``--ledger FILE`` also writes it to a
+test that compares a public name, or several, with an oracle independent of this project. Its fixture `ledger` measures
+the largest difference. ``pytest --ledger`` prints the table at the end; ``--ledger FILE`` also writes it to a
 file, and ``--ledger-summary README.md`` writes its summary between the two marks in that file.
 """
 
@@ -63,8 +63,8 @@ class Ledger:
     """Compares with an oracle and records the differences."""
 
     def __init__(self, node: pytest.Item) -> None:
-        marks = list(node.iter_markers("verifies"))
-        self._rows = [(mark.args[0], mark.kwargs["against"]) for mark in marks]
+        marks = node.iter_markers("verifies")
+        self._rows = [(name, mark.kwargs["against"]) for mark in marks for name in mark.args]
         self._properties = node.user_properties
 
     def compare(self, ours, theirs, *, within: float, backward: bool = False) -> None:

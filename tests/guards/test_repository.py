@@ -317,7 +317,7 @@ def verified():
                 (against,) = [
                     keyword.value.value for keyword in node.keywords if keyword.arg == "against"
                 ]
-                yield node.args[0].value, against
+                yield from ((name.value, against) for name in node.args)
 
 
 def public_names():

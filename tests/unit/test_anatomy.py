@@ -58,9 +58,6 @@ def test_at_least_25_models_are_stored_in_the_order_of_their_years(ledger):
 
 @pytest.mark.verifies(
     "course_lib.topics.anatomy.anatomy",
-    against="the parameters of Hugging Face's module, on the meta device",
-)
-@pytest.mark.verifies(
     "course_lib.topics.anatomy.Anatomy",
     against="the parameters of Hugging Face's module, on the meta device",
 )

@@ -48,10 +48,8 @@ def random_bias(kind, dtype=torch.float64):
 
 @pytest.mark.verifies(
     "course_lib.transformer.attention.scaled_dot_product_attention",
+    "course_lib.transformer.attention.AttentionOutput",
     against="an explicit double loop",
-)
-@pytest.mark.verifies(
-    "course_lib.transformer.attention.AttentionOutput", against="an explicit double loop"
 )
 @BOTH_PATHS
 @pytest.mark.parametrize(

@@ -18,9 +18,7 @@ def sequences(dtype):
 
 
 # fmt: off
-@pytest.mark.verifies("course_lib.transformer.attention.SingleHeadAttention", against="PyTorch `F.scaled_dot_product_attention`")
-@pytest.mark.verifies("course_lib.transformer.attention.SelfAttention", against="PyTorch `F.scaled_dot_product_attention`")
-@pytest.mark.verifies("course_lib.transformer.attention.CrossAttention", against="PyTorch `F.scaled_dot_product_attention`")
+@pytest.mark.verifies("course_lib.transformer.attention.SingleHeadAttention", "course_lib.transformer.attention.SelfAttention", "course_lib.transformer.attention.CrossAttention", against="PyTorch `F.scaled_dot_product_attention`")
 # fmt: on
 @pytest.mark.parametrize(("d_head", "masked"), [(None, False), (D_HEAD, True)])
 @pytest.mark.parametrize("make", LAYERS)

@@ -65,9 +65,10 @@ def lines_of(found, row, max_length, eos=EOS):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.decoding.beam_search", against="every sequence enumerated"
+    "course_lib.transformer.decoding.beam_search",
+    "course_lib.transformer.decoding.Beams",
+    against="every sequence enumerated",
 )
-@pytest.mark.verifies("course_lib.transformer.decoding.Beams", against="every sequence enumerated")
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 @drawn
 @given(
@@ -113,9 +114,6 @@ def theirs_of(one, source, written, **choices):
 
 @pytest.mark.verifies(
     "course_lib.transformer.decoding.beam_search",
-    against="Hugging Face `generate`, a wrapper around the model",
-)
-@pytest.mark.verifies(
     "course_lib.transformer.decoding.Beams",
     against="Hugging Face `generate`, a wrapper around the model",
 )

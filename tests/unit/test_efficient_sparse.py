@@ -184,10 +184,9 @@ def test_causal_window_is_that_of_mistral(ledger, window):
 
 
 @pytest.mark.verifies(
-    "course_lib.topics.efficient.attention_pattern", against="the rule of each kind, pair by pair"
-)
-@pytest.mark.verifies(
-    "course_lib.topics.efficient.PATTERNS", against="the rule of each kind, pair by pair"
+    "course_lib.topics.efficient.attention_pattern",
+    "course_lib.topics.efficient.PATTERNS",
+    against="the rule of each kind, pair by pair",
 )
 @pytest.mark.parametrize("length", [1, 4, 13])
 def test_patterns_equal_their_rules(ledger, length):
@@ -209,10 +208,9 @@ def test_patterns_equal_their_rules(ledger, length):
 
 
 @pytest.mark.verifies(
-    "course_lib.topics.efficient.pattern_cost", against="PyTorch's `FlopCounterMode`"
-)
-@pytest.mark.verifies(
-    "course_lib.topics.efficient.PatternCost", against="PyTorch's `FlopCounterMode`"
+    "course_lib.topics.efficient.pattern_cost",
+    "course_lib.topics.efficient.PatternCost",
+    against="PyTorch's `FlopCounterMode`",
 )
 def test_cost_of_a_pattern(ledger):
     """Blocks that divide the length are small dense attentions, which PyTorch counts."""

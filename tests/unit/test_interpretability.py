@@ -47,13 +47,10 @@ def test_attention_weights_equal_hugging_face(ledger):
 
 
 @pytest.mark.verifies(
-    "course_lib.topics.interpretability.previous_token_score", against="an explicit loop"
-)
-@pytest.mark.verifies(
-    "course_lib.topics.interpretability.first_token_score", against="an explicit loop"
-)
-@pytest.mark.verifies(
-    "course_lib.topics.interpretability.induction_score", against="an explicit loop"
+    "course_lib.topics.interpretability.previous_token_score",
+    "course_lib.topics.interpretability.first_token_score",
+    "course_lib.topics.interpretability.induction_score",
+    against="an explicit loop",
 )
 def test_scores_equal_loops(ledger):
     weights = torch.rand(2, 3, LENGTH, LENGTH, dtype=torch.float64)

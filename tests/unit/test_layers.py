@@ -219,13 +219,10 @@ SETTINGS = [(False, "relu"), (True, "gelu")]
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.layers.EncoderLayer", against="PyTorch `nn.TransformerEncoderLayer`"
-)
-@pytest.mark.verifies(
-    "course_lib.transformer.layers.NORMS", against="PyTorch `nn.TransformerEncoderLayer`"
-)
-@pytest.mark.verifies(
-    "course_lib.transformer.convert.from_torch", against="PyTorch `nn.TransformerEncoderLayer`"
+    "course_lib.transformer.layers.EncoderLayer",
+    "course_lib.transformer.layers.NORMS",
+    "course_lib.transformer.convert.from_torch",
+    against="PyTorch `nn.TransformerEncoderLayer`",
 )
 @pytest.mark.parametrize("mask", ["none", "both", "(batch, query, key)"])
 @pytest.mark.parametrize(("first", "activation"), SETTINGS)
@@ -238,10 +235,9 @@ def test_encoder_block_equals_pytorch(ledger, dtype, first, activation, mask):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.layers.DecoderLayer", against="PyTorch `nn.TransformerDecoderLayer`"
-)
-@pytest.mark.verifies(
-    "course_lib.transformer.convert.from_torch", against="PyTorch `nn.TransformerDecoderLayer`"
+    "course_lib.transformer.layers.DecoderLayer",
+    "course_lib.transformer.convert.from_torch",
+    against="PyTorch `nn.TransformerDecoderLayer`",
 )
 @pytest.mark.parametrize(
     ("own", "cross"), [("none", "none"), ("both", "padding"), ("none", "(batch, query, key)")]

@@ -201,9 +201,7 @@ ADDABLE = [torch.float32, torch.float16]
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.masks.to_additive", against="PyTorch `generate_square_subsequent_mask`"
-)
-@pytest.mark.verifies(
+    "course_lib.transformer.masks.to_additive",
     "course_lib.transformer.masks.from_additive",
     against="PyTorch `generate_square_subsequent_mask`",
 )

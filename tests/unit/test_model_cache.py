@@ -63,10 +63,9 @@ CASES = [
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.cache.ModelCache", against="the whole sequence at once"
-)
-@pytest.mark.verifies(
-    "course_lib.transformer.cache.LayerCache", against="the whole sequence at once"
+    "course_lib.transformer.cache.ModelCache",
+    "course_lib.transformer.cache.LayerCache",
+    against="the whole sequence at once",
 )
 @pytest.mark.parametrize("made", [Transformer, DecoderOnly])
 @pytest.mark.parametrize(("positions", "norm", "kv_heads"), CASES)

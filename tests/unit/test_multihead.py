@@ -9,10 +9,9 @@ from tests.helpers.multihead import BATCH, D_HEAD, D_MODEL, HEADS, QUERIES, sequ
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.multihead.split_heads", against="an explicit loop over indices"
-)
-@pytest.mark.verifies(
-    "course_lib.transformer.multihead.merge_heads", against="an explicit loop over indices"
+    "course_lib.transformer.multihead.split_heads",
+    "course_lib.transformer.multihead.merge_heads",
+    against="an explicit loop over indices",
 )
 @pytest.mark.parametrize("batch", [(), (BATCH,), (BATCH, 7)])
 def test_heads_are_contiguous_slices_of_each_vector(ledger, batch):

@@ -29,10 +29,9 @@ def carried(layer, theirs, names):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.multihead.MultiHeadAttention", against="Hugging Face `T5Attention`"
-)
-@pytest.mark.verifies(
-    "course_lib.transformer.positions.T5RelativeBias", against="Hugging Face `T5Attention`"
+    "course_lib.transformer.multihead.MultiHeadAttention",
+    "course_lib.transformer.positions.T5RelativeBias",
+    against="Hugging Face `T5Attention`",
 )
 @pytest.mark.parametrize("decoder", [False, True])
 def test_t5_bias_layer_equals_t5(ledger, decoder):
@@ -65,10 +64,9 @@ def test_t5_bias_layer_equals_t5(ledger, decoder):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.multihead.MultiHeadAttention", against="Hugging Face `BloomAttention`"
-)
-@pytest.mark.verifies(
-    "course_lib.transformer.positions.AlibiBias", against="Hugging Face `BloomAttention`"
+    "course_lib.transformer.multihead.MultiHeadAttention",
+    "course_lib.transformer.positions.AlibiBias",
+    against="Hugging Face `BloomAttention`",
 )
 @pytest.mark.parametrize("count", [HEADS, 4])
 def test_alibi_layer_equals_bloom(ledger, count):

@@ -75,13 +75,10 @@ def density(name, u):
 
 
 @pytest.mark.verifies(
-    "course_lib.topics.pooling.gaussian_kernel", against="scikit-learn `KernelDensity`"
-)
-@pytest.mark.verifies(
-    "course_lib.topics.pooling.boxcar_kernel", against="scikit-learn `KernelDensity`"
-)
-@pytest.mark.verifies(
-    "course_lib.topics.pooling.epanechnikov_kernel", against="scikit-learn `KernelDensity`"
+    "course_lib.topics.pooling.gaussian_kernel",
+    "course_lib.topics.pooling.boxcar_kernel",
+    "course_lib.topics.pooling.epanechnikov_kernel",
+    against="scikit-learn `KernelDensity`",
 )
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_kernels_equal_those_of_density_estimation(ledger, dtype):

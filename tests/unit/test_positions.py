@@ -70,10 +70,9 @@ def test_every_encoding_has_a_row_in_the_tests(ledger):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.positions.make_positions", against="each encoding made by hand"
-)
-@pytest.mark.verifies(
-    "course_lib.transformer.positions.Positions", against="each encoding made by hand"
+    "course_lib.transformer.positions.make_positions",
+    "course_lib.transformer.positions.Positions",
+    against="each encoding made by hand",
 )
 @pytest.mark.parametrize("name", ENCODINGS, ids=encoding_id)
 def test_make_positions_makes_each_encoding(ledger, name):
@@ -120,9 +119,6 @@ def test_encoding_cast_to_a_coarser_dtype_and_back_is_exact(name):
 
 @pytest.mark.verifies(
     "course_lib.transformer.positions.EmbeddingPositions",
-    against="logits of a left-padded sequence",
-)
-@pytest.mark.verifies(
     "course_lib.transformer.positions.AttentionPositions",
     against="logits of a left-padded sequence",
 )

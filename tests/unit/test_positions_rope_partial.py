@@ -63,9 +63,6 @@ def rotated(module, cosine, sine, x):
 
 @pytest.mark.verifies(
     "course_lib.transformer.positions.rotary",
-    against="a part of a head in Hugging Face GPT-NeoX, Phi, StableLM and GLM",
-)
-@pytest.mark.verifies(
     "course_lib.transformer.positions.RotaryPositions",
     against="a part of a head in Hugging Face GPT-NeoX, Phi, StableLM and GLM",
 )

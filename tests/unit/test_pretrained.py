@@ -247,10 +247,9 @@ def test_a_prompt_with_the_name_of_padding_masks_nothing(theirs):
 
 
 @pytest.mark.verifies(
-    "course_lib.topics.pretrained.continue_text", against="Hugging Face `generate` and `decode`"
-)
-@pytest.mark.verifies(
-    "course_lib.topics.pretrained.chat", against="Hugging Face `generate` and `decode`"
+    "course_lib.topics.pretrained.continue_text",
+    "course_lib.topics.pretrained.chat",
+    against="Hugging Face `generate` and `decode`",
 )
 def test_streamed_text_is_what_hugging_face_generates(ledger, theirs):
     model, tokenizer = smollm2()

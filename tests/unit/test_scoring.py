@@ -137,12 +137,8 @@ def test_every_score_is_its_formula_one_pair_at_a_time(ledger, name, query_batch
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.attention.attend", against="PyTorch `F.scaled_dot_product_attention`"
-)
-@pytest.mark.verifies(
-    "course_lib.transformer.attention.Attention", against="PyTorch `F.scaled_dot_product_attention`"
-)
-@pytest.mark.verifies(
+    "course_lib.transformer.attention.attend",
+    "course_lib.transformer.attention.Attention",
     "course_lib.transformer.scoring.ScaledDotScore",
     against="PyTorch `F.scaled_dot_product_attention`",
 )

@@ -398,9 +398,6 @@ def sequence(length=130, dtype=torch.float64):
 
 @pytest.mark.verifies(
     "course_lib.topics.today.delta_rule",
-    against="its equation with matrices: S ← e^g (I − β k kᵀ) S + β k vᵀ",
-)
-@pytest.mark.verifies(
     "course_lib.topics.today.delta_rule_in_chunks",
     against="its equation with matrices: S ← e^g (I − β k kᵀ) S + β k vᵀ",
 )
@@ -510,10 +507,9 @@ EXPERT_NAMES = {
 
 @pytest.mark.verifies("course_lib.topics.today.ExpertLayer", against="Hugging Face `DeepseekV3MoE`")
 @pytest.mark.verifies(
-    "course_lib.topics.today.Router", against="Hugging Face `DeepseekV3TopkRouter`"
-)
-@pytest.mark.verifies(
-    "course_lib.topics.today.Routing", against="Hugging Face `DeepseekV3TopkRouter`"
+    "course_lib.topics.today.Router",
+    "course_lib.topics.today.Routing",
+    against="Hugging Face `DeepseekV3TopkRouter`",
 )
 @pytest.mark.parametrize(("dtype", "within"), [(torch.float32, 1e-5), (torch.float64, 1e-5)])
 def test_experts_with_groups_bias_and_a_shared_one_equal_deepseek(ledger, dtype, within):

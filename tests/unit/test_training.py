@@ -98,10 +98,9 @@ def test_fit_trains_and_evaluates_in_the_right_mode():
 
 
 @pytest.mark.verifies(
-    "course_lib.train.fit.History", against="the losses of a loop with PyTorch `Adam`"
-)
-@pytest.mark.verifies(
-    "course_lib.train.fit.Progress", against="the losses of a loop with PyTorch `Adam`"
+    "course_lib.train.fit.History",
+    "course_lib.train.fit.Progress",
+    against="the losses of a loop with PyTorch `Adam`",
 )
 def test_history_and_progress_tell_what_happened(ledger):
     evaluation, seen, start = Evaluation(scripted([2, 1, 3]), every=3), [], time.perf_counter()

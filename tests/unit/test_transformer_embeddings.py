@@ -76,9 +76,7 @@ TIED = {
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.model.Transformer", against="the same model with tables of their own"
-)
-@pytest.mark.verifies(
+    "course_lib.transformer.model.Transformer",
     "course_lib.transformer.decoder_only.DecoderOnly",
     against="the same model with tables of their own",
 )

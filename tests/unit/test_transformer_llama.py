@@ -77,10 +77,9 @@ def test_without_biases_only_layer_norms_have_them(model):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.norms.make_norm", against="PyTorch `nn.LayerNorm`, `nn.RMSNorm`"
-)
-@pytest.mark.verifies(
-    "course_lib.transformer.norms.NORM_TYPES", against="PyTorch `nn.LayerNorm`, `nn.RMSNorm`"
+    "course_lib.transformer.norms.make_norm",
+    "course_lib.transformer.norms.NORM_TYPES",
+    against="PyTorch `nn.LayerNorm`, `nn.RMSNorm`",
 )
 def test_make_norm_makes_pytorchs_layers(ledger):
     x = torch.randn(5, 6, dtype=torch.float64)

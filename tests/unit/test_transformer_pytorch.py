@@ -83,10 +83,9 @@ def by_pytorch(layer, source, target, tables):
 
 
 @pytest.mark.verifies(
-    "course_lib.transformer.model.Transformer", against="PyTorch `nn.Transformer`"
-)
-@pytest.mark.verifies(
-    "course_lib.transformer.convert.from_torch", against="PyTorch `nn.Transformer`"
+    "course_lib.transformer.model.Transformer",
+    "course_lib.transformer.convert.from_torch",
+    against="PyTorch `nn.Transformer`",
 )
 @pytest.mark.parametrize(
     ("dtype", "first", "final", "padded"),
