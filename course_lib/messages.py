@@ -12,6 +12,8 @@ PICTURE = {
     "copied": "Copied",
     "pin": "Compare",
     "unpin": "End comparison",
+    "show_pinned": "Show pinned",
+    "show_live": "Show live",
     "pinned": "Pinned",
     "live": "Live",
     "play": "Play",
@@ -20,7 +22,7 @@ PICTURE = {
     "working": "Working …",
     "dead": "The kernel was restarted or stopped. Run this cell again to move the picture.",
 }
-STATIC = "Run this cell in Jupyter to move the picture."
+STATIC = "A still picture: run this cell, in Jupyter or VS Code, to move it."
 RESET = "Reset"
 PICTURE_HELP = "Point at the picture to read exact values. By keyboard: ← → move, ↑ ↓ change row or panel, Esc ends."
 PICTURE_CHOOSE = (

@@ -138,13 +138,12 @@ class Progress:
             bar = f'<progress value="{passed}" max="{len(exercises)}" aria-label="{notebook}"></progress>'
             folder = "studies/" if notebook[2].isalpha() else ""
             link = f'<a href="{folder}{notebook}.ipynb">{notebook.replace("_", " ")}</a>'
-            rows.append(
-                f"<tr><th>{link}</th><td>{bar}</td><td>{passed} / {len(exercises)}</td></tr>"
-            )
+            rows.append((f"<b>{link}</b>", bar, f"{passed} / {len(exercises)}"))
             for one in exercises:
                 state = messages.PROGRESS_STATES[self._state(one)]
-                cells = f"<code>{one.name}</code>", html.escape(one.title), state
-                rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
-        style = "<style>.course-progress :is(td, th) { text-align: left !important; }</style>"
-        title = f"<caption>{self._title()}</caption>"
-        return f'{style}<table class="course-progress">{title}{"".join(rows)}</table>'
+                rows.append((f"<code>{one.name}</code>", html.escape(one.title), state))
+        left = 'style="text-align: left"'  # JupyterLab drops a <style> until the cell is run
+        body = "".join(
+            f"<tr>{''.join(f'<td {left}>{cell}</td>' for cell in row)}</tr>" for row in rows
+        )
+        return f"<table><caption {left}>{self._title()}</caption>{body}</table>"

@@ -401,6 +401,27 @@ def test_compare_pins_the_picture_below_the_live_one_on_one_screen(masks):
     assert pinned.count() == 0
 
 
+def test_where_both_have_no_room_compare_shows_one_picture_in_the_place_of_the_other(masks):
+    masks.page.set_viewport_size({"width": 1366, "height": 768})
+    masks.root.get_by_role("button", name="Compare").click()
+    masks.press("length", "ArrowLeft")
+    pinned = masks.root.locator(".course-picture-pinned")
+    assert not pinned.is_visible()
+    masks.root.get_by_role("button", name="Show pinned").click()
+    assert pinned.is_visible() and "allowed pairs 14 of 25" in pinned.inner_text()
+    images = [masks.image.bounding_box(), pinned.locator("img").first.bounding_box()]
+    assert images[0] == pytest.approx(images[1], abs=1)
+    top, bar = (
+        masks.root.locator(one).first.bounding_box()
+        for one in (".widget-hbox", ".course-picture-bar")
+    )
+    assert bar["y"] + bar["height"] - top["y"] < 645, "the pane of a laptop"
+    masks.press("length", "ArrowLeft")
+    assert not pinned.is_visible(), "what moves is seen"
+    masks.root.get_by_role("button", name="End comparison").click()
+    masks.page.set_viewport_size({"width": 1500, "height": 1000})
+
+
 def test_a_line_of_code_is_copied_and_recreates_the_state(opened, masks):
     masks.press("length", "ArrowLeft", times=2)
     masks.choose("mask", "padding")

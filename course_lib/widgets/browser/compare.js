@@ -1,6 +1,6 @@
 // Compare: pin the picture as it is now beside the live one.
 
-const makeCompare = (row, stage, image, model, button, words, make, refit) => {
+const makeCompare = (frame, row, stage, image, model, button, flip, words, make, refit) => {
   let [pinned, caption, before] = [null, null, ""];
   // Of the pinned picture, what is not as in the live one.
   const differ = () => {
@@ -11,7 +11,14 @@ const makeCompare = (row, stage, image, model, button, words, make, refit) => {
   const live = make("p", "course-picture-caption", stage);
   stage.prepend(live);
   live.textContent = words.live;
+  const turn = (flipped) => {
+    frame.classList.toggle("course-picture-flipped", flipped);
+    flip.textContent = flipped ? words.show_live : words.show_pinned;
+  };
+  flip.onclick = () => turn(!frame.classList.contains("course-picture-flipped"));
+  const moved = () => (turn(false), differ());
   const label = () => {
+    turn(false);
     button.textContent = pinned ? words.unpin : words.pin;
     live.hidden = !pinned;
   };
@@ -36,6 +43,6 @@ const makeCompare = (row, stage, image, model, button, words, make, refit) => {
     refit();
   };
   label();
-  model.on("change:summary", differ);
-  return () => model.off("change:summary", differ);
+  model.on("change:summary", moved);
+  return () => model.off("change:summary", moved);
 };

@@ -6,6 +6,7 @@ const SMALLEST_STRIP = 0.55; // of a panel that is wider than the window; what d
 const SMALLEST_COMPARED = 0.7; // of two pictures that are compared
 const WORDS = 44; // pixels for two lines of words below an explorer
 const GAP = 16; // pixels between two pictures side by side, as in picture.css
+const CAPTION = 20; // pixels for a line of words at a picture that is compared
 
 // Cut the picture into strips, one per column of panels, each with a sheet that carries the whole picture.
 // In a wide window they stand side by side and look like one picture.
@@ -46,7 +47,8 @@ const roomBelow = (explorer, stage, bar) => {
   return paneOf(explorer).clientHeight - above - bar.offsetHeight - WORDS;
 };
 
-// A pinned picture stands beside the live one where both can be read, and below it otherwise.
+// A pinned picture stands beside the live one where both can be read, otherwise below it; where the window is too low for
+// both, it lies in the same place, and a button shows the one or the other.
 const fit = (frame, strips, width, height, room) => {
   if (!frame.clientWidth) return; // not on the page
   const half = (frame.clientWidth - GAP) / 2;
@@ -57,7 +59,11 @@ const fit = (frame, strips, width, height, room) => {
   const smallest = pinned ? SMALLEST_COMPARED : SMALLEST_SCALE;
   const whole = across >= smallest * width;
   const widest = whole ? width : width * Math.max(...strips.map(({ left, right }) => right - left));
-  const most = pinned && !beside ? room / (2 * height) : whole ? room / height : 1;
+  const below = (room - 3 * CAPTION) / (2 * height);
+  const alone = pinned && !beside && below < SMALLEST_COMPARED;
+  frame.classList.toggle("course-picture-alone", alone);
+  const one = (room - CAPTION * pinned) / height;
+  const most = pinned && !beside && !alone ? below : whole ? one : 1;
   const scale = clamp(Math.min(across / widest, most), whole ? smallest : SMALLEST_STRIP, 1);
   frame.style.setProperty("--course-width", `${scale * width}px`);
   frame.style.setProperty("--course-height", `${scale * height}px`);

@@ -51,13 +51,14 @@ const render = ({ model, el }) => {
     fit(frame, strips, model.get("width"), model.get("height"), room);
   };
   const undo = []; // what to do when the picture goes
-  const buttons = model.get("live") ? { play: addButton("") , compare: addButton(""), code: addButton("") } : null;
+  const buttons = model.get("live") ? { play: addButton("") , compare: addButton(""), flip: addButton(""), code: addButton("") } : null;
   addButton(words.png, () => download(model.get("png"), "image/png", `${model.get("name")}.png`));
   addButton(words.svg, () => model.send({ wanted: "svg" }));
   make("p", "course-picture-help course-picture-hint", bar).textContent = words.help;
   if (buttons) {
+    buttons.flip.classList.add("course-picture-flip");
     undo.push(makeCode(make("code", "course-picture-code", frame), model, buttons.code, words));
-    undo.push(makeCompare(row, stage, strips[0].image, model, buttons.compare, words, make, refit));
+    undo.push(makeCompare(frame, row, stage, strips[0].image, model, buttons.compare, buttons.flip, words, make, refit));
   }
 
   // Pictures that move are drawn with few pixels; on a dense screen the last one is drawn again once it rests.
