@@ -5,7 +5,7 @@ from datetime import date
 import numpy as np
 
 from course_lib import messages
-from course_lib.plots import MapPanel, StemsPanel, figure
+from course_lib.plots import HeadlinePanel, MapPanel, StemsPanel, figure
 from course_lib.train.translator import Translation, Translator
 from course_lib.widgets.controls import Text
 from course_lib.widgets.explorer import View, explorer, largest_weights, remembered
@@ -44,11 +44,16 @@ def date_explorer(
             )
         return done
 
-    fig, (left, right) = figure(10.4, 3.2, columns=2, width_ratios=(1.9, 1))
+    size = {"width_ratios": (1.9, 1), "height_ratios": (1, 6)}
+    _, ((above, right), (left, unused)) = figure(10.4, 3.8, 2, 2, **size)
+    unused.remove()
+    right.set_subplotspec(right.get_gridspec()[:, 1])
+    above.set(title="output")
     left.set(title="attention weights of each step", xlabel="source", ylabel="target")
     right.set(title="weights of this step", xlabel="source position")
     alignment = MapPanel(left, name="weight", space=(0.06, 0.12, 0.1), chooses=("step", None))
     stems = StemsPanel(right, np.arange(_MOST_SOURCE), fewer=True)
+    headline = HeadlinePanel(above)
 
     def limits(text: str, **_) -> dict[str, int]:
         return {"step": len(translated(text).target)}
@@ -60,6 +65,7 @@ def date_explorer(
         rows, columns = ([visible(one) for one in side] for side in (done.target, done.source))
         alignment.update(done.weights, rows, columns, cell=(row, None), first=(1, 0))
         stems.update(weights)
+        headline.update(done.text)
         try:
             day = f"{date.fromisoformat(done.text):%A}"
         except ValueError:
@@ -75,7 +81,7 @@ def date_explorer(
     title = "From a written date to ISO 8601"
     rule = Text(messages.RULE_OF_DATES.format(most=_MOST_SOURCE), most=_MOST_SOURCE)
     controls, labels = {"text": rule, "step": range(1, _MOST_TARGET + 1)}, {"text": "date"}
-    panels = [alignment, stems]
+    panels = [alignment, stems, headline]
     return View(
         title, panels, update, controls, "dates", labels, approximate=approximate, limits=limits
     )

@@ -257,6 +257,13 @@ def test_the_pointer_reads_a_logarithmic_axis_in_whole_numbers(opened):
     opened.page.mouse.move(1, 1)
 
 
+def test_a_slider_that_moves_nothing_is_not_shown(masks):
+    masks.choose("mask", "causal")
+    assert not masks._handle("length").is_visible() and masks._handle("queries").is_visible()
+    masks.choose("mask", "both")
+    assert masks._handle("length").is_visible()
+
+
 # --- narrow windows ---------------------------------------------------------------------------
 
 

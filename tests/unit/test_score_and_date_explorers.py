@@ -62,7 +62,8 @@ def dates():
 def test_what_is_drawn_is_where_the_model_looked(dates):
     dates.choose(text="5 maja 1980", step=4)
     done = date_translator()("5 maja 1980")
-    alignment, stems = panels(dates)
+    alignment, stems, headline = panels(dates)
+    assert headline.text == "1980-05-05"
     assert np.array_equal(alignment._image.get_array(), VIRIDIS(done.weights.numpy(), bytes=True))
     assert np.allclose(stems._heads.get_ydata()[:11], done.weights[3])
     assert stems._heads.get_ydata()[11:].sum() == 0
