@@ -137,6 +137,17 @@ def test_an_explorer_is_whole_beside_the_file_list(opened, number, size):
     assert seen["end"] <= seen["right"]
 
 
+@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
+def test_letters_can_be_read_in_a_narrow_window(opened, number):
+    opened.page.set_viewport_size({"width": 900, "height": 768})
+    explorer = opened.page.locator(".course-explorer").nth(number)
+    explorer.scroll_into_view_if_needed()
+    explorer.locator(".noUi-handle").first.wait_for()
+    opened.page.wait_for_timeout(300)
+    seen = explorer.evaluate(MEASURE)
+    assert seen["scale"] >= SMALLEST - 0.001 and seen["end"] <= seen["right"] + 1
+
+
 PLACE = f"""(root) => {{
     const [pane, inside] = [{PANE}, root.getBoundingClientRect()];
     return [inside.top - pane.top, pane.bottom - root.querySelector('.course-picture-bar').getBoundingClientRect().bottom];

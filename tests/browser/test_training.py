@@ -30,6 +30,7 @@ show_lines(range(1, len(losses) + 1), {"loss": losses}, caption)
 ]
 IMAGE = ".jp-OutputArea-output .course-picture-image"
 OUTPUTS = "() => window.jupyterapp.shell.currentWidget.content.widgets.map((cell) => cell.model.toJSON().outputs)"
+SAVED = "() => window.jupyterapp.shell.currentWidget.content.model.toJSON()"
 RESTART = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
 
 
@@ -49,9 +50,16 @@ def stopped(lab, screen, folder):
             timeout=60_000,
         )
     screen.page.get_by_text("a sentence").first.wait_for()
+    screen.saved = screen.page.evaluate(SAVED)["cells"][1]["outputs"]
     screen.command("notebook:interrupt-kernel")
     screen.page.locator(f'{IMAGE}[alt^="Loss of"]').wait_for(timeout=60_000)
     return screen
+
+
+def test_a_file_saved_meanwhile_has_the_picture_so_far_and_no_widget_that_nobody_can_show(stopped):
+    (output,) = stopped.saved
+    assert output["data"].keys() == {"image/png", "text/plain"}
+    assert output["data"]["text/plain"].startswith("Training loss, ")
 
 
 def test_the_losses_so_far_are_kept_and_the_next_cell_runs(stopped):

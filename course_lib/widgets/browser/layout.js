@@ -1,8 +1,7 @@
 // A picture in a small window: it shrinks, so that an explorer is seen whole, down to where its letters can still be read;
 // in a narrow one its panels stand below one another.
 
-const SMALLEST_SCALE = 0.72; // labels of 9 points keep 9 pixels on screen
-const SMALLEST_STRIP = 0.55; // of a panel that is wider than the window; what does not fit then is scrolled
+const SMALLEST_SCALE = 0.72; // labels of 9 points keep 9 pixels on screen; a panel that does not fit then is scrolled
 const SMALLEST_COMPARED = 0.7; // of two pictures that are compared
 const WORDS = 44; // pixels for two lines of words below an explorer
 const GAP = 16; // pixels between two pictures side by side, as in picture.css
@@ -64,7 +63,7 @@ const fit = (frame, strips, width, height, room) => {
   frame.classList.toggle("course-picture-alone", alone);
   const one = (room - CAPTION * pinned) / height;
   const most = pinned && !beside && !alone ? below : whole ? one : 1;
-  const scale = clamp(Math.min(across / widest, most), whole ? smallest : SMALLEST_STRIP, 1);
+  const scale = clamp(Math.min(across / widest, most), smallest, 1);
   frame.style.setProperty("--course-width", `${scale * width}px`);
   frame.style.setProperty("--course-height", `${scale * height}px`);
   frame.classList.toggle("course-picture-stacked", !whole);

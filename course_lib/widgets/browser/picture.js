@@ -22,7 +22,7 @@ const initialize = ({ model }) => {
     "image/png": withLine(last, model.get("words").line, model.get("width")),
     "text/plain": model.get("described"),
   });
-  keepInFile(model, (data) => (last.naturalWidth && data["image/png"] ? seen() : {}));
+  keepInFile(model, () => (last.naturalWidth ? seen() : {}));
 };
 
 const render = ({ model, el }) => {

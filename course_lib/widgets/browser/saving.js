@@ -21,7 +21,7 @@ const withLine = (image, text, width) => {
 
 const withoutWidgets = (output, shown) => {
   const { [VIEW]: view, ...data } = output.data ?? {};
-  return view && shown.has(view.model_id) ? { ...output, data: { ...data, ...shown.get(view.model_id)(data) } } : output;
+  return view && shown.has(view.model_id) ? { ...output, data: { ...data, ...shown.get(view.model_id)() } } : output;
 };
 
 // Register the widget whose id is the model's `shown_in`. `latest` returns what replaces parts of its saved output.
