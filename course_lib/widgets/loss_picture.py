@@ -233,7 +233,7 @@ class _Curves(_Lines):
         self.words = ipywidgets.HTML()
         self.box = _Box([self.picture_shown, self.words])
         self.box.said = title
-        self.picture_shown.shown_in = self.box.model_id  # in a file that is saved meanwhile, it stands still
+        self.picture_shown.shown_in = self.box.model_id  # a file saved meanwhile has it as a still
         self.handle = display(self.box, display_id=True)
         self.next = time.perf_counter() + _PAUSE
 
