@@ -116,9 +116,8 @@ WITHOUT_EFFECT = {("generation", "length"), ("generation", "seed")} | {
 }
 
 
-@pytest.mark.parametrize("name", EXPLORERS)
-def test_a_map_has_room_for_the_short_names_of_its_rows(name, without_annotations):
-    explorer = EXPLORERS[name][0]()
+def require_room_for_short_names(explorer):
+    """Of the rows of its maps."""
     for panel in (one for one in panels(explorer) if isinstance(one, MapPanel)):
         sides = panel._row_names
         for row in filter(None, panel.rows):
@@ -133,6 +132,7 @@ def test_moved_pictures_are_full_drawings_and_code_and_reset_recreate_a_state(
 ):
     make, texts = EXPLORERS[name]
     moved, redrawn = make(), make()
+    require_room_for_short_names(moved)
     start = shown(moved)
     pictures = moved_at_random(moved, redrawn, texts, random.Random(name), turns=6)
     assert len(pictures) > 3, "the test shows too little"
