@@ -181,6 +181,11 @@ def test_on_a_phone_panels_stand_below_one_another_and_letters_have_9_pixels(scr
                 .map((image) => image.clientWidth / image.getAttribute('width'))"""
         )
         assert len(scales) >= 2 and min(scales) >= 0.655
+        faded = screen.page.evaluate(
+            """() => [...document.querySelectorAll('.course-scroll, .course-picture-strips')].map((one) =>
+                [one.scrollWidth > one.clientWidth + 2, one.matches('.course-more')])"""
+        )
+        assert all(cut == sign for cut, sign in faded) and any(cut for cut, _ in faded) == stacked
 
 
 def test_in_the_dark_pictures_are_dark_and_maps_keep_their_colours(screen, folder):

@@ -125,6 +125,7 @@ def _output(
     if "text/html" in data:  # progress() links to notebooks from their folder
         page = rf'href="{up}notebooks/\1.html'
         data["text/html"] = re.sub(r'href="([^":]+)\.ipynb', page, data["text/html"])
+        data["text/html"] = data["text/html"].replace("≈ ", "≈\N{NO-BREAK SPACE}")
     return output
 
 

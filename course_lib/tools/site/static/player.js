@@ -7,6 +7,13 @@ const recordings = {}; // name of an explorer → what begins to play it
 
 const recordedStates = (name, recorded) => recordings[name](recorded);
 
+// What goes on beyond the right edge fades there.
+const fade = (holder) => {
+  const see = () => holder.classList.toggle("course-more", holder.scrollLeft + holder.clientWidth < holder.scrollWidth - 2);
+  holder.addEventListener("scroll", see);
+  for (const node of [holder, ...holder.children]) new ResizeObserver(see).observe(node);
+};
+
 const makePlayer = (figure) => {
   const { frames, name, cuts } = figure.dataset;
   const find = (selector) => figure.querySelector(selector);
@@ -47,6 +54,7 @@ const makePlayer = (figure) => {
     };
     new ResizeObserver(refit).observe(figure);
     refit();
+    fade(holder);
     return strips;
   };
   const pictureOf = (file) => Object.assign(new Image(), { src: frames + file });
@@ -168,6 +176,7 @@ const makeLarger = (image) => {
     const width = image.getAttribute("width") ?? image.naturalWidth;
     image.style.width = `clamp(${LEGIBLE * width}px, 100%, ${width}px)`;
     new ResizeObserver(() => (button.hidden = width <= around.clientWidth * 1.1)).observe(around);
+    fade(around);
   };
   if (image.complete || image.hasAttribute("width")) sized();
   else image.onload = sized;
