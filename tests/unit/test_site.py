@@ -120,6 +120,18 @@ def run(source, data, count=1):
     return v4.new_code_cell(source, outputs=[output], execution_count=count)
 
 
+def test_a_picture_that_a_cell_drew_before_its_explorer_stays_still(similarity, tmp_path):
+    _, player, _ = similarity
+    cell = run("train()\nsimilarity_explorer()", {"image/png": png(), "text/plain": "Loss."})
+    data = {"image/png": png(), "text/plain": "Similarity."}
+    cell.outputs.append(v4.new_output("execute_result", data=data, execution_count=1))
+    book = v4.new_notebook(cells=[cell])
+    players = {"1": player | {"name": "similarity"}}
+    sources.transform(book, Path("notebooks/01_a.ipynb"), players, tmp_path)
+    shown = [output.data["text/html"] for output in book.cells[0].outputs]
+    assert ["course-player" in one for one in shown] == [False, True]
+
+
 def test_a_picture_keeps_its_words_as_text_alternative_and_caption(tmp_path):
     words = "Bars of <a> & b:\n  first 0.5\n  second 0.7\nbars: value 0.5 to 0.7"
     (cell,) = transformed(tmp_path, run("show()", {"image/png": png(), "text/plain": words}))

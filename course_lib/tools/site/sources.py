@@ -120,7 +120,8 @@ def _output(
     data = output.get("data", {})
     up = "../" * len(path.parents[1:])
     if "image/png" in data:
-        shown = {"up": up, "notebook": path, "player": player, **_still(output, pictures)}
+        played = player if output.output_type == "execute_result" else None
+        shown = {"up": up, "notebook": path, "player": played, **_still(output, pictures)}
         return new_output("display_data", {"text/html": _render("picture.html.j2", **shown)})
     if "text/html" in data:  # progress() links to notebooks from their folder
         page = rf'href="{up}notebooks/\1.html'
