@@ -205,7 +205,6 @@ SUBMITTED = {
     "deleted": deleted,
     "names": names,
     "noisy": noisy,
-    "right": solved,
     "unmarked": unmarked,
     "wrong": lambda released: solved(released, wrong),
 }

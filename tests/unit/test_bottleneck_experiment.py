@@ -84,7 +84,7 @@ def test_errors_in_dates_are_counted_by_field_and_by_length(monkeypatch):
     assert errors["by length"] == pytest.approx([sum(each) / len(each) for each in classes])
 
 
-def test_attention_to_dates_is_that_of_one_date_at_a_time():
+def test_attention_to_dates_is_that_of_one_date_at_a_time(without_annotations):
     torch.manual_seed(2)
     characters, iso = date_vocabularies()
     model = Seq2Seq(GRUEncoder(len(characters), 32, 16), bottleneck.DECODERS["Bahdanau"](len(iso)))

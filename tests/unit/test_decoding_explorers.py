@@ -52,7 +52,9 @@ def by_hand(z, temperature, top_k, top_p):
 FILTERS = itertools.product((0.35, 1.0, 2.5), (0, 1, 5), (0.2, 0.75, 1.0))
 
 
-def test_bars_are_the_probabilities_before_and_after_of_what_the_translator_writes():
+def test_bars_are_the_probabilities_before_and_after_of_what_the_translator_writes(
+    without_annotations,
+):
     translator = phrase_translator()
     names, words = translator.target.tokens, translator.words(TEXT)
     (french,) = translator.all([words])
@@ -107,7 +109,7 @@ def test_removed_bars_are_hatched_and_the_others_pale_and_filled():
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_translator_by_prefix_searches_as_the_translator_does(seed):
+def test_a_translator_by_prefix_searches_as_the_translator_does(seed, without_annotations):
     translator = phrase_translator()
     for phrase in phrases(3, seed=seed):
         source = translator.source.encode(phrase.english)[None]

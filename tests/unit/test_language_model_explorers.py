@@ -55,7 +55,7 @@ def by_stream(pair, text, **choices):
 @pytest.mark.parametrize(
     "choices", [{}, {"seed": 7, "length": 12}, {"temperature": 0.6, "top_k": 5, "top_p": 0.8}]
 )
-def test_the_generated_text_is_that_of_stream(pair, choices):
+def test_the_generated_text_is_that_of_stream(pair, choices, without_annotations):
     explorer = generation_explorer(*pair, TEXT, **choices)
     wanted = by_stream(pair, TEXT, **choices)
     for _ in range(2):  # the same again
@@ -113,7 +113,7 @@ def test_the_next_distribution_is_shown(pair):
     assert fact(explorer, "generated") == "nothing yet"
 
 
-def test_every_button_the_length_and_the_text_are_heard_during_a_run(pair):
+def test_every_button_the_length_and_the_text_are_heard_during_a_run(pair, without_annotations):
     """No button is ever disabled: one that is loses the keyboard's focus."""
     explorer = generation_explorer(*pair, TEXT, length=150)
     (generate, one, stop), state = explorer.buttons.values(), explorer._continuation

@@ -83,7 +83,7 @@ def trained_alone(asked, seed, lr, steps):
 
 
 @pytest.mark.parametrize("asked", readers.ASKED)
-def test_readers_are_those_of_the_training_loop(asked):
+def test_readers_are_those_of_the_training_loop(asked, without_annotations):
     together = readers.train_readers(asked, seeds=(0, 1), lr=3e-3, budgets=(2, 5))
     for steps, models in together.items():
         for seed, model in enumerate(models):
@@ -114,7 +114,7 @@ def test_without_projections_it_is_plain_attention_over_embeddings():
     torch.testing.assert_close(ours, weights[one.adjective])
 
 
-def test_removed_nouns_change_the_training():
+def test_removed_nouns_change_the_training(without_annotations):
     how = {"seeds": (0,), "lr": 3e-3, "budgets": (300,)}
     for removed, word in ((0.0, "a noun"), (1.0, "the")):
         (model,) = readers.train_readers("adjective", removed=removed, **how)[300]
