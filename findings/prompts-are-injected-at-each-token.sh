@@ -2,8 +2,9 @@
 # Seen with peft 0.21.2, transformers 5.24.0, torch 2.13.0.
 # Guess: a prompt-tuned model generates after its learned prompt, and a prefix-tuned model after its prefix, with or without a cache.
 # Seen: with the cache, which is the default, prompt tuning puts its virtual tokens before every new token and not only before
-# the first, and prefix tuning loses the prefix: generate gives the logits of the bare model. No error. The likely reason:
-# generate now hands on its cache by the name `cache`, and peft looks for `past_key_values`.
+# the first, and prefix tuning loses the prefix: generate gives the logits of the bare model. No error; of prefix tuning
+# a FutureWarning about names tells. The likely reason: generate now hands on its cache by the name `cache`, and peft looks for
+# `past_key_values`.
 # Output: positions of the steps with the cache: 0 to 12, 13 to 18, 19 to 24; without: 0 to 12, 0 to 13, 0 to 14
 # logits of the second token against forward: 2e+00 with the cache, 1e-06 without; prefix tuning and the bare model: 1e-06
 # Why it matters: a prompt that is trained right, and that scores right in forward, generates as if it were bad or not there.
