@@ -97,6 +97,14 @@ def figure(width: float = 7.2, height: float = 3.2, rows: int = 1, columns: int 
         return made, made.subplots(rows, columns, **layout)
 
 
+def figure_of_three(width: float, height: float, **layout) -> tuple[Axes, Axes, Axes]:
+    """Make a figure of two Axes above one another and one beside both: `(above, below, beside)`; else as `figure`."""
+    _, ((above, beside), (below, unused)) = figure(width, height, 2, 2, **layout)
+    unused.remove()
+    beside.set_subplotspec(beside.get_gridspec()[:, 1])
+    return above, below, beside
+
+
 def blank(axes: Axes, x_limits: tuple[float, float], y_limits: tuple[float, float]) -> None:
     """Leave only the title and the labels of an Axes: no ticks, no grid, no frame."""
     axes.set(xlim=x_limits, ylim=y_limits, xticks=[], yticks=[])

@@ -9,6 +9,7 @@ from course_lib import messages
 from course_lib.plots import HeadlinePanel, HeadsPanel, LinksPanel, figure
 from course_lib.plots.map import attention_map
 from course_lib.plots.panel import Panel
+from course_lib.plots.style import figure_of_three
 from course_lib.plots.tokens import numbered
 from course_lib.topics.attention_maps import AttentionMap, entropy, mean_distance
 from course_lib.validation import require_finite, require_one_of
@@ -84,12 +85,10 @@ def attention_explorer(
     most = max(len(one.weights) for one in layers.values())
     longest = max(len(one.queries) for one in layers.values())
     if answer is None:
-        fig, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
+        _, (left, right) = figure(10.4, 4.3, columns=2, width_ratios=(1.05, 1))
     else:
         size = {"width_ratios": (1.05, 1), "height_ratios": (1, 7)}
-        fig, ((above, right), (left, unused)) = figure(10.4, 5.0, 2, 2, **size)
-        unused.remove()
-        right.set_subplotspec(right.get_gridspec()[:, 1])
+        above, left, right = figure_of_three(10.4, 5.0, **size)
         above.set_title("answer")
     beside = right if most == 1 else left.figure.add_subplot(left.get_subplotspec())
     left.set_title("rows attend to columns")

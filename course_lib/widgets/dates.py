@@ -5,7 +5,8 @@ from datetime import date
 import numpy as np
 
 from course_lib import messages
-from course_lib.plots import HeadlinePanel, MapPanel, StemsPanel, figure
+from course_lib.plots import HeadlinePanel, MapPanel, StemsPanel
+from course_lib.plots.style import figure_of_three
 from course_lib.train.translator import Translation, Translator
 from course_lib.widgets.controls import Text
 from course_lib.widgets.explorer import View, explorer, largest_weights, remembered
@@ -45,9 +46,7 @@ def date_explorer(
         return done
 
     size = {"width_ratios": (1.9, 1), "height_ratios": (1, 6)}
-    _, ((above, right), (left, unused)) = figure(10.4, 3.8, 2, 2, **size)
-    unused.remove()
-    right.set_subplotspec(right.get_gridspec()[:, 1])
+    above, left, right = figure_of_three(10.4, 3.8, **size)
     above.set(title="output")
     left.set(title="attention weights of each step", xlabel="source", ylabel="target")
     right.set(title="weights of this step", xlabel="source position")

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from course_lib import messages
-from course_lib.plots import HeadsPanel, SentencePairPanel, figure
+from course_lib.plots import HeadsPanel, SentencePairPanel
 from course_lib.plots.map import attention_map
+from course_lib.plots.style import figure_of_three
 from course_lib.plots.tokens import numbered
 from course_lib.topics.attention_maps import AttentionMap
 from course_lib.train.translator import PhraseTranslator
@@ -51,10 +52,7 @@ def translation_explorer(
 
     shown = maps(text)
     heads = len(next(iter(shown.values())).weights)
-    fig, grid = figure(10.4, 5.2, 2, 2, height_ratios=(1.3, 3.6))
-    (above, right), (below, unused) = grid
-    unused.remove()
-    right.set_subplotspec(right.get_gridspec()[:, 1])
+    above, below, right = figure_of_three(10.4, 5.2, height_ratios=(1.3, 3.6))
     above.set_title("click a word: what it attends to, or what attends to it")
     below.set_title("attention map: French (rows) attends to English (columns)")
     right.set_title("all heads of the layer")
