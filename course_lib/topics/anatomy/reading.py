@@ -66,6 +66,12 @@ def _sizes(c: Config) -> tuple[int, int, int, int]:
     return d, heads, c.get("num_key_value_heads") or heads, c.get("head_dim") or d // heads
 
 
+def _biases(c: Config, default: bool = False) -> dict[str, bool]:
+    """Whether the projections of attention have biases."""
+    bias = c.get("attention_bias", default)
+    return {"qkv_bias": bias, "out_bias": bias}
+
+
 def _parts(c: Config, layers: list[Layer], rest: int | None = None) -> Parts:
     d, vocabulary = c["hidden_size"], c["vocab_size"]
     head = 0 if c.get("tie_word_embeddings") else d * vocabulary
@@ -112,8 +118,7 @@ def _gpt2(c: Config) -> Parts:
 
 def _gpt_neox(c: Config) -> Parts:
     d, heads = c["hidden_size"], c["num_attention_heads"]
-    bias = c.get("attention_bias", True)
-    mixer = attention(d, heads, heads, d // heads, qkv_bias=bias, out_bias=bias)
+    mixer = attention(d, heads, heads, d // heads, **_biases(c, default=True))
     network = dense(d, c["intermediate_size"], gated=False, bias=True)
     return _parts(c, _each(c, lambda _: Layer(mixer, network, 4 * d)), 2 * d)
 
@@ -124,15 +129,14 @@ def _llama(c: Config, **options) -> Parts:
     norms, qk = options.pop("norms", 2), options.pop("qk", 0)
     plain = dense(d, c["intermediate_size"], bias=c.get("mlp_bias", False))
     network = options.pop("network", lambda _: plain)
-    bias = c.get("attention_bias", False)
-    out_bias = options.pop("out_bias", bias)
+    options = _biases(c) | options
     return _parts(
         c,
         _each(
             c,
             lambda i: Layer(
                 attention(
-                    d, heads, kv, width, window=_window(c, i), qkv_bias=bias, out_bias=out_bias,
+                    d, heads, kv, width, window=_window(c, i),
                     norms=qk and (2 * width if qk == "head" else (heads + kv) * width), **options,
                 ),
                 network(i),
@@ -223,18 +227,14 @@ def _delta(c: Config, **options) -> Mixer:
 
 def _qwen_delta(c: Config) -> Parts:
     d, heads, kv, width = _sizes(c)
-    bias = c.get("attention_bias", False)
-    options = {"qkv_bias": bias, "out_bias": bias}
-    full = attention(d, heads, kv, width, norms=2 * width, gate=width, **options)
+    full = attention(d, heads, kv, width, norms=2 * width, gate=width, **_biases(c))
     network = _mixture(c) if c.get("num_experts") else lambda _: dense(d, c["intermediate_size"])
     return _by_kind(c, {"linear_attention": _delta(c), "full_attention": full}, network)
 
 
 def _olmo_hybrid(c: Config) -> Parts:
     d, heads, kv, width = _sizes(c)
-    bias = c.get("attention_bias", False)
-    options = {"norms": (heads + kv) * width, "qkv_bias": bias, "out_bias": bias}
-    full = attention(d, heads, kv, width, **options)
+    full = attention(d, heads, kv, width, norms=(heads + kv) * width, **_biases(c))
     network = dense(d, c["intermediate_size"])
     mixers = {"linear_attention": _delta(c), "full_attention": full}
     return _by_kind(c, mixers, lambda _: network)
@@ -387,11 +387,8 @@ def _glm5_next(c: Config) -> Parts:
 
 
 def _deepseek_v4(c: Config) -> Parts:
-    d, network, n = (
-        c["hidden_size"],
-        _mixture(c | {"mlp_layer_types": None, "n_shared_experts": 1}),
-        c["hc_mult"],
-    )
+    network = _mixture(c | {"mlp_layer_types": None, "n_shared_experts": 1})
+    d, n = c["hidden_size"], c["hc_mult"]
     sizes = {
         "d_query": c["q_lora_rank"], "groups": c["o_groups"], "d_out": c["o_lora_rank"], "window": c["sliding_window"],
     }  # fmt: skip
@@ -421,17 +418,17 @@ def _gemma4(c: Config) -> Parts:
             wide["num_key_value_heads"] = groups
         special = {i: wide for i, kind in enumerate(kinds) if kind == "full_attention"}
     special = {int(key): value for key, value in special.items()}
-    count, bias = len(kinds), c.get("attention_bias", False)
+    count = len(kinds)
     own = count - (c.get("num_kv_shared_layers") or 0)  # layers with keys and values of their own
 
     def one(i: int) -> Layer:
-        d_head = special.get(i, {}).get("head_dim", width)
-        groups = special.get(i, {}).get("num_key_value_heads", kv)
+        sizes = {"head_dim": width, "num_key_value_heads": kv} | special.get(i, {})
+        d_head, groups = sizes["head_dim"], sizes["num_key_value_heads"]
         same = c.get("attention_k_eq_v") and kinds[i] == "full_attention"
         projections = 0 if i >= own else 1 if same else 2
         mixer = attention(
             d, heads, groups, d_head, window=_window(c, i), kv_projections=projections,
-            norms=d_head * (1 + (i < own)), qkv_bias=bias, out_bias=bias,
+            norms=d_head * (1 + (i < own)), **_biases(c),
         )  # fmt: skip
         d_ff = c["intermediate_size"] * (2 if i >= own and c.get("use_double_wide_mlp") else 1)
         network, rest = dense(d, d_ff), 4 * d + (2 * d * ple + d if ple else 0)
@@ -439,9 +436,8 @@ def _gemma4(c: Config) -> Parts:
             number = c["num_experts"]
             k, inner = c["top_k_experts"], c["moe_intermediate_size"]
             network = experts(d, inner, number, k, d_shared=d_ff)
-            rest += (
-                4 * d + number
-            )  # three norms, a scale of the router's input and one of each expert
+            # three norms, a scale of the router's input and one of each expert
+            rest += 4 * d + number
         read = 3 * d * ple  # the layer's part of a projection of the embedding, a gate and one back
         return Layer(mixer, network._replace(matrices=network.matrices + read), rest)
 
