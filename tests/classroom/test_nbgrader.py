@@ -205,6 +205,7 @@ SUBMITTED = {
     "deleted": deleted,
     "names": names,
     "noisy": noisy,
+    "right": solved,
     "unmarked": unmarked,
     "wrong": lambda released: solved(released, wrong),
 }

@@ -111,7 +111,7 @@ def validate(folder, files, *options):
     (folder / "pytest.ini").write_text("[pytest]")
     plugins = ["-p", "course_lib.tools.notebook_report", "-p", "course_lib.tools.pytest_plugin"]
     command = [sys.executable, "-m", "pytest", *plugins, "--nbval", "--nbval-current-env", *options]
-    command += ["--nbval-cell-timeout", "12", "-p", "no:cacheprovider", "--report", "build", "."]
+    command += ["--nbval-cell-timeout", "30", "-p", "no:cacheprovider", "--report", "build", "."]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     return done, (folder / "build/report.md").read_text(encoding="utf-8")
 
